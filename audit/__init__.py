@@ -10,22 +10,22 @@ proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
-from dpaudit.audit.canaries import CanaryAttack, audit_canaries
-from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
-from dpaudit.audit.canary_result import CanaryAudit
-from dpaudit.audit.database import StoreWarning
+from dpaudit.audit.game.progress import Progress
 from dpaudit.audit.harness import audit
+from dpaudit.audit.keeping.database import StoreWarning
+from dpaudit.audit.keeping.store import Store
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer, applicable_layers
 from dpaudit.audit.layers.whitebox import white_box
 from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
-from dpaudit.audit.progress import Progress
+from dpaudit.audit.one_run.canaries import CanaryAttack, audit_canaries
+from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
+from dpaudit.audit.one_run.result import CanaryAudit
 from dpaudit.audit.replay import ReplayResult, replay
 from dpaudit.audit.result import AuditResult, Verdict
-from dpaudit.audit.store import Store
+from dpaudit.audit.sampling.workers import process_pool
 from dpaudit.audit.verification import Verification, verify
-from dpaudit.audit.witness import Witness
-from dpaudit.audit.workers import process_pool
 
 __all__ = [
     "AuditResult",

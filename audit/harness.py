@@ -2,7 +2,7 @@
 
 Here the arguments become `dpaudit.audit.settings.Settings`, and it is settled who works
 and where the work is kept.
-The work is done by a `dpaudit.audit.state.AuditState`, and put into words by
+The work is done by a `dpaudit.audit.game.state.AuditState`, and put into words by
 `dpaudit.audit.summary.summarise`.
 """
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.checkpoint import Recorder
-from dpaudit.audit.identity import key_of
+from dpaudit.audit.game.progress import Clock, Progress
+from dpaudit.audit.game.state import AuditState
+from dpaudit.audit.keeping.checkpoint import Recorder
+from dpaudit.audit.keeping.identity import key_of
+from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.progress import Clock, Progress
 from dpaudit.audit.result import AuditResult
+from dpaudit.audit.sampling.workers import Workers, single_threaded
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.settings import Settings, stated
-from dpaudit.audit.state import AuditState
-from dpaudit.audit.store import Store
 from dpaudit.audit.summary import summarise
-from dpaudit.audit.workers import Workers, single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
@@ -123,7 +123,7 @@ def audit(
         the same store goes on where the last was interrupted; if it was finished, its
         result comes back, with `from_store` set. A few releases are drawn again first,
         and must come out as they did: a mechanism with randomness of its own is
-        refused. A store is to be trusted like code: see `dpaudit.audit.store`.
+        refused. A store is to be trusted like code: see `dpaudit.audit.keeping.store`.
     progress : callable, optional
         Called with a `Progress` after every round.
     should_stop : callable, optional
@@ -143,7 +143,7 @@ def audit(
         has none, or the mechanism's relation is not the pair's; if the mechanism
         cannot be sent to another process; if the store cannot be written to, or if
         what was drawn for the audit that it holds comes out differently now
-        (`dpaudit.audit.checkpoint`).
+        (`dpaudit.audit.keeping.checkpoint`).
     MechanismError
         If the mechanism does nothing but raise, or breaks the protocol.
     ExecutorError

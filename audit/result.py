@@ -5,9 +5,9 @@ from enum import StrEnum
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.witness import Witness
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation

@@ -20,9 +20,9 @@ _SAMPLED = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
 class Settings:
     """What determines an audit of a mechanism on given pairs, or on those of a search.
 
-    A store knows an audit by all of these fields (`dpaudit.audit.identity`): whatever
-    changes a result is a field here. Who draws, where the work is kept and who watches
-    it change none, and are not.
+    A store knows an audit by all of these fields (`dpaudit.audit.keeping.identity`):
+    whatever changes a result is a field here. Who draws, where the work is kept and who
+    watches it change none, and are not.
 
     Parameters
     ----------

@@ -5,14 +5,14 @@ from typing import Any
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.independence import signs_of_dependence, unreadable
+from dpaudit.audit.game.independence import signs_of_dependence, unreadable
+from dpaudit.audit.game.state import AuditState, StrongestEvent
+from dpaudit.audit.keeping.stored_witness import stored_mechanism
+from dpaudit.audit.keeping.witness import Witness, current_versions, reaching_tells
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import name_of
-from dpaudit.audit.state import AuditState, StrongestEvent
-from dpaudit.audit.stored_witness import stored_mechanism
-from dpaudit.audit.witness import Witness, current_versions, reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
@@ -137,7 +137,7 @@ def _in_words(event: StrongestEvent, epsilon: float) -> str:
     Examples
     --------
     >>> from dpaudit.attacks import PORTFOLIO
-    >>> from dpaudit.audit.fitted import FittedAttack
+    >>> from dpaudit.audit.game.fitted import FittedAttack
     >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
     >>> fitted = FittedAttack(identity, {}, 1e-9, "")
     >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()), 1.0)

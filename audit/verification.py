@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
-from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
-from dpaudit.audit.fitted import FittedAttack, rests_on_bits
-from dpaudit.audit.independence import signs_seen
+from dpaudit.audit.game.fitted import FittedAttack, rests_on_bits
+from dpaudit.audit.game.independence import signs_seen
+from dpaudit.audit.keeping.accused import accused, seed_for
+from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.result import UNFOUNDED
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.witness import Witness, reaching_tells
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism

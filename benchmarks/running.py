@@ -13,7 +13,7 @@ import numpy as np
 from dpaudit import Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.audit import audit, harness
-from dpaudit.audit.checkpoint import Recorder
+from dpaudit.audit.keeping.checkpoint import Recorder
 
 RELEASE = 1e-3  # seconds
 

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from dpaudit.attacks.tracing_attack import TracingAttack
-from dpaudit.audit.canaries import audit_canaries
+from dpaudit.audit.one_run.canaries import audit_canaries
 from dpaudit.claims import PureDP
 from dpaudit.fingerprinting import CodeLength, HardInstance, TardosCode, collude
 

@@ -11,7 +11,7 @@ from dpaudit.algorithms import entry
 from dpaudit.audit import AuditResult, Witness, audit, verify
 from dpaudit.audit.bounds import Counts, clopper_pearson
 from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
-from dpaudit.audit.witness import reaching_tells
+from dpaudit.audit.keeping.witness import reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasExactClaim, HasTrueEpsilon, HasWorstCase, Mechanism

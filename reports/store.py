@@ -1,9 +1,9 @@
 """What long commands have finished: one record for each unit of work, in one file.
 
-An SQLite file (`dpaudit.audit.database`): it may be killed at any moment, shared by
-several processes, and is set aside where it is damaged. Beside each record stand what
-the unit was, its seed, the versions of the code and of what it runs on, the machine,
-the date, how long it took, and a digest of all that.
+An SQLite file (`dpaudit.audit.keeping.database`): it may be killed at any moment,
+shared by several processes, and is set aside where it is damaged. Beside each record
+stand what the unit was, its seed, the versions of the code and of what it runs on, the
+machine, the date, how long it took, and a digest of all that.
 
 Records of other versions are never used. They stay in the file as history, and are
 named when it is read. A record that is not what was written is named too, and its unit
@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.database import DamagedError, Database, tell
-from dpaudit.audit.identity import code_version
+from dpaudit.audit.keeping.database import DamagedError, Database, tell
+from dpaudit.audit.keeping.identity import code_version
 from dpaudit.errors import InputError
 
 __all__ = ["STORE", "WorkStore", "as_kept", "machine", "plain_number", "versions"]

@@ -13,7 +13,7 @@ so that files sorted by score do no harm.
 How the event is chosen stands in `dpaudit.audit.bounds.choice`.
 
 Real numbers, not bits: scores are rounded to 2^-30 of the largest in the first part
-before they are compared (as in `dpaudit.audit.portfolio`, for the same reason).
+before they are compared (as in `dpaudit.audit.game.portfolio`, for the same reason).
 """
 
 import math

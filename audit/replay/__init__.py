@@ -6,10 +6,10 @@ of noisy values are known exactly (`laws`). What that proves stands in `judge`.
 """
 
 from dpaudit.audit.replay.auditing import replay
-from dpaudit.audit.replay.libraries import register
-from dpaudit.audit.replay.primitives import invariant, primitive
+from dpaudit.audit.replay.declare.libraries import register
+from dpaudit.audit.replay.declare.primitives import invariant, primitive
+from dpaudit.audit.replay.follow.steps import Step
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
-from dpaudit.audit.replay.steps import Step
 from dpaudit.audit.replay.witness import (
     ReplayVerification,
     ReplayWitness,

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import EXECUTIONS
-from dpaudit.audit.replay.judge import Judgement, judge
-from dpaudit.audit.replay.patches import Watch
+from dpaudit.audit.keeping.store import Store
+from dpaudit.audit.keeping.stored_witness import stored_mechanism
+from dpaudit.audit.replay.execute.patches import Watch
+from dpaudit.audit.replay.follow.returns import place_of_definition
+from dpaudit.audit.replay.follow.tape import hearing
+from dpaudit.audit.replay.judge.judge import Judgement, judge
+from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
     NOTHING_UNSEEN,
     Explored,
@@ -16,16 +21,11 @@ from dpaudit.audit.replay.result import (
     ReplayResult,
     ReplayVerdict,
 )
-from dpaudit.audit.replay.returns import place_of_definition
-from dpaudit.audit.replay.settling import Settlement
-from dpaudit.audit.replay.tape import hearing
 from dpaudit.audit.replay.witness import ReplayWitness
+from dpaudit.audit.sampling.workers import single_threaded
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.settings import name_of, stated
-from dpaudit.audit.store import Store
-from dpaudit.audit.stored_witness import stored_mechanism
-from dpaudit.audit.workers import single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
 from dpaudit.errors import DPAuditError, InputError
@@ -68,7 +68,7 @@ def replay(
         In (0, 1), of the statistical test that follows where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
         So is one whose noise nobody records, by numbers that seem to have none
-        (`dpaudit.audit.replay.hidden`).
+        (`dpaudit.audit.replay.judge.hidden`).
     max_samples : int
         Most executions a side of that test, >= 2.
     max_seconds : float, optional
@@ -84,7 +84,7 @@ def replay(
         Whether the flips, permutations and choices that make batches of rows may be
         hidden, or are values that everybody sees. If they are secret, and each row is
         in a batch by a flip of its own, nobody knows of the row that differs whether it
-        is, and everybody knows it of the others (`dpaudit.audit.replay.sampled`).
+        is, and everybody knows it of the others (`dpaudit.audit.replay.judge.sampled`).
     name, reference : str, optional
         As for `dpaudit.audit.audit`.
     store : Store or path, optional

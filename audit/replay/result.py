@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.audit.replay.steps import Step
+from dpaudit.audit.replay.follow.steps import Step
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -152,7 +152,8 @@ class ReplayResult:
         Releases a side that such a test drew.
     repeats : int
         Executions a side that repeated what refutes the claim, in search of randomness
-        that nobody recorded (`dpaudit.audit.replay.hidden`); `executions` has none.
+        that nobody recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
+        none.
     pairs : int
     loss : float
         The largest loss that was seen; the supremum, where nothing was looked at. Where

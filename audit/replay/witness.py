@@ -1,8 +1,8 @@
 """Witnesses of replays: both datasets, the seed, and what was found.
 
-Reading one runs nothing (`dpaudit.audit.stored_witness`), and it proves nothing by
-itself: `verify_replay` replays the mechanism on its pair, from another seed. Where the
-refutation is a proof, so is its confirmation.
+Reading one runs nothing (`dpaudit.audit.keeping.stored_witness`), and it proves nothing
+by itself: `verify_replay` replays the mechanism on its pair, from another seed. Where
+the refutation is a proof, so is its confirmation.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from dpaudit.audit.accused import accused, seed_for
+from dpaudit.audit.keeping.accused import accused, seed_for
+from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.replay.result import Finding, ReplayResult
-from dpaudit.audit.stored_witness import StoredWitness, accusation, text
-from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.mechanism import Mechanism

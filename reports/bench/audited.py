@@ -11,8 +11,8 @@ from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
-from dpaudit.audit.database import tell
-from dpaudit.audit.identity import code_version
+from dpaudit.audit.keeping.database import tell
+from dpaudit.audit.keeping.identity import code_version
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage

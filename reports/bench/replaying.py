@@ -17,8 +17,8 @@ import numpy as np
 
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.arrays import Array
-from dpaudit.audit.drawing import ways_to_draw
-from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.reports.bench.cost import peak_resident
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count

@@ -21,7 +21,13 @@ from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
 from dpaudit.audit import audit
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Opening, Sampler, fingerprint
+from dpaudit.audit.sampling.sampler import (
+    DATA,
+    NEIGHBOUR,
+    Opening,
+    Sampler,
+    fingerprint,
+)
 from dpaudit.datasets import load
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase

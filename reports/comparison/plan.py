@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from dpaudit.algorithms import entry
-from dpaudit.audit.description import describe
+from dpaudit.audit.keeping.description import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase

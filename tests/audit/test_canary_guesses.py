@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP
-from dpaudit.audit import canary_guesses
 from dpaudit.audit.bounds import one_run, one_run_p_value
-from dpaudit.audit.canary_guesses import audit_guesses, audit_scores, right_guesses
+from dpaudit.audit.one_run import guesses as canary_guesses
+from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores, right_guesses
 
 ALPHA = 0.1
 COINS = np.random.default_rng(3).integers(0, 2, 400)

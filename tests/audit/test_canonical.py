@@ -10,7 +10,7 @@ from dpaudit import Pair, PureDP
 from dpaudit.attacks.base import flatten
 from dpaudit.audit import Verdict, audit, verify
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid, data_size
-from dpaudit.audit.portfolio import Portfolio
+from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.outputs import Batch, Output

@@ -14,12 +14,12 @@ from audit_cases import CLAIM, PAIR, SETTINGS, attacks, laplace_sum, values
 from dpaudit import GaussianDP, InputError, Pair
 from dpaudit.attacks import Identity
 from dpaudit.audit import Store, StoreWarning, audit
-from dpaudit.audit.checkpoint import Recorder
-from dpaudit.audit.freezing import freeze, thaw
-from dpaudit.audit.progress import Clock
+from dpaudit.audit.game.freezing import freeze, thaw
+from dpaudit.audit.game.progress import Clock
+from dpaudit.audit.game.state import AuditState
+from dpaudit.audit.keeping.checkpoint import Recorder
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.state import AuditState
 from dpaudit.errors import ExecutorError
 
 
@@ -363,7 +363,9 @@ def test_seconds_are_those_of_all_processes(tmp_path, clock):
 
 def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
     clock = itertools.count()
-    monkeypatch.setattr("dpaudit.audit.progress.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr(
+        "dpaudit.audit.game.progress.time.perf_counter", lambda: next(clock)
+    )
     state = SimpleNamespace(
         samples=100,
         pairs=1,

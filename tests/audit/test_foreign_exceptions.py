@@ -11,8 +11,8 @@ from audit_cases import CLAIM, PAIR
 from dpaudit import MechanismError
 from dpaudit.attacks import Abnormal, Identity
 from dpaudit.audit import audit, process_pool
-from dpaudit.audit.sampling import Sampler
-from dpaudit.audit.workers import Workers
+from dpaudit.audit.sampling.sampler import Sampler
+from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
 FEW = [Identity(), Abnormal()]

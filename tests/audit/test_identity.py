@@ -20,8 +20,8 @@ from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit import audit
-from dpaudit.audit.description import describe
-from dpaudit.audit.identity import code_version, key_of
+from dpaudit.audit.keeping.description import describe
+from dpaudit.audit.keeping.identity import code_version, key_of
 from dpaudit.audit.settings import Settings
 
 SCALE = 0.5
@@ -313,10 +313,10 @@ def test_a_key_is_one_of_code_libraries_and_every_part(monkeypatch):
     assert key == key_of(seed=0, name="a")
     assert len(key) == 64
     assert len({key, key_of(seed=1, name="a"), key_of(seed=0, name="b")}) == 3
-    monkeypatch.setattr("dpaudit.audit.identity.code_version", lambda: "other")
+    monkeypatch.setattr("dpaudit.audit.keeping.identity.code_version", lambda: "other")
     assert key_of(seed=0, name="a") != key
     monkeypatch.undo()
-    monkeypatch.setattr("dpaudit.audit.identity.version", lambda name: "9.9")
+    monkeypatch.setattr("dpaudit.audit.keeping.identity.version", lambda name: "9.9")
     assert key_of(seed=0, name="a") != key
 
 
@@ -329,7 +329,7 @@ def test_another_line_in_a_room_is_another_version(tmp_path, monkeypatch, room):
         places[name].mkdir()
         (places[name] / "module.py").write_text("x = 1\n")
     monkeypatch.setattr(
-        "dpaudit.audit.identity.files",
+        "dpaudit.audit.keeping.identity.files",
         lambda package: places[package.removeprefix("dpaudit")],
     )
     before = code_version.__wrapped__()
@@ -353,7 +353,9 @@ def test_sources_go_by_their_names_and_contents(tmp_path, monkeypatch):
         room.mkdir()
         for name, content in sources.items():
             (room / name).write_text(content)
-        monkeypatch.setattr("dpaudit.audit.identity.files", lambda _, at=room: at)
+        monkeypatch.setattr(
+            "dpaudit.audit.keeping.identity.files", lambda _, at=room: at
+        )
         versions.append(code_version.__wrapped__())
     assert len(set(versions)) == len(versions)
 
@@ -401,7 +403,7 @@ def test_a_setting_that_is_not_allowed_is_named(wrong, words):
 
 SCRIPT = """
 from dataclasses import dataclass
-from dpaudit.audit.identity import key_of
+from dpaudit.audit.keeping.identity import key_of
 
 @dataclass(frozen=True)
 class Mechanism:

@@ -12,8 +12,8 @@ from audit_cases import CLAIM, PAIR, attacks
 from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import Identity
 from dpaudit.audit import Verdict, audit
-from dpaudit.audit.independence import signs_of_dependence
-from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.game.independence import signs_of_dependence
+from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.result import UNFOUNDED
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"

@@ -16,9 +16,9 @@ from dpaudit.attacks import (
 )
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.fitted import FittedAttack
-from dpaudit.audit.portfolio import Portfolio
-from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.portfolio import Portfolio
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.outputs import Batch, Output
 
 NOBODY = np.empty(0, dtype=np.intp)

@@ -9,7 +9,7 @@ from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
 from dpaudit.audit import Store, audit
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.outputs import Batch
 
 

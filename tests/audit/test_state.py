@@ -8,10 +8,10 @@ from audit_cases import PAIR, SETTINGS, laplace_sum
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.pair_audit import PairAudit
-from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.audit.game.pair_audit import PairAudit
+from dpaudit.audit.game.state import AuditState
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.audit.search.pair_search import PairSearch
-from dpaudit.audit.state import AuditState
 
 OTHER = Pair([5.0], [5.0, 1.0])
 

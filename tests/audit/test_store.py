@@ -10,7 +10,7 @@ from audit_cases import CLAIM, PAIR, attacks, laplace_sum
 
 from dpaudit import InputError
 from dpaudit.audit import Store, StoreWarning, audit
-from dpaudit.audit.store import Checkpoint
+from dpaudit.audit.keeping.store import Checkpoint
 
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 4}
 OPTIONS |= {"attacks": attacks("identity")}

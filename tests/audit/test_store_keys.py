@@ -15,8 +15,8 @@ from store_key_cases import CASES, KINDS, OPTIONS, audit_all
 from dpaudit import InputError
 from dpaudit.attacks import Identity
 from dpaudit.audit import Store, audit
-from dpaudit.audit.freezing import freeze, thaw
-from dpaudit.audit.sampling import Sampler
+from dpaudit.audit.game.freezing import freeze, thaw
+from dpaudit.audit.sampling.sampler import Sampler
 
 NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it before"
 

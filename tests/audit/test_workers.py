@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit import Store, audit, process_pool
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.workers import Workers
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
 ATTACKS = attacks("identity", "abnormal", "atoms")

@@ -8,7 +8,7 @@ import pytest
 from cli_cases import forbid_imports, run_of
 
 from dpaudit import ApproxDP, PureDP
-from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
+from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
 
 run = run_of("canaries")
 

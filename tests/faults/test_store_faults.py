@@ -20,7 +20,7 @@ import pytest
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Store, StoreWarning, audit
-from dpaudit.audit.store import Checkpoint
+from dpaudit.audit.keeping.store import Checkpoint
 
 OPTIONS = {
     "pair": Pair([0.0], [0.0, 1.0]),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpaudit.audit.replay import libraries
+from dpaudit.audit.replay.declare import libraries
 from dpaudit.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "libraries.md"

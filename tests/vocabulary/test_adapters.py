@@ -27,7 +27,7 @@ from dpaudit.adapters import (
 )
 from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit import audit, verify
-from dpaudit.audit.identity import key_of
+from dpaudit.audit.keeping.identity import key_of
 from dpaudit.codec import encode, rebuild
 from dpaudit.streams import stream
 

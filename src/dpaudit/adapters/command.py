@@ -30,8 +30,8 @@ the next request the program is started again, if it has to be. A program that d
 nothing but fail is an error (`~dpaudit.errors.MechanismError`) and no leak.
 
 What is in the program is no part of the mechanism that dpaudit sees: a witness names
-the command, and a store (`dpaudit.audit.store`) does not notice that its files have
-changed.
+the command, and a store (`dpaudit.audit.keeping.store`) does not notice that its files
+have changed.
 """
 
 import json

@@ -100,7 +100,7 @@ def canaries_command(
 
     Exit code 1: refuted.
     """
-    from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
+    from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
     from dpaudit.claims import ApproxDP, PureDP
 
     claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.audit.replay import patches
+from dpaudit.audit.replay.execute import patches
 
 listed_anew = patches.all_objects
 generators: list[Any] = []

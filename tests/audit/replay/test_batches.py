@@ -12,8 +12,8 @@ from dpaudit.algorithms.catalogue import build
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
-from dpaudit.audit.replay.statistics import Followed
-from dpaudit.audit.replay.tape import LAZY, Reading
+from dpaudit.audit.replay.follow.tape import LAZY, Reading
+from dpaudit.audit.replay.judge.statistics import Followed
 
 Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)

@@ -9,7 +9,7 @@ from replay_cases import RIGHT, SGD, WRONG, dp_sgd, line_of, rows
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.judgement import Judgement
+from dpaudit.audit.replay.judge.judgement import Judgement
 
 
 @pytest.mark.parametrize("name", WRONG)

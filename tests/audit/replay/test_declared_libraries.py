@@ -13,9 +13,10 @@ import pytest
 from replay_cases import rows
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP, ZeroConcentratedDP
-from dpaudit.audit.replay import libraries, register, replay
-from dpaudit.audit.replay.comparison import compare
-from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay import register, replay
+from dpaudit.audit.replay.declare import libraries
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.errors import MechanismError
 
 SYSTEM = secrets.SystemRandom()

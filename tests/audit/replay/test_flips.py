@@ -9,7 +9,7 @@ from replay_cases import rows
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
-from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay.execute.executor import execute
 
 SIX = Pair(rows(1, 0, 1, 1, 0, 0), rows(1, 0, 1, 1, 0, 1), "replace-one")
 P = math.e / (1 + math.e)

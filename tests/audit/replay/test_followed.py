@@ -7,8 +7,8 @@ from replay_cases import right_late_sum, rows
 from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
-from dpaudit.audit.replay.statistics import Followed
-from dpaudit.audit.replay.tape import LAZY
+from dpaudit.audit.replay.follow.tape import LAZY
+from dpaudit.audit.replay.judge.statistics import Followed
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
 
 PAIR = Pair(rows(0.2), rows(0.2, 1.0))

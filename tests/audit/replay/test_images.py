@@ -6,12 +6,12 @@ from replay_cases import rows
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.comparison import compare, loss, losses
-from dpaudit.audit.replay.executor import execute
-from dpaudit.audit.replay.laws import Law
-from dpaudit.audit.replay.observations import Observation, Observations
-from dpaudit.audit.replay.tape import EAGER, LAZY
-from dpaudit.audit.replay.terms import no_kernel
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.tape import EAGER, LAZY
+from dpaudit.audit.replay.follow.terms import no_kernel
+from dpaudit.audit.replay.laws.comparison import compare, loss, losses
+from dpaudit.audit.replay.laws.laws import Law
 
 ROWS = np.random.default_rng(3).standard_normal((12, 4))
 PAIR = Pair(ROWS[:-1], ROWS)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.stats import laplace
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
-from dpaudit.audit.replay.comparison import compare, loss
-from dpaudit.audit.replay.composition import Composition
-from dpaudit.audit.replay.declarations import KERNELS
-from dpaudit.audit.replay.kernels import Trusted
-from dpaudit.audit.replay.noise import discrete_gaussian_log_sum
+from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.laws.comparison import compare, loss
+from dpaudit.audit.replay.laws.composition import Composition
+from dpaudit.audit.replay.laws.kernels import Trusted
+from dpaudit.audit.replay.laws.noise import discrete_gaussian_log_sum
 
 WHOLE = np.arange(-300, 301)
 

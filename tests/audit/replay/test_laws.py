@@ -7,9 +7,9 @@ from replay_cases import rows
 from dpaudit import GaussianDP, InputError, Pair
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.comparison import compare, loss
-from dpaudit.audit.replay.executor import execute
-from dpaudit.audit.replay.tape import EAGER
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.follow.tape import EAGER
+from dpaudit.audit.replay.laws.comparison import compare, loss
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
 

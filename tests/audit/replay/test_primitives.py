@@ -12,8 +12,8 @@ from replay_cases import line_of, rows
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.audit.replay import invariant, primitive, replay
-from dpaudit.audit.replay import primitives as internals
-from dpaudit.audit.replay.statistics import Followed
+from dpaudit.audit.replay.declare import primitives as internals
+from dpaudit.audit.replay.judge.statistics import Followed
 from dpaudit.errors import MechanismError, UnsupportedError
 
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))

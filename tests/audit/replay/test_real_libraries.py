@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit.replay import libraries, replay
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.declare import libraries
 
 diffprivlib, opendp = (
     pytest.mark.skipif(find_spec(each) is None, reason=f"{each} is not installed")

@@ -16,7 +16,7 @@ from replay_cases import line_of
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay.execute.executor import execute
 
 RATE, SIZE, STEPS, NORM = 0.2, 4.0, 3, 4.0
 CLAIM = ApproxDP(1.0, 1e-5)

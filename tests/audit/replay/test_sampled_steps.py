@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
-from dpaudit.audit.replay.amplification import Sampled
-from dpaudit.audit.replay.comparison import compare
-from dpaudit.audit.replay.composition import Composition
-from dpaudit.audit.replay.excess import refuted_by_losses
-from dpaudit.audit.replay.laws import Family, Law
+from dpaudit.audit.replay.judge.excess import refuted_by_losses
+from dpaudit.audit.replay.laws.amplification import Sampled
+from dpaudit.audit.replay.laws.comparison import compare
+from dpaudit.audit.replay.laws.composition import Composition
+from dpaudit.audit.replay.laws.laws import Family, Law
 
 GRID = np.linspace(-20, 20, 40_001)
 

@@ -15,9 +15,11 @@ from replay_cases import line_of
 
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
-from dpaudit.audit.replay import places, replay, training
-from dpaudit.audit.replay.executor import execute, execute_plainly
-from dpaudit.audit.replay.tape import LAZY
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.declare import training
+from dpaudit.audit.replay.execute.executor import execute, execute_plainly
+from dpaudit.audit.replay.follow import places
+from dpaudit.audit.replay.follow.tape import LAZY
 
 RATE, SIZE, STEPS, NORM = 0.2, 4.0, 3, 8.0
 CLAIM = ApproxDP(0.5, 1e-5)

@@ -1,0 +1,156 @@
+"""One attack that was fitted: its scores on a grid, and what is asked of them.
+
+A score must depend on its release alone, and an event on more than last bits.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.attacks import Attack, Parameters, Target
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.canonical import Canon
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
+from dpaudit.errors import MechanismError
+from dpaudit.outputs import Batch
+
+__all__ = ["FittedAttack", "can_read", "check_company", "read_by", "rests_on_bits"]
+
+_LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
+
+
+@dataclass(frozen=True)
+class FittedAttack:
+    """An attack with its parameters and the resolution of its scores.
+
+    Parameters
+    ----------
+    attack : Attack
+    parameters : mapping of str to ndarray
+    resolution : float
+    layout : str
+        Whose numbers it scores; empty if it reads whole outputs.
+    offset : float
+        In [0, 1): where the grid of scores begins, in resolutions.
+    """
+
+    attack: Attack
+    parameters: Parameters
+    resolution: float
+    layout: str
+    offset: float = 0.5
+
+    @classmethod
+    def fit(
+        cls,
+        attack: Attack,
+        target: Target,
+        on_data: Batch,
+        on_neighbour: Batch,
+        layout: str,
+        offset: float = 0.5,
+    ) -> "FittedAttack":
+        """Fit on past outputs, of which some must be readable on either side."""
+        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
+        assert first is not None
+        assert second is not None
+        with np.errstate(all="ignore"):
+            parameters = attack.fit(target, first, second)
+            scores = [attack.score(target, parameters, x) for x in (first, second)]
+        finite = np.abs(np.concatenate(scores))
+        largest = np.max(finite, where=np.isfinite(finite), initial=0.0)
+        exponent = np.floor(np.log2(largest)) if largest > 0 else 0.0
+        resolution = float(2.0 ** max(exponent - 30, -1022))
+        return cls(attack, parameters, resolution, layout, offset)
+
+    def score(self, target: Target, batch: Batch) -> Array:
+        """Return rounded scores; other layouts than its own, and NaN, score lowest."""
+        readable = read_by(self.attack, batch, self.layout)
+        if readable is None:
+            return np.full(batch.size, -np.inf)
+        with np.errstate(all="ignore"):
+            raw = self.attack.score(target, self.parameters, readable)
+        return self.rounded(batch, raw)
+
+    def rounded(self, batch: Batch, raw: Array) -> Array:
+        """Return the rounded scores of a batch, given those of what is read of it."""
+        if len(raw) < batch.size:
+            every = np.full(batch.size, -np.inf)
+            every[batch.parts[self.layout].places] = raw
+            raw = every
+        with np.errstate(all="ignore"):
+            rounded = np.floor(raw / self.resolution + self.offset) * self.resolution
+        return np.where(np.isnan(rounded), -np.inf, rounded)
+
+
+def rests_on_bits(
+    event: FittedAttack,
+    threshold: float,
+    family: NullFamily,
+    null: int,
+    target: Target,
+    canon: Canon,
+    returned: tuple[Batch, Batch],
+) -> bool:
+    """Say whether an event violates a null by the last bits of releases alone.
+
+    It does if it seems to violate it by the releases as they are, and no longer once
+    every entry is moved, at random, by a small part of the step of its grid. To ask
+    only makes an audit more careful.
+    """
+    rng = canon.nudges()
+    counts: tuple[list[int], list[int]] = ([], [])
+    for outputs in returned:
+        for count, batch in zip(
+            counts, (canon(outputs), canon.nudged(outputs, rng)), strict=True
+        ):
+            count.append(int((event.score(target, batch) >= threshold).sum()))
+    if counts[0] == counts[1]:
+        return False
+    sizes = returned[DATA].size, returned[NEIGHBOUR].size
+    before, after = (
+        violation(
+            family, null, Events.single(threshold, (hits[DATA], hits[NEIGHBOUR]), sizes)
+        )
+        for hits in counts
+    )
+    return after <= 0 < before
+
+
+def read_by(attack: Attack, batch: Batch, layout: str) -> Any:
+    """Return what an attack reads of a batch, None if there is nothing."""
+    return batch if attack.reads == "outputs" else batch.numbers(layout)
+
+
+def can_read(attack: Attack, batch: Batch, layout: str) -> bool:
+    """Say whether there is anything that an attack reads of a batch."""
+    return batch.size > 0 and read_by(attack, batch, layout) is not None
+
+
+def check_company(fitted: FittedAttack, target: Target, batch: Batch) -> None:
+    """Raise if some outputs score otherwise by themselves than beside each other.
+
+    The proof of an audit takes for granted that they do not; of attacks and mechanisms
+    of somebody else's this look at a few finds the usual mistakes, not all.
+    """
+    few = batch.section(0, _LOOK)
+    together = fitted.score(target, few)
+    alone = np.array(
+        [fitted.score(target, few.section(i, i + 1))[0] for i in range(few.size)]
+    )
+    # Far more than linear algebra owes to the size of its arguments.
+    allowed = np.maximum(_SAME * np.abs(together), 4 * fitted.resolution)
+    with np.errstate(invalid="ignore"):
+        differ = (together != alone) & ~(np.abs(together - alone) <= allowed)
+    if differ.any():
+        place = int(np.argmax(differ))
+        raise MechanismError(
+            f"attack {fitted.attack.name!r} scores a release {alone[place]:g} by "
+            f"itself and {together[place]:g} beside others; a score (or the privacy "
+            "loss, statistic or support that it asks the mechanism for) must depend on "
+            "the release alone"
+        )

@@ -1,0 +1,262 @@
+"""One pair of neighbours under attack: its releases, its attacks, its rounds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks import Attack, Target
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import best_share
+from dpaudit.audit.canonical import Canon, data_size
+from dpaudit.audit.game.portfolio import Portfolio
+from dpaudit.audit.sampling.sampler import (
+    DATA,
+    NEIGHBOUR,
+    Opening,
+    Sampler,
+    fingerprint,
+)
+from dpaudit.audit.sampling.workers import Workers
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair
+from dpaudit.outputs import Batch
+
+__all__ = ["Look", "PairAudit", "shows"]
+
+_PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
+_UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
+_RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
+_FEW = 10  # releases a side by which a round is known again
+
+
+class Look(NamedTuple):
+    """The first few releases of a round, to be drawn once more.
+
+    Parameters
+    ----------
+    openings : tuple of Opening
+        On D and on D'.
+    digest : bytes
+        Of the releases.
+    """
+
+    openings: tuple[Opening, Opening]
+    digest: bytes
+
+    @property
+    def size(self) -> int:
+        """Releases a side, at least."""
+        return min(sum(opening.units) for opening in self.openings)
+
+
+class PairAudit:
+    """A mechanism on one pair.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    pair : Pair
+    attacks : sequence of Attack
+    seed, key : int
+    workers : Workers, optional
+        As for `Sampler`.
+    bits : bool
+        Whether attacks see the doubles that were returned, rather than canonical ones.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        pair: Pair,
+        attacks: Sequence[Attack],
+        seed: int,
+        key: int,
+        workers: Workers | None = None,
+        *,
+        bits: bool = False,
+    ) -> None:
+        self.target = Target(mechanism, pair)
+        size = data_size(pair.data, pair.neighbour)
+        canon = None if bits else Canon(seed, key, size)
+        self.portfolio = Portfolio(self.target, attacks, canon)
+        self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
+        self._seed, self._key = seed, key
+        self.first_look: tuple[Batch, Batch] | None = None
+        self.looks: list[Look] = []  # at the pilot, and at a few of the last releases
+        self._share, self._considered = 0.5, 0
+        self.drawn = np.zeros(2, dtype=np.intp)
+        self._pilots: list[int] = []  # which is drawn in one go, or in two
+        self.favourite: str | None = None
+
+    def pilot(self, size: int, most: int | None = None) -> None:
+        """Draw the round that only teaches.
+
+        Where nothing but one failure comes back it is longer: a mechanism may fail, or
+        have nothing to say, nine times in ten.
+
+        Parameters
+        ----------
+        size : int
+            Releases a side.
+        most : int, optional
+            No more than so many.
+
+        Raises
+        ------
+        MechanismError
+            If nothing but one failure comes back on both sides.
+        """
+        openings = self._sampler.opening((size, size), _FEW)
+        self._pilots = [size]
+        self.first_look = _joined(self._sampler, self._pilots)
+        few = (batch.section(0, _FEW) for batch in self.first_look)
+        self.looks = [Look(openings, fingerprint(*few))]
+        more = min(_PATIENCE, most or 0) - size
+        if _failure(self.first_look) is not None and more > 0:
+            self._pilots.append(more)
+            rest = _joined(self._sampler, [more])
+            first, second = map(Batch.join, zip(self.first_look, rest, strict=True))
+            self.first_look = first, second
+        _check_alive(self.first_look, self._sampler)
+        self.portfolio.begin(*self.first_look)
+        self.drawn += self.pilot_size
+
+    def replay_pilot(self) -> tuple[Batch, Batch]:
+        """Draw the pilot once more, from the same streams, and in this thread."""
+        sampler = Sampler(
+            self.target.mechanism, self.target.pair, self._seed, self._key
+        )
+        return _joined(sampler, self._pilots)
+
+    @property
+    def pilot_size(self) -> int:
+        """Releases a side of the pilot."""
+        return sum(self._pilots)
+
+    @property
+    def sampler(self) -> Sampler:
+        """Who draws."""
+        return self._sampler
+
+    def play(
+        self,
+        tests: Sequence[SequentialTest],
+        null: int,
+        size: int,
+        remaining: int,
+        *,
+        even: bool = False,
+    ) -> None:
+        """Fix all bets, draw fresh releases, settle.
+
+        Parameters
+        ----------
+        tests : sequence of SequentialTest
+            The first decides the verdict.
+        null : int
+            Its null that matters most now: the sampling is divided to suit it.
+        size : int
+            Releases a side, on average of the two.
+        remaining : int
+            Releases on both sides that the audit may still draw.
+        even : bool
+            Whether both sides are drawn alike: one null has no claim to them alone.
+        """
+        events = self.portfolio.prepare()
+        n_p, n_q = size, size
+        if not even:
+            n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
+        bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
+        self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
+        self._note_favourite(events, bet_on[0])
+        hits = np.zeros((2, len(events)), dtype=np.intp)
+        openings = self._sampler.opening((n_p, n_q), _FEW)
+        first = [Batch(0, {})], [Batch(0, {})]
+        for side, batch in self._sampler.round((n_p, n_q)):
+            missing = _FEW - sum(part.size for part in first[side])
+            first[side].append(batch.section(0, missing))
+            hits[side] += self.portfolio.absorb(side, batch, events)
+        for test in tests:
+            test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
+        self.looks.append(Look(openings, fingerprint(*map(Batch.join, first))))
+        while sum(look.size for look in self.looks[2:]) >= _FEW:
+            del self.looks[1]
+        self.drawn += (n_p, n_q)
+
+    def violation(self, family: NullFamily, null: int) -> float:
+        """Return by how many standard errors a null seems to be exceeded here.
+
+        Negative inside it. Outputs that were all alike tell as little as a fair coin,
+        which falls as often on either side.
+        """
+        events = self.portfolio.prepare()
+        if not len(events):
+            drawn = int(self.drawn[DATA]), int(self.drawn[NEIGHBOUR])
+            heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
+            events = Events.single(0.5, heads, drawn)
+        return violation(family, null, events)
+
+    def _note_favourite(self, events: Events, bet_on: NDArray[np.intp]) -> None:
+        """Remember whose event tells D from D' best, of those that are bet on."""
+        if len(bet_on):
+            best = bet_on[np.argmax(np.abs(events.p - events.q)[bet_on])]
+            self.favourite = self.portfolio.fitted(int(events.attack[best])).attack.name
+
+    def _divide(
+        self, events: Events, family: NullFamily, null: int, total: int
+    ) -> tuple[int, int]:
+        """Return how many of a round's releases to draw on D and on D'."""
+        seen = int(self.drawn.sum())
+        if seen >= max(_UNEVEN_FROM, _RECONSIDER * self._considered) and len(events):
+            self._share = best_share(family, null, events)
+            self._considered = seen
+        n_p = min(max(round(total * self._share), 1), total - 1)
+        return n_p, total - n_p
+
+
+def shows(sampler: Sampler, look: Look) -> bool:
+    """Say whether a round opens now, in this thread, as it did: to the bit.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own.
+    """
+    again = (
+        sampler.again(side, opening).section(0, _FEW)
+        for side, opening in enumerate(look.openings)
+    )
+    return fingerprint(*again) == look.digest
+
+
+def _joined(sampler: Sampler, sizes: Sequence[int]) -> tuple[Batch, Batch]:
+    """Return the outputs of rounds of such sizes a side."""
+    sides: tuple[list[Batch], list[Batch]] = ([], [])
+    for size in sizes:
+        for side, batch in sampler.round((size, size)):
+            sides[side].append(batch)
+    return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
+
+
+def _failure(sides: Sequence[Batch]) -> str | None:
+    """Return of what kind all outputs are failures, if they are of one kind."""
+    layouts = {layout for side in sides for layout in side.parts}
+    if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
+        return only
+    return None
+
+
+def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
+    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
+    failure = _failure(sides)
+    if failure is not None:
+        raise MechanismError(
+            f"the mechanism {failure} on both datasets, every time"
+            f"{sampler.last_words()}; releases must be numbers or numeric arrays"
+        )

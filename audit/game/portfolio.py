@@ -1,0 +1,462 @@
+"""A portfolio of attacks: fitted on the past, judged on what they did not learn from.
+
+Attacks see canonical releases (`dpaudit.audit.canonical`), and their scores are put on
+a grid of the same kind: linear algebra rounds by the size of its arguments, and a batch
+of releases on D may be larger than one on D'.
+
+Outputs of another layout than most (another shape, other keys, an exception) are read
+as well (`dpaudit.outputs`). An attack on numbers is fitted to one layout, and to each
+frequent one apart: its events are sets of outputs of that layout. Attacks on whole
+outputs have events across layouts.
+
+A portfolio learns whom to trust: all attacks score the first thousand releases; later
+only those score that some null bets on, and those that are not bet on are fitted again
+much more rarely. By the Neyman-Pearson lemma no score beats the exact privacy loss. So
+where there is one it always scores, and others are on offer only if they tell D from D'
+clearly better than it does: then it is wrong.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.attacks import PORTFOLIO, Attack, Target
+from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.canonical import Canon
+from dpaudit.audit.game.fitted import (
+    FittedAttack,
+    can_read,
+    check_company,
+    read_by,
+    rests_on_bits,
+)
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
+from dpaudit.outputs import UNREAD, Batch
+from dpaudit.printable import said
+
+__all__ = ["Portfolio"]
+
+
+_POOL_BYTES = 32 * 2**20  # a side
+_NARROW = 32  # releases of fewer numbers count as if they had so many
+_LATE = 128  # learned attacks wait for this many releases if others apply
+_EARLY = 8
+_REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
+_REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
+_STALE = 20  # who has scored that much less than others is not bet on
+_CLEARLY = 4.0  # standard errors
+_TRIAL = 1000  # up to this many releases every attack scores, later those in use
+_LAYOUTS = 8  # that have attacks of their own: the most frequent ones
+_SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
+_LEARNERS = {type(attack) for attack in PORTFOLIO if attack.learns}
+
+
+def _separation(events: Events) -> tuple[float, float]:
+    """Return by how many standard deviations an event tells D from D', and the error.
+
+    Deviations are those of a single release, so that pasts of different sizes compare.
+    """
+    middle = (events.p + events.q) / 2
+    deviation = 2 * np.sqrt(middle * (1 - middle))
+    best = float(np.max(np.abs(events.p - events.q) / deviation))
+    return best, 1 / float(np.sqrt(events.scored.sum(axis=0).max()))
+
+
+@dataclass
+class _Contender:
+    """An attack on a layout in the portfolio, its current fit and honest scores."""
+
+    attack: Attack
+    layout: str
+    fitted: FittedAttack | None = None
+    fitted_on: int = 0
+    in_use: bool = True
+    record: ScoreRecord = field(default_factory=ScoreRecord)
+
+    def events(self, index: int) -> Events:
+        """Return the candidate events of the attack, which goes by that index."""
+        return self.record.events(index, exclusive=self.attack.exclusive)
+
+    def sharpened(self, events: Events, *, unbeaten: bool) -> Events:
+        """Return its events with what is known, or can be fitted, of their ratios."""
+        if self.attack.sufficient:
+            return self.record.informed(events) if unbeaten else events
+        return events if self.attack.exclusive else self.record.modelled(events)
+
+
+class Portfolio:
+    """A portfolio of attacks on one target, learning from the outputs it sees.
+
+    Parameters
+    ----------
+    target : Target
+    attacks : sequence of Attack
+    canon : Canon, optional
+        What makes releases canonical. By default attacks see them as they are, which is
+        right where every release of the mechanism is exact, and for audits of doubles.
+    """
+
+    def __init__(
+        self, target: Target, attacks: Sequence[Attack], canon: Canon | None = None
+    ) -> None:
+        self._target = target
+        self.canon = canon
+        self._broken: dict[str, str] = {}
+        self._attacks = tuple(attacks)
+        # Of past outputs: how many have each layout, which layouts have numbers, and
+        # which of those have attacks of their own, each tried on so many outputs.
+        self._counts: Counter[str] = Counter()
+        self._numeric: set[str] = set()
+        self._layouts: list[str] = []
+        self._tried: dict[tuple[int, str], float] = {}
+        # As they were returned; and, where that was asked for, as attacks see them.
+        self._pool: tuple[list[Batch], list[Batch]] = ([], [])
+        self._seen_as: dict[int, Batch] = {}
+        self._pool_limit = 0
+        self._bytes_each = 1.0
+        self._recruited = 0
+        self._contenders: list[_Contender] = []
+        self.seen = np.zeros(2, dtype=np.intp)
+
+    def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
+        """Take the pilot outputs."""
+        each = max(on_data.bytes_each, on_neighbour.bytes_each, 1.0)
+        self._bytes_each = each
+        hungriest = max((self._useful(attack) for attack in self._attacks), default=64)
+        self._pool_limit = int(np.clip(_POOL_BYTES / each, 64, hungriest))
+        for side, batch in enumerate((on_data, on_neighbour)):
+            self._remember(side, batch)
+            self.seen[side] += batch.size
+
+    def prepare(self) -> Events:
+        """Refit what is due, and return the candidate events for the next round."""
+        self._learn_sizes()
+        self._recruit()
+        for contender in self._contenders:
+            if self._due(contender):
+                self._fit(contender)
+        scored = [contender.record.scored.min() for contender in self._contenders]
+        telling = max(1, max(scored, default=0) / _STALE)
+        offers = [
+            contender.events(index)
+            for index, contender in enumerate(self._contenders)
+            if scored[index] >= telling
+        ]
+        offers = self._without_the_beaten(offers)
+        unbeaten = len(offers) == 1
+        return Events.join(
+            [
+                self._contenders[e.attack[0]].sharpened(e, unbeaten=unbeaten)
+                for e in offers
+            ]
+        )
+
+    def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
+        """Return the events of the sufficient attack, if any, and of who beats it."""
+        owners = [self._contenders[e.attack[0]].attack for e in offers if len(e)]
+        offers = [events for events in offers if len(events)]
+        for attack, events in zip(owners, offers, strict=True):
+            if attack.sufficient:
+                reached, error = _separation(events)
+                better = [
+                    other
+                    for other in offers
+                    if _separation(other)[0]
+                    > reached + _CLEARLY * max(error, _separation(other)[1])
+                ]
+                return [events, *better]
+        return offers
+
+    def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
+        """Say which events are bet on in the coming round."""
+        needed = set(events.attack[in_use].tolist())
+        for index, contender in enumerate(self._contenders):
+            contender.in_use = index in needed or contender.attack.sufficient
+
+    def absorb(self, side: int, batch: Batch, events: Events) -> NDArray[np.intp]:
+        """Score new outputs, remember them, and count the events they hit.
+
+        Parameters
+        ----------
+        side : int
+        batch : Batch
+        events : Events
+            As `prepare` returned them.
+
+        Returns
+        -------
+        ndarray of int, shape (len(events),)
+            The counts of events of attacks that nobody bets on may be left 0.
+        """
+        hits = np.zeros(len(events), dtype=np.intp)
+        returned, batch = batch, self._canonical(batch)
+        for index, contender in enumerate(self._contenders):
+            if contender.fitted is None:
+                continue
+            idle = not (contender.in_use or contender.attack.patient)
+            if idle and self.seen[side] > _TRIAL:
+                continue
+            scores = contender.fitted.score(self._target, batch)
+            counted = contender.record.add(side, scores)
+            mine = events.attack == index
+            if counted is None:
+                counted = count_hits(scores, events.threshold[mine])
+            if mine.any():
+                hits[mine] = counted
+        self._remember(side, returned)
+        self.seen[side] += batch.size
+        return hits
+
+    def fitted(self, index: int) -> FittedAttack:
+        """Return the current fit of the attack that `Events.attack` calls `index`."""
+        fitted = self._contenders[index].fitted
+        assert fitted is not None
+        return fitted
+
+    def counts(self, events: Events, index: int) -> tuple[int, int, int, int]:
+        """Return how often an event was hit, and scored: on D, then on D'."""
+        contender = self._contenders[int(events.attack[index])]
+        return contender.record.counts(float(events.threshold[index]))
+
+    def roc(self, index: int) -> tuple[tuple[float, float], ...]:
+        """Return how often each event of an attack was hit on D' and on D, as shares.
+
+        Of the releases that the attack did not learn from, the rarest event first.
+        """
+        record = self._contenders[index].record
+        events = record.events(index)
+        shares = (events.hits / np.maximum(events.scored, 1)).tolist()
+        return tuple(zip(shares[NEIGHBOUR], shares[DATA], strict=True))
+
+    def rests_on_bits(
+        self, event: FittedAttack, threshold: float, family: NullFamily, null: int
+    ) -> bool:
+        """Say whether an event violates a null by the last bits of past releases."""
+        if self.canon is None:
+            return False
+        past = Batch.join(self._pool[DATA]), Batch.join(self._pool[NEIGHBOUR])
+        return rests_on_bits(
+            event, threshold, family, null, self._target, self.canon, past
+        )
+
+    @property
+    def memory(self) -> int:
+        """How many outputs a side are remembered, at most, to learn from."""
+        return self._pool_limit
+
+    @property
+    def unread(self) -> list[str]:
+        """What past outputs were of which only the type could be read."""
+        return sorted(layout for layout in self._counts if layout.startswith(UNREAD))
+
+    @property
+    def only_output(self) -> str | None:
+        """What all past outputs were, if they had no numbers and were all alike."""
+        if len(self._counts) == 1 and not self._numeric:
+            only = next(iter(self._counts))
+            return only.removeprefix("value ").removeprefix("shapes ")
+        return None
+
+    @property
+    def unrepeated(self) -> float:
+        """The share of past outputs without numbers that occurred only once."""
+        wordless = {layout for layout in self._counts if layout not in self._numeric}
+        once = sum(self._counts[layout] == 1 for layout in wordless)
+        return once / max(self._counts.total(), 1)
+
+    def canon_of(self, layout: str) -> dict[str, dict[str, NDArray[Any]]]:
+        """Return the grids that an event rests on, by layout: of one layout, or all."""
+        known = {} if self.canon is None else self.canon.grids
+        return {
+            name: grid.parameters
+            for name, grid in known.items()
+            if layout in ("", name)
+        }
+
+    def doubts(self, *, refuted: bool) -> tuple[str, ...]:
+        """Say what attacks did not see: rounding, and what they failed on."""
+        found = () if self.canon is None or refuted else self.canon.doubts
+        return (
+            *found,
+            *(
+                f"attack {name!r} was given up: {reason}"
+                for name, reason in self._broken.items()
+            ),
+        )
+
+    def _canonical(self, batch: Batch) -> Batch:
+        return batch if self.canon is None else self.canon(batch)
+
+    def _learn_sizes(self) -> None:
+        """Fix the grids of what is new, or of which much more is known by now."""
+        counts = {layout: self._counts[layout] for layout in self._numeric}
+        if self.canon is None or not self.canon.is_due(counts):
+            return
+        changed = self.canon.learn(*(Batch.join(side) for side in self._pool))
+        self._seen_as.clear()
+        for contender in self._contenders:
+            if changed and (not contender.layout or contender.layout in changed):
+                contender.fitted, contender.fitted_on = None, 0
+                contender.record = ScoreRecord()
+
+    def _remember(self, side: int, batch: Batch) -> None:
+        # Outputs are independent, so a prefix is as good a sample as any other.
+        room = self._pool_limit - sum(b.size for b in self._pool[side])
+        if room > 0:
+            kept = Batch.join([batch.section(0, room)])
+            self._seen_as.pop(side, None)
+            self._pool[side].append(kept)
+            alike = len(self._counts) <= 1
+            self._counts.update(kept.counts)
+            if alike and len(self._counts) > 1:  # a case for attacks on whole outputs
+                self._recruited = 0
+                self._tried = {key: at for key, at in self._tried.items() if key[1]}
+            self._numeric.update(
+                layout
+                for layout, part in kept.parts.items()
+                if part.numbers is not None
+            )
+
+    def _pooled(self, side: int) -> Batch:
+        if len(self._pool[side]) > 1:
+            self._pool[side][:] = [Batch.join(self._pool[side])]
+        if side not in self._seen_as:
+            self._seen_as[side] = self._canonical(self._pool[side][0])
+        return self._seen_as[side]
+
+    def _recruit(self) -> None:
+        """Take in the attacks that apply; layouts may turn up at any time."""
+        pooled = self._counts.total()
+        if not self._find_layouts() and pooled < _REFIT * self._recruited:
+            return
+        self._recruited = pooled
+        both = Batch.join([self._pooled(DATA), self._pooled(NEIGHBOUR)])
+        for layout in ["", *self._layouts]:
+            seen = self._counts[layout] if layout else pooled
+            for place, attack in enumerate(self._attacks):
+                key = place, layout
+                whole = attack.reads == "outputs"
+                if whole == bool(layout) or seen < _REFIT * self._tried.get(key, 0):
+                    continue
+                readable = read_by(attack, both, layout)
+                assert readable is not None
+                applies = attack.applies(self._target, readable)
+                if applies:
+                    self._contenders.append(_Contender(attack, layout))
+                settled = applies or (seen > _TRIAL and not attack.patient)
+                self._tried[key] = np.inf if settled else seen
+
+    def _find_layouts(self) -> bool:
+        """Say whether there are layouts that need attacks of their own from now on."""
+        before = len(self._layouts)
+        for layout, count in self._counts.most_common():
+            enough = count >= _SEEN or not self._layouts
+            if len(self._layouts) == _LAYOUTS or not enough:
+                break
+            if layout in self._numeric and layout not in self._layouts:
+                self._layouts.append(layout)
+        return len(self._layouts) > before
+
+    def _useful(self, attack: Attack) -> int:
+        """Return how many releases a side an attack may learn from."""
+        wide = max(self._bytes_each / 8, _NARROW)
+        return max(int(attack.appetite / wide), 64)
+
+    def _due(self, contender: _Contender) -> bool:
+        """Say whether an attack should be fitted now."""
+        useful = min(self._available(contender.layout), self._useful(contender.attack))
+        if not contender.attack.learns:
+            # What nobody bet on may have become telling since it was last scored.
+            again = (
+                not contender.in_use and useful >= _REFIT_SELDOM * contender.fitted_on
+            )
+            return contender.fitted is None or again
+        learners_only = all(
+            c.attack.learns
+            for c in self._contenders
+            if c.fitted and c.layout == contender.layout
+        )
+        patience = _EARLY if learners_only else _LATE
+        needed = (contender.in_use and learners_only) or contender.attack.patient
+        factor = _REFIT if needed else _REFIT_SELDOM
+        return useful >= max(patience, factor * contender.fitted_on)
+
+    def _available(self, layout: str) -> int:
+        """Return how many outputs in the pool have a layout, on the side with fewer."""
+        if not layout:
+            return min(sum(b.size for b in side) for side in self._pool)
+        return min(sum(b.count(layout) for b in side) for side in self._pool)
+
+    def _fit(self, contender: _Contender) -> None:
+        """Fit an attack to the pool, and forget what its last fit scored."""
+        attack, layout = contender.attack, contender.layout
+        pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
+        if attack.learns:
+            most = self._useful(attack)
+            ends = [b.end(layout, most) if layout else most for b in pools]
+            pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
+        if not all(can_read(attack, batch, layout) for batch in pools):
+            return
+        first = contender.fitted is None
+        try:
+            fitted = self._fitted(attack, layout, *pools)
+            if first:
+                for pool in pools:
+                    check_company(fitted, self._target, pool)
+            honest = self._honest_scores(fitted, *pools)
+        except Exception as error:
+            # These ask the mechanism for nothing: whatever fails is dpaudit's.
+            if type(attack) not in _LEARNERS:
+                raise
+            self._broken[attack.name] = said(error)
+            contender.fitted, contender.fitted_on = None, sys.maxsize
+            return
+        contender.fitted = fitted
+        contender.fitted_on = min(self._available(layout), self._useful(attack))
+        contender.record = ScoreRecord()
+        for side, scores in enumerate(honest):
+            contender.record.add(side, scores)
+
+    def _fitted(
+        self, attack: Attack, layout: str, on_data: Batch, on_neighbour: Batch
+    ) -> FittedAttack:
+        offset = 0.5 if self.canon is None else self.canon.score_offset
+        return FittedAttack.fit(
+            attack, self._target, on_data, on_neighbour, layout, offset
+        )
+
+    def _honest_scores(
+        self, fitted: FittedAttack, on_data: Batch, on_neighbour: Batch
+    ) -> tuple[Array, Array]:
+        """Score the pool; by cross-fitting where the attack learns from it."""
+        target, attack, layout = self._target, fitted.attack, fitted.layout
+        if not attack.learns:
+            return fitted.score(target, on_data), fitted.score(target, on_neighbour)
+        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
+        with np.errstate(all="ignore"):
+            scores = attack.honest_scores(target, first, second)
+        if scores is not None:
+            return (
+                fitted.rounded(on_data, scores[0]),
+                fitted.rounded(on_neighbour, scores[1]),
+            )
+        parts: tuple[list[Array], list[Array]] = ([], [])
+        folds = [batch.halves() for batch in (on_data, on_neighbour)]
+        for learn, judge in ((0, 1), (1, 0)):
+            mine = [sides[learn] for sides in folds]
+            if not all(can_read(attack, batch, layout) for batch in mine):
+                continue  # nothing to learn from in this half
+            other = self._fitted(attack, layout, mine[0], mine[1])
+            for side in (DATA, NEIGHBOUR):
+                parts[side].append(other.score(target, folds[side][judge]))
+        return (
+            np.concatenate([*parts[DATA], []]),
+            np.concatenate([*parts[NEIGHBOUR], []]),
+        )

@@ -1,0 +1,375 @@
+"""The state of one audit: rounds on pairs of neighbours, all inside one test.
+
+Before each round everything is fixed from the rounds before: the pair, the fits of the
+attacks, the candidate events, each null's bet, how many releases either side gets. Then
+fresh releases are drawn and the bets are settled (`dpaudit.audit.betting.sequential`).
+The first round on a pair only teaches. Because the nulls are claims about the
+mechanism, not about one pair, all pairs play for the same wealth, and a violation found
+by searching needs no second look.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import plan_bets
+from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.freezing import freeze, thaw
+from dpaudit.audit.game.pair_audit import Look, PairAudit, shows
+from dpaudit.audit.sampling.sampler import Sampler, fingerprint
+from dpaudit.audit.sampling.workers import Workers
+from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.settings import Settings, reference_point
+from dpaudit.errors import DPAuditError, InputError, MechanismError
+from dpaudit.mechanism import Mechanism
+
+__all__ = ["AuditState", "StrongestEvent", "Trail"]
+
+_PILOT = 10
+_SMALLEST_ROUND = 4
+# Growth of the past by one round: the share of the releases that stopping at the end
+# of a round costs at most. Less while a refutation may be a matter of dozens, more
+# later, where rounds are dear and evidence is steady.
+_GROWTH = {10_000: 0.15, math.inf: 0.25}
+_GROWTH_TO_REFUTE = {200: 0.1, **_GROWTH}
+_GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
+_OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
+_ENDGAME, _FINEST = 3, 50
+# Shares of the eager, the careful and the deadline account, and how finely bounds are
+# planned, if the audit is to refute soon and if it is to bound as well as it can.
+_TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
+_RENEWED, _SHARED = 2 / 3, 0.9
+_PLANNED, _PLANNED_BESIDE = 40, 16
+# Where the claim is half refuted, rounds are small again: so much of the past.
+_NEARLY, _LAST_GROWTH = 0.5, 0.06
+
+
+@dataclass(frozen=True)
+class StrongestEvent:
+    """An event: a fitted attack and a threshold, with what was seen of it.
+
+    `roc` has the shares on D' and on D of all events of that attack.
+    """
+
+    fitted: FittedAttack
+    threshold: float
+    counts: tuple[int, int, int, int]
+    roc: tuple[tuple[float, float], ...]
+
+
+class Trail(NamedTuple):
+    """What leads a search to where it was, and shows whether the mechanism is the same.
+
+    Parameters
+    ----------
+    history : list of tuple
+        Of each round the size that was asked for, the arm, its score, its releases.
+    looks : mapping of int to sequence of Look
+        At the pilot and the last rounds of an arm: of the one that was played last, and
+        of the best.
+    """
+
+    history: list[tuple[int, int, float, int]]
+    looks: dict[int, list[Look]]
+
+
+class AuditState:
+    """The state of one audit between rounds.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    search : PairSearch
+    settings : Settings
+    workers : Workers, optional
+        Who draws; by default whoever plays.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        search: PairSearch,
+        settings: Settings,
+        workers: Workers | None = None,
+    ) -> None:
+        self.claim, self.alpha = settings.claim, settings.alpha
+        self.seed = settings.seed
+        self.at_epsilon, self.at_delta = reference_point(self.claim)
+        families = families_for(self.claim, self.at_delta, self.at_epsilon)
+        stops = settings.stop_when_refuted
+        self.tests = {
+            key: SequentialTest(
+                family,
+                self.alpha,
+                shares=_TO_REFUTE if stops else _TO_BOUND,
+                planned=_PLANNED_BESIDE if place and stops else _PLANNED,
+                renewed=_RENEWED if stops else 0.0,
+                shared=_SHARED if stops else 0.0,
+            )
+            for place, (key, family) in enumerate(families.items())
+        }
+        self.verdict = next(iter(self.tests.values()))
+        self.drawn = np.zeros(2, dtype=np.intp)
+        self._mechanism, self._attacks = mechanism, settings.attacks
+        self._stop, self._bits = stops, settings.bits
+        self.limit = settings.max_samples
+        self.refuted_at: int | None = None
+        self._refine = settings.refine
+        self._search, self._workers = search, workers or Workers()
+        self.trail = Trail([], {})
+        self.trajectory: list[tuple[int, float]] = []
+        self._pair_audits: dict[int, PairAudit] = {}
+        self.pairs = 0
+        self.favourite: str | None = None
+
+    @property
+    def samples(self) -> int:
+        """Releases so far, on average of the two sides."""
+        return math.ceil(int(self.drawn.sum()) / 2)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to play for."""
+        return self.samples >= self.limit
+
+    @property
+    def _refining(self) -> bool:
+        """Whether the audit goes on for its bounds alone."""
+        return self._stop and self.refuted_at is not None
+
+    @property
+    def played(self) -> int:
+        """How many rounds were played, those on refused pairs included."""
+        return len(self.trail.history)
+
+    @property
+    def outcome(self) -> bytes:
+        """A digest of what the last round showed: the same only if that is the same.
+
+        It covers the evidence after the round, and the releases of a pilot, which are
+        no evidence, but tell whether the mechanism repeats itself.
+        """
+        _, arm, _, _ = self.trail.history[-1]
+        seen = self.trail.history[-1], self.drawn.tolist()
+        digest = hashlib.sha256(json.dumps(seen).encode())
+        for test in self.tests.values():
+            digest.update(test.log_wealth.tobytes())
+        pair_audit = self._pair_audits.get(arm)
+        if (
+            pair_audit is not None
+            and pair_audit.drawn.sum() == 2 * pair_audit.pilot_size
+        ):
+            digest.update(fingerprint(*(pair_audit.first_look or ())))
+        return digest.digest()
+
+    def repeats(self) -> bool:
+        """Say whether the releases that a trail looked at come out again as they did.
+
+        They are drawn in this thread: a few dozen, or as many batched draws.
+        """
+        try:
+            return all(
+                shows(
+                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm),
+                    look,
+                )
+                for arm, looks in self.trail.looks.items()
+                for look in looks
+            )
+        except DPAuditError:
+            return False
+
+    def rounds(self) -> Iterator[tuple[int, float]]:
+        """Play to the end; yield the releases a side and the bound after each round.
+
+        The bound is that on epsilon at `at_delta`.
+        """
+        while not self.finished:
+            self._play()
+            reached = self.samples, self.tests["epsilon"].lower_bound
+            self.trajectory.append(reached)
+            yield reached
+
+    def freeze(self) -> bytes:
+        """Return the state between two rounds, as `thaw` takes it."""
+        playing = (
+            *(self.tests, self.drawn, self.pairs, self.favourite),
+            *(self.trajectory, self._pair_audits),
+        )
+        state = playing, (self.limit, self.refuted_at)
+        return freeze(
+            (self.trail, freeze(state, self._supplied(self._pair_audits))), {}
+        )
+
+    def thaw(self, frozen: bytes) -> None:
+        """Bring a state that has not begun to the state of another like it."""
+        trail, state = thaw(frozen, {})
+        self.follow(trail)
+        played = {arm for _, arm, _, _ in trail.history}
+        playing, (self.limit, self.refuted_at) = thaw(state, self._supplied(played))
+        self.tests, self.drawn, self.pairs, self.favourite = playing[:4]
+        self.trajectory, self._pair_audits = playing[4:]
+        self.verdict = next(iter(self.tests.values()))
+
+    def follow(self, trail: Trail) -> None:
+        """Bring the search of a state that has not begun to where a trail ends.
+
+        It is asked again what it was asked, and given the same reports: so it comes to
+        the same decisions.
+        """
+        self.trail = trail
+        for size, arm, score, releases in trail.history:
+            self._search.next_round(size)
+            self._search.report(arm, score, releases)
+
+    def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
+        """Return what is not part of the state: whoever resumes has it."""
+        return {
+            "mechanism": self._mechanism,
+            "claim": self.claim,
+            "workers": self._workers,
+            **{f"attack {i}": attack for i, attack in enumerate(self._attacks)},
+            **{f"pair {arm}": self._search.pair(arm) for arm in arms},
+        }
+
+    def best(self) -> tuple[PairAudit, Events]:
+        """Return the pair that seems worst now, and what is known of its events."""
+        pair_audit = self._pair_audits[self._search.best()]
+        return pair_audit, pair_audit.portfolio.prepare()
+
+    def strongest(self, pair_audit: PairAudit, events: Events) -> StrongestEvent | None:
+        """Return the event with the most evidence against the claim, or nearest to it.
+
+        Chosen with hindsight: it serves witnesses, which are tested afresh, and the
+        description of what the run could see.
+        """
+        family = self.verdict.family
+        if not len(events):
+            return None
+        assert family.claimed is not None
+        # The frontier is the smallest null that stands; below it something is found.
+        for null in (family.claimed, self.verdict.frontier, 0):
+            plan = plan_bets(family, np.array([null]), events, 1, 1, null)
+            if plan.growth[0] > 0:
+                chosen = plan.events[0]
+                separation = np.abs(events.p[chosen] - events.q[chosen])
+                index = int(chosen[np.argmax(separation)])
+                return StrongestEvent(
+                    fitted=pair_audit.portfolio.fitted(int(events.attack[index])),
+                    threshold=float(events.threshold[index]),
+                    counts=pair_audit.portfolio.counts(events, index),
+                    roc=pair_audit.portfolio.roc(int(events.attack[index])),
+                )
+        return None
+
+    def rests_on_bits(
+        self, pair_audit: PairAudit, strongest: StrongestEvent | None
+    ) -> bool:
+        """Say whether the strongest event violates the claim by last bits alone."""
+        family = self.verdict.family
+        assert family.claimed is not None
+        return strongest is not None and pair_audit.portfolio.rests_on_bits(
+            strongest.fitted, strongest.threshold, family, family.claimed
+        )
+
+    def _play(self) -> None:
+        left = 2 * self.limit - int(self.drawn.sum())
+        asked = min(self._round_size(), max(left // 2, 1))
+        arm, size = self._search.next_round(asked)
+        pair_audit = self._pair_audits.get(arm)
+        before = np.zeros(2, dtype=np.intp)
+        if pair_audit is None:
+            pair_audit = PairAudit(
+                self._mechanism,
+                self._search.pair(arm),
+                self._attacks,
+                self.seed,
+                arm,
+                self._workers,
+                bits=self._bits,
+            )
+            try:
+                pair_audit.pilot(min(size, _PILOT), most=left // 2)
+            except (InputError, MechanismError):
+                # The mechanism refuses the pair, or does nothing but fail on it.
+                self._report(asked, arm, -math.inf, 0)
+                if not self._search.live:
+                    raise
+                return
+            self._pair_audits[arm] = pair_audit
+            self.pairs += 1
+        else:
+            before = pair_audit.drawn.copy()
+            size = min(size, self._growth(before.sum() / 2))
+            pair_audit.play(
+                list(self.tests.values()),
+                self._null_in_play,
+                size,
+                left,
+                even=self._refining,
+            )
+            self.favourite = pair_audit.favourite
+        spent = pair_audit.drawn - before
+        self.drawn += spent
+        score = 0.0
+        if self._search.searching:
+            score = pair_audit.violation(self.verdict.family, self._null_in_play)
+        self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
+        self.trail.looks.clear()
+        for each in {arm, self._search.best()}:
+            self.trail.looks[each] = list(self._pair_audits[each].looks)
+        for retired in set(self._pair_audits) - self._search.live:
+            del self._pair_audits[retired]
+        if self.refuted_at is None and self.verdict.refutes_claim:
+            self.refuted_at = self.samples
+            if self._stop:
+                more = math.ceil(min(self._refine * self.samples, self.limit))
+                self.limit = min(self.limit, self.samples + more)
+
+    def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
+        self._search.report(arm, score, releases)
+        self.trail.history.append((asked, arm, float(score), releases))
+
+    @property
+    def _null_in_play(self) -> int:
+        """The null that matters most now: the claim, or what comes after it."""
+        claimed = self.verdict.family.claimed
+        assert claimed is not None
+        return self.verdict.frontier if self.verdict.refutes_claim else claimed
+
+    def _round_size(self) -> int:
+        """Return how many releases a side the next round may draw."""
+        left = self.limit - self.samples
+        size = self._growth(self.samples)
+        # The last rounds are small again: the nearer the end, the more it matters to
+        # adapt the stakes to what was won so far.
+        return max(1, min(size, max(left // _ENDGAME, self.limit // _FINEST)))
+
+    def _growth(self, past: float) -> int:
+        """Return the releases a side that may follow on so many in the past."""
+        if self._refining:
+            return max(_SMALLEST_ROUND, math.ceil(_GROWTH_TO_REFINE * past))
+        if self._stop:
+            pace, smallest = _GROWTH_TO_REFUTE, _SMALLEST_ROUND // 2
+        else:
+            opening = {self.limit / _OPENING: _OPENING_GROWTH}
+            pace, smallest = {**opening, **_GROWTH}, _SMALLEST_ROUND
+        growth = next(growth for until, growth in pace.items() if past < until)
+        if self._stop and self._share_of_goal > _NEARLY:
+            growth = min(growth, _LAST_GROWTH)
+        return max(smallest, math.ceil(growth * past))
+
+    @property
+    def _share_of_goal(self) -> float:
+        """How much of the evidence that refutes the claim is there."""
+        claimed = self.verdict.family.claimed
+        assert claimed is not None
+        return float(self.verdict.log_wealth[claimed]) / -math.log(self.alpha)

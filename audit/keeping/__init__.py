@@ -1,0 +1,1 @@
+"""What outlives an audit: its store, its checkpoints, and witnesses of refutations."""

@@ -1,0 +1,1 @@
+"""What is declared of code that is not followed: primitives, libraries, training."""

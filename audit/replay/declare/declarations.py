@@ -1,0 +1,235 @@
+"""What a declaration of a primitive names: kernels, by the numbers that make them.
+
+What is said of a law here is true if the primitive does what its declaration says, and
+that is taken for granted.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.chances import ROUNDING, noisy_maximum
+from dpaudit.audit.replay.laws.comparison import Kernel
+from dpaudit.audit.replay.laws.kernels import Candidates, Trusted
+from dpaudit.audit.replay.laws.laws import Family, Law
+from dpaudit.audit.replay.laws.noise import Noise, equal
+from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.errors import InputError
+from dpaudit.validation import check_fraction, check_nonnegative
+
+__all__ = ["KERNELS"]
+
+
+def laplace(value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf) -> Any:
+    """Return Laplace noise of a scale; the value is clamped to [lower, upper] then."""
+    mean, b, low, high = _entries(value, scale, lower, upper)
+    if (np.isinf(low) & np.isinf(high)).all():
+        return _law(Family.LAPLACE, mean, b)
+    return Noise(Family.CLAMPED_LAPLACE, mean, b, low, high)
+
+
+def truncated_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+    """Return Laplace noise that is drawn until the value is within the bounds.
+
+    A value beyond a bound is taken to it first.
+    """
+    x, b, low, high = _entries(value, scale, lower, upper)
+    return Noise(Family.TRUNCATED_LAPLACE, np.clip(x, low, high), b, low, high)
+
+
+def folded_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+    """Return Laplace noise with the value reflected at the bounds until it is within.
+
+    The law is symmetric: it is that of the reflected input.
+    """
+    x, b, low, high = _entries(value, scale, lower, upper)
+    if (np.isinf(low) & np.isinf(high)).any():
+        raise InputError("one of lower and upper must be finite")
+    with np.errstate(invalid="ignore"):
+        width = high - low
+        turned = np.where(
+            np.isinf(high), low + np.abs(x - low), high - np.abs(high - x)
+        )
+        across = np.mod(x - low, 2 * width)
+        wide = low + np.minimum(across, 2 * width - across)
+    finite = np.isfinite(width) & (width > 0)
+    folded = np.where(finite, wide, np.clip(turned, low, high))
+    return Noise(Family.FOLDED_LAPLACE, folded, b, low, high)
+
+
+def gaussian(value: Any, scale: Any) -> Law:
+    """Return normal noise of a standard deviation."""
+    mean, sigma, _, _ = _entries(value, scale)
+    return _law(Family.GAUSSIAN, mean, sigma)
+
+
+def discrete_laplace(
+    value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf
+) -> Noise:
+    """Return integer noise, P(k) proportional to e^(-|k|/scale); clamped then."""
+    return Noise(Family.DISCRETE_LAPLACE, *_entries(value, scale, lower, upper))
+
+
+def discrete_gaussian(value: Any, scale: Any) -> Noise:
+    """Return integer noise, P(k) proportional to e^(-k^2/(2 scale^2))."""
+    return Noise(Family.DISCRETE_GAUSSIAN, *_entries(value, scale))
+
+
+def exponential(
+    scores: Any, scale: Any, candidates: Any = None, measure: Any = None
+) -> Candidates:
+    """Return a choice, P(i) proportional to e^(score/scale), times a measure."""
+    x, b = _scores(scores, scale)
+    if measure is None:
+        weights = np.zeros(len(x))
+    else:
+        with np.errstate(divide="ignore"):
+            weights = np.log(_numbers("measure", measure))
+    if b == 0:
+        x = np.where(x == x.max(), 0.0, -np.inf)
+    else:
+        x = (x - x.max()) / b
+    return _choice(np.asarray(log_softmax(x + weights)), candidates)
+
+
+def permute_and_flip(scores: Any, scale: Any, candidates: Any = None) -> Candidates:
+    """Return the law of a noisy maximum with exponential noise."""
+    return _maximum(scores, scale, Family.EXPONENTIAL, candidates)
+
+
+def noisy_max(scores: Any, scale: Any, candidates: Any = None) -> Candidates:
+    """Return the law of a noisy maximum with Laplace noise."""
+    return _maximum(scores, scale, Family.LAPLACE, candidates)
+
+
+def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates:
+    """Return choices: an entry with probability truth, else another, all alike."""
+    p = float(truth)
+    if not 0 <= p <= 1:
+        raise InputError(f"truth must be in [0, 1], got {truth!r}")
+    names = range(int(outcomes)) if isinstance(outcomes, int) else outcomes
+    single = isinstance(value, str) or np.ndim(value) == 0
+    k, c = len(names), 1 if single else np.size(value)
+    made = Candidates(np.empty((c, k)), "randomised response", names=tuple(names))
+    try:
+        told, _ = made.places(value)
+    except LookupError:
+        raise InputError(f"value must be one of {list(names)!r}") from None
+    with np.errstate(divide="ignore"):
+        log = np.full((len(told), k), np.log((1 - p) / max(1, k - 1)))
+        log[np.arange(len(told)), told] = np.log(p)
+    return Candidates.among(log, made.names, made.kind, ROUNDING)
+
+
+def trusted(
+    value: Any, sensitivity: Any, epsilon: Any, delta: Any = 0.0, norm: Any = 1
+) -> Trusted:
+    """Return a promise for inputs no further apart than a sensitivity.
+
+    The distance is that of `numpy.linalg.norm` with ``ord=norm``; for a matrix, norm 2
+    is the spectral one.
+    """
+    numbers = np.array(_numbers("value", value))
+    sensitivity = check_nonnegative("sensitivity", _scalar(sensitivity))
+    epsilon = check_nonnegative("epsilon", _scalar(epsilon))
+    delta = check_fraction("delta", _scalar(delta), allow_zero=True)
+
+    def distance(x: Any, x2: Any) -> float:
+        if x.shape != x2.shape:
+            return math.nan
+        gap = np.where(equal(x, x2), 0.0, x - x2)
+        return float(np.linalg.norm(gap, ord=norm if gap.ndim else None))
+
+    def promise(far: float) -> Claim | None:
+        if far > sensitivity * (1 + 1e-9):
+            return None
+        least = max(epsilon, 1e-100)  # which claims can say
+        return ApproxDP(least, delta) if delta else PureDP(least)
+
+    words = f"({epsilon:.6g}, {delta:.6g}) is declared at sensitivity {sensitivity:.6g}"
+    return Trusted(
+        numbers, (sensitivity, epsilon, delta, norm), distance, promise, words
+    )
+
+
+def _law(family: Family, mean: Array, scale: Array) -> Law:
+    """Return independent entries: constants where there is no scale."""
+    noisy = (scale > 0) & np.isfinite(mean)
+    entries = np.flatnonzero(noisy)
+    unit = np.where(noisy, np.cumsum(noisy) - 1, -1)
+    kinds = np.full(len(entries), family, dtype=np.intp)
+    ratio = np.where(noisy, scale, 0.0)
+    alone = np.zeros(len(entries), dtype=bool)
+    return Law(mean, unit, ratio, entries, np.zeros_like(entries), kinds, alone)
+
+
+def _entries(
+    value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf
+) -> tuple[Array, Array, Array, Array]:
+    """Return flat columns of numbers, or raise if there is noise of no scale."""
+    names = ("value", "scale", "lower", "upper")
+    parts = [
+        _numbers(name, each)
+        for name, each in zip(names, (value, scale, lower, upper), strict=True)
+    ]
+    shape = parts[0].shape
+    if np.broadcast_shapes(*[part.shape for part in parts]) != shape:
+        raise InputError(f"the scale has another shape than the value, {shape}")
+    mean, b, low, high = (np.array(np.broadcast_to(p, shape)).ravel() for p in parts)
+    if not (np.isfinite(b).all() and (b >= 0).all()):
+        raise InputError(f"scale must be finite and >= 0, got {scale!r}")
+    if not (low <= high).all():
+        raise InputError(f"lower must be <= upper, got {lower!r} and {upper!r}")
+    return mean, b, low, high
+
+
+def _scores(scores: Any, scale: Any) -> tuple[Array, float]:
+    x = _numbers("scores", scores)
+    if x.ndim != 1 or not len(x) or not np.isfinite(x).all():
+        raise InputError("scores must be finite, of shape (k,)")
+    return x, check_nonnegative("scale", _scalar(scale))
+
+
+def _maximum(scores: Any, scale: Any, family: Family, candidates: Any) -> Candidates:
+    x, b = _scores(scores, scale)
+    if b == 0:
+        return exponential(x, 0.0, candidates)
+    log = noisy_maximum(x, b, family)
+    if log is None:
+        raise InputError(f"there are too many scores: {len(x)}")
+    return _choice(log, candidates)
+
+
+def _choice(log: Array, candidates: Any) -> Candidates:
+    names = range(len(log)) if candidates is None else candidates
+    return Candidates.among(log[np.newaxis], list(names), "a choice")
+
+
+def _numbers(name: str, value: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} must be numbers, got {type(value).__name__}")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _scalar(value: Any) -> float:
+    return float(np.asarray(value, dtype=np.float64))
+
+
+KERNELS: dict[str, Callable[..., Law | Kernel]] = {
+    "laplace": laplace,
+    "truncated-laplace": truncated_laplace,
+    "folded-laplace": folded_laplace,
+    "gaussian": gaussian,
+    "discrete-laplace": discrete_laplace,
+    "discrete-gaussian": discrete_gaussian,
+    "exponential": exponential,
+    "permute-and-flip": permute_and_flip,
+    "noisy-max": noisy_max,
+    "randomised-response": randomised_response,
+    "trusted": trusted,
+}

@@ -1,0 +1,399 @@
+"""Declared primitives, and values that must not depend on the data.
+
+A call of a declared primitive is one noisy value, with the place where it is called.
+What happens inside is not followed: its draws come from a stream of its own, and are
+neither draws on the tape nor coins. When it is replayed the function is called too, for
+what else it does (it may raise an exception), but what it returns is the recorded
+output.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.execute.patches import unwatched
+from dpaudit.audit.replay.follow.moves import has_noise
+from dpaudit.audit.replay.follow.observations import Observation
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
+from dpaudit.audit.replay.laws.comparison import Kernel
+from dpaudit.audit.replay.laws.kernels import Candidates
+from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.errors import InputError
+from dpaudit.validation import check_name
+
+__all__ = ["Declaration", "declared", "invariant", "primitive", "recording"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_recorded: list[Tape] = []  # the execution that runs now, the innermost last
+
+
+@contextmanager
+def recording(tape: Tape) -> Iterator[None]:
+    """Let declared primitives and invariants of the block write on a tape."""
+    _recorded.append(tape)
+    try:
+        yield
+    finally:
+        _recorded.remove(tape)
+
+
+def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare what law the output of a function has, for `replay`.
+
+    A call is then one noisy value, which whoever sees transcripts sees; its code is not
+    followed, and what is said of it rests on this declaration. It must depend on its
+    arguments alone, and have no effect but its output, which may be an argument that it
+    writes over. Outside of a replay it is the function itself.
+
+    Parameters
+    ----------
+    kernel : str
+        See the notes.
+    **fields
+        The fields of the kernel. Each is the name of an argument of the function, or
+        an attribute of one (``"self.scale"``); a function of some of the arguments,
+        which go by their names (``lambda epsilon: 1 / epsilon``); or a constant that is
+        no text.
+
+    Returns
+    -------
+    callable
+        A decorator.
+
+    Raises
+    ------
+    InputError
+        If there is no such kernel, or field; if a field is missing, names an argument
+        that the function lacks, or is a constant that is not allowed.
+
+    Notes
+    -----
+    ======================= ==================================================
+    kernel                  fields
+    ======================= ==================================================
+    ``laplace``             ``value``, ``scale``; ``lower``, ``upper``, to
+                            which the output is clamped
+    ``truncated-laplace``   the same fields: drawn until it is within the bounds
+    ``folded-laplace``      the same fields: reflected at the bounds
+    ``gaussian``            ``value``, ``scale``: a standard deviation
+    ``discrete-laplace``    ``value``, ``scale``; ``lower``, ``upper``: integer
+                            noise, P(k) proportional to exp(-abs(k)/scale)
+    ``discrete-gaussian``   ``value``, ``scale``: integer noise, P(k)
+                            proportional to exp(-k**2/(2 scale**2))
+    ``exponential``         ``scores``, ``scale``: P(i) proportional to
+                            exp(scores[i]/scale), times ``measure[i]`` if given
+    ``permute-and-flip``    ``scores``, ``scale``
+    ``noisy-max``           ``scores``, ``scale`` of the Laplace noise
+    ``randomised-response`` ``value``, ``truth``: the probability that an entry
+                            stays; ``outcomes``, a number or a list (0 and 1)
+    ``trusted``             ``value``, ``sensitivity``, ``epsilon``; ``delta``
+                            (0), ``norm`` (1, as in `numpy.linalg.norm`)
+    ======================= ==================================================
+
+    The output of the three choices is a place among the scores, or one of the
+    ``candidates`` if these are given. Of a trusted primitive no law is known: its
+    epsilon is added up where its inputs lie no further apart than its sensitivity, and
+    otherwise that is a finding.
+
+    Examples
+    --------
+    >>> from dpaudit import Pair, PureDP
+    >>> from dpaudit.audit.replay import primitive, replay
+    >>> from secrets import SystemRandom
+    >>> @primitive("laplace", value="value", scale=lambda epsilon: 1 / epsilon)
+    ... def noisy(value, epsilon):
+    ...     sign, size = SystemRandom().choice((-1, 1)), SystemRandom().expovariate(1)
+    ...     return value + sign * size / epsilon
+    >>> def count(data, rng):
+    ...     return noisy(float(len(data)), epsilon=2.0)
+    >>> pair = Pair([[0.2], [0.5]], [[0.2], [0.5], [1.0]])
+    >>> result = replay(count, pair=pair, claim=PureDP(1.0), sees="transcript")
+    >>> str(result.verdict), result.findings[0].kind, round(result.loss, 6)
+    ('REFUTED', 'distance', 2.0)
+    """
+    declaration = Declaration.of(kernel, fields)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return declared(declaration, function)
+
+    return decorate
+
+
+def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
+    """Return a function whose calls are noisy values during an execution."""
+    signature = declaration.signature_of(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _recorded:
+            return function(*args, **kwargs)
+        tape = _recorded[-1]
+        if tape.closed or tape.inside or not tape.check_thread():
+            return function(*args, **kwargs)
+        return _Call(tape, declaration, signature).of(function, args, kwargs)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The kernel of a primitive, and where its fields are found.
+
+    Parameters
+    ----------
+    kernel : callable
+        Fields -> a law.
+    fields : mapping
+        As for `primitive`.
+    arguments : tuple of str
+        Names of the arguments of compiled code, which has no signature.
+    """
+
+    kernel: Callable[..., Law | Kernel]
+    fields: Mapping[str, Any]
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, kernel: str, fields: Mapping[str, Any]) -> "Declaration":
+        """Return a declaration, or raise `InputError` if it cannot be one."""
+        make = KERNELS[check_name("kernel", kernel, tuple(KERNELS))]
+        known = inspect.signature(make).parameters
+        for name in fields:
+            check_name(f"field of {kernel!r}", name, tuple(known))
+        for name, each in known.items():
+            if each.default is each.empty and name not in fields:
+                raise InputError(f"{kernel!r} needs {name}=")
+        for name, value in fields.items():
+            if not (isinstance(value, str) or callable(value)):
+                _check_constant(name, value)
+        return cls(make, dict(fields))
+
+    def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
+        """Return the signature of a function, which must have all that is named."""
+        signature = _signature(function, self.arguments)
+        for name, value in self.fields.items():
+            for wanted in _arguments(value):
+                if wanted not in signature.parameters:
+                    shown = getattr(function, "__qualname__", repr(function))
+                    has = ", ".join(signature.parameters) or "none"
+                    raise InputError(
+                        f"{name} names the argument {wanted!r}, which {shown} lacks "
+                        f"(it has: {has})"
+                    )
+        return signature
+
+    def read(self, arguments: Mapping[str, Any]) -> Law | Kernel:
+        """Return the law of a call with these arguments."""
+        values = {name: _field(each, arguments) for name, each in self.fields.items()}
+        return self.kernel(**values)
+
+
+def _signature(
+    function: Callable[..., Any], known: tuple[str, ...] = ()
+) -> inspect.Signature:
+    if known:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in known])
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise InputError(f"{function!r} has no signature, and cannot be used") from None
+
+
+def _arguments(value: Any) -> list[str]:
+    """Return the arguments that a field needs."""
+    if isinstance(value, str):
+        return [value.partition(".")[0]]
+    return list(_signature(value).parameters) if callable(value) else []
+
+
+def _field(value: Any, arguments: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        head, *attributes = value.split(".")
+        return functools.reduce(getattr, attributes, arguments[head])
+    if callable(value):
+        return value(**{name: arguments[name] for name in _arguments(value)})
+    return value
+
+
+def _check_constant(name: str, value: Any) -> None:
+    """Raise if a constant is none that a field can have."""
+    if name in ("candidates", "outcomes", "norm"):
+        return
+    try:
+        numbers = np.asarray([] if value is None else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if not numbers.size:
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if np.isnan(numbers).any():
+        raise InputError(f"{name} must not be NaN, got {value!r}")
+    positive = name in ("scale", "sensitivity", "epsilon")
+    if positive and not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise InputError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a declared primitive during an execution."""
+
+    tape: Tape
+    declaration: Declaration
+    signature: inspect.Signature
+
+    def of(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call the function, note its output, and return that, or the script's."""
+        given = [*args, *kwargs.values()]
+        args = tuple(map(_ordinary, args))
+        kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
+        output = self._noted(function, args, kwargs)
+        # An array that noise can be written into stays one.
+        pairs = zip(given, (*args, *kwargs.values()), strict=True)
+        return next((one for one, other in pairs if other is output), output)
+
+    def _noted(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call the function with ordinary arguments, and note its output."""
+        tape = self.tape
+        several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
+        before = [each.copy() for each in several]
+        with tape.within(), unwatched():
+            law = self._law(args, kwargs)
+            try:
+                output = function(*args, **kwargs)
+            except BaseException as error:
+                reason = f"a declared primitive raises {type(error).__name__}"
+                tape.lose(reason, within=True)
+                raise
+        if isinstance(law, str):
+            tape.lose(law)
+            return output
+        try:
+            value, shape = _value(law, output)
+        except (LookupError, TypeError, ValueError):
+            kind = type(output).__name__
+            tape.lose(f"what a declared primitive returns is no output of it: {kind}")
+            return output
+        for each, old in zip(several, before, strict=True):
+            if each is not output and not _is_still(each, old):
+                tape.lose("a declared primitive changes one of its arguments")
+        given = tape.declare(law, value, shape)
+        if given is None:
+            return output
+        found = _output(given, output)
+        if any(each is output for each in several):  # an argument, written over
+            output[:] = found
+            return output
+        return found
+
+    def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
+        """Return the law, or why there is none."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return self.declaration.read(bound.arguments)
+        except Exception as error:
+            return f"a declared primitive has no law here: {error}"
+
+
+def _ordinary(argument: Any) -> Any:
+    """Return an argument with all noise in it looked at, itself where there is none."""
+    if isinstance_tracked(argument) and not argument.noisy:
+        return argument.centre  # an array that noise could have been written into
+    parts = argument.values() if type(argument) is dict else (argument,)
+    return looked_at_within(argument) if any(map(has_noise, parts)) else argument
+
+
+def _may_change(argument: Any) -> bool:
+    """Say whether an argument is numbers that could be written over."""
+    return type(argument) is list or (
+        type(argument) is np.ndarray and argument.ndim > 0
+    )
+
+
+def _is_still(argument: Any, old: Any) -> bool:
+    """Say whether an argument is what it was before a call."""
+    if isinstance(old, np.ndarray):
+        if old.dtype.kind == "f":
+            return np.array_equal(argument, old, equal_nan=True)
+        return np.array_equal(argument, old)
+    same = len(argument) == len(old)
+    return same and all(a is b for a, b in zip(argument, old, strict=True))
+
+
+def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return an output as flat numbers, and its shape; raise if it is none."""
+    if isinstance(law, Candidates):
+        places, shape = law.places(output)
+        return places.astype(np.float64), shape
+    array = np.asarray(output)
+    if array.dtype.kind not in "fiub":
+        raise TypeError
+    value = array.astype(np.float64).ravel()
+    if len(value) != len(getattr(law, "mean", value)):
+        raise ValueError
+    return value, array.shape
+
+
+def _output(given: Observation, like: Any) -> Any:
+    """Return a recorded output in the form of another."""
+    law, value = given.law, given.value
+    if isinstance(law, Candidates):
+        named = [law.names[int(place)] for place in value]
+        if not given.shape:
+            return named[0]
+        array = np.array(named, dtype=np.asarray(like).dtype).reshape(given.shape)
+        return array if isinstance(like, np.ndarray) else type(like)(array.tolist())
+    array = np.asarray(like)
+    whole = array.dtype.kind not in "iub" or bool(np.isfinite(value).all())
+    numbers: Any = (value.astype(array.dtype) if whole else value).reshape(array.shape)
+    if isinstance(like, np.ndarray):
+        return numbers
+    if isinstance(like, list | tuple):
+        return type(like)(numbers.tolist())
+    return type(like)(numbers[()]) if whole else float(numbers)
+
+
+def invariant(**values: Any) -> None:
+    """Note values that must not depend on the data, for `replay`.
+
+    A value that differs on the neighbour, all noisy values being the same, is a finding
+    of kind ``release`` with this line and its name. That refutes a claim for whoever
+    sees every noisy value and all that is noted as public (``sees="transcript"``). To
+    a claim for whoever sees the release it is no proof: the value may not show there.
+    Outside of a replay nothing happens.
+
+    Parameters
+    ----------
+    **values
+        By their names: numbers, arrays, texts, and lists of such.
+
+    Examples
+    --------
+    >>> from dpaudit import Pair, PureDP
+    >>> from dpaudit.audit.replay import invariant, replay
+    >>> def total(data, rng):
+    ...     n = len(data)
+    ...     invariant(n=n)
+    ...     return data.sum() + rng.laplace(scale=1.0)
+    >>> pair = Pair([[0.2], [0.5]], [[0.2], [0.5], [1.0]])
+    >>> result = replay(total, pair=pair, claim=PureDP(1.0))
+    >>> str(result.verdict), result.findings[0].message
+    ('NOT_FOLLOWED', "n must not depend on the data, and is 2 on D and 3 on D'")
+    """
+    if not _recorded:
+        return
+    tape = _recorded[-1]
+    if tape.closed or tape.inside or not tape.check_thread():
+        return
+    for name, value in values.items():
+        tape.note_public(name, _ordinary(value))

@@ -1,0 +1,275 @@
+"""Libraries that train in private: their noise and their batches, as they are drawn.
+
+Arrays of JAX and PyTorch are not followed. Nor need they be: DP-SGD looks at a noisy
+sum in each step, and what is between two of them is ordinary code, which is executed
+again on the neighbour. So two kinds of functions are replaced during an execution:
+
+- **What draws noise** returns an object that waits for the numbers that it is added to.
+  Adding is one noisy value, whose input is what the library adds to and whose scale is
+  the deviation that it asks for, whatever it should have asked for. The sum is an
+  ordinary array of the library's again, with the very bits that were recorded.
+- **What draws Poisson batches** flips a coin for each row, as the source of the library
+  says that it does, in the order of the rows.
+
+Nothing is imported, and a library is replaced only if it is loaded. JAX is executed
+without compilation meanwhile: a compiled function would hide what it does.
+
+What is taken for granted: keys and generators of the library are taken for fresh and
+secret, as noise and flips come from the recorder, and not from them. A key that makes
+noise twice in one execution is noticed, and not followed.
+
+All is read off the sources of jax_privacy 2.0 and Opacus 1.6. Correlated noise, batches
+that are cyclic or truncated, and samplers of several machines are not followed.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from numpy import asarray  # the real one, in an execution too
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.declarations import gaussian
+from dpaudit.audit.replay.follow.generator import Recorder
+
+__all__ = ["TRAINING", "training_libraries"]
+
+TRAINING = frozenset({"jax_privacy", "opacus"})
+
+
+class _Noise:
+    """Normal noise that has not been added to anything yet.
+
+    Parameters
+    ----------
+    rng : Recorder
+    scale : float
+        Its standard deviation.
+    shape : tuple of int
+    like : object
+        The array of the library that it was made for. If it is added to another, such
+        as the noise of a step before, it may hide more than that, or less.
+    """
+
+    # So that arrays leave additions to it: of NumPy, and of JAX and PyTorch, which ask
+    # for what they do not know.
+    __array_ufunc__ = None
+
+    def __init__(
+        self, rng: Recorder, scale: float, shape: tuple[int, ...], like: Any
+    ) -> None:
+        self._rng, self._scale, self._shape, self._like = rng, scale, shape, like
+        self._added = False
+
+    def __radd__(self, value: Any) -> Any:
+        tape = self._rng.tape
+        numbers = asarray(_at_hand(value))
+        if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
+            return value + self._ordinary()
+        if self._added:
+            tape.lose("noise that was added before is added again")
+            return value + self._ordinary()
+        self._added = True
+        with tape.within():
+            noise = self._scale * tape.inner.standard_normal(self._shape)
+        law = gaussian(numbers, self._scale)
+        output = asarray(numbers + noise, dtype=numbers.dtype)
+        given = tape.declare(law, output.astype(np.float64).ravel(), self._shape)
+        if given is not None:
+            output = given.value.astype(numbers.dtype).reshape(self._shape)
+        return _as_like(output, value)
+
+    __add__ = __radd__
+
+    def __mul__(self, factor: Any) -> Any:
+        if isinstance(factor, int | float):
+            scale = abs(float(factor)) * self._scale
+            return _Noise(self._rng, scale, self._shape, self._like)
+        return self._ordinary() * factor
+
+    __rmul__ = __mul__
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        own = [each for each in args if isinstance(each, cls)]
+        plus = function.__name__ in ("add", "__add__", "__radd__")
+        if plus and len(own) == 1 and len(args) == 2 and not kwargs:
+            return own[0].__radd__(args[0] if args[1] is own[0] else args[1])
+        return function(*map(_plain, args), **(kwargs or {}))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in ("shape", "ndim", "dtype", "size"):
+            return getattr(self._like, name)
+        return getattr(self._ordinary(), name)
+
+    def _ordinary(self) -> Any:
+        """Return noise as an array of the library, with a note that it is used so."""
+        tape = self._rng.tape
+        tape.lose("noise of a library is used in other ways than by adding it")
+        with tape.within():
+            noise = self._scale * tape.inner.standard_normal(self._shape)
+        return _as_like(noise, self._like)
+
+
+def _plain(argument: Any) -> Any:
+    """Return an argument with ordinary numbers in place of noise."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(map(_plain, argument))
+    return argument._ordinary() if isinstance(argument, _Noise) else argument
+
+
+def _at_hand(value: Any) -> Any:
+    """Return an array of a library as one that NumPy reads."""
+    detach = getattr(value, "detach", None)
+    return value if detach is None else detach().cpu()
+
+
+def _as_like(numbers: Array, like: Any) -> Any:
+    """Return numbers as an array of the library and type that another is of."""
+    if isinstance(like, np.ndarray):
+        return numbers.astype(like.dtype)
+    if hasattr(like, "new_tensor"):  # PyTorch
+        return like.new_tensor(numbers)
+    if hasattr(like, "at"):  # JAX
+        return like.at[...].set(numbers)
+    return float(numbers)
+
+
+# -- the libraries
+
+
+def _iid_normal_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for noise on a tree of arrays, which is given with the key."""
+    keys: set[bytes] = set()
+
+    def draw(prng_key: Any, target_tree: Any, stddev: float, dtype: Any = None) -> Any:
+        if not _follows(rng):
+            return real(prng_key, target_tree, stddev, dtype)
+        jax = sys.modules["jax"]
+        key = asarray(jax.random.key_data(prng_key)).tobytes()
+        if key in keys:
+            rng.tape.lose("a key makes noise that has made noise before")
+        keys.add(key)
+        return jax.tree.map(
+            lambda leaf: _Noise(rng, float(stddev), tuple(np.shape(leaf)), leaf),
+            target_tree,
+        )
+
+    return draw
+
+
+def _generate_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for noise on one array."""
+
+    def draw(
+        std: float, reference: Any, generator: Any = None, secure_mode: bool = False
+    ) -> Any:
+        if not _follows(rng):
+            return real(std, reference, generator, secure_mode)
+        return _Noise(rng, float(std), tuple(reference.shape), reference)
+
+    return draw
+
+
+def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for the batches of `CyclicPoissonSampling`."""
+    otherwise = _not_followed(rng, real)
+
+    def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
+        poisson = self.cycle_length == 1 and self.truncated_batch_size is None
+        if not poisson or not _follows(rng):
+            yield from otherwise(self, num_examples, *args, **kwargs)
+            return
+        dtype = np.min_scalar_type(-num_examples)
+        for _ in range(self.iterations):
+            chosen = rng.flips(float(self.sampling_prob), num_examples)
+            yield np.flatnonzero(chosen).astype(dtype)
+
+    return batch_iterator
+
+
+def _not_followed(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for what draws by a seed or key that is taken for secret."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if _follows(rng):
+            rng.tape.lose("correlated noise, or batches of this kind, are not followed")
+        return real(*args, **kwargs)
+
+    return draw
+
+
+def _uniform_sampler(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for the batches of `UniformWithReplacementSampler`."""
+
+    def batches(self: Any) -> Any:
+        if not _follows(rng):
+            yield from real(self)
+            return
+        for _ in range(self.steps):
+            chosen = rng.flips(float(self.sample_rate), self.num_samples)
+            yield np.flatnonzero(chosen).tolist()
+
+    return batches
+
+
+_STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
+    ("jax_privacy.noise_addition", "_iid_normal_noise", _iid_normal_noise),
+    (
+        "jax_privacy.batch_selection",
+        "CyclicPoissonSampling.batch_iterator",
+        _cyclic_poisson,
+    ),
+    ("jax_privacy.noise_addition", "_gaussian_linear_combination", _not_followed),
+    *(
+        ("jax_privacy.batch_selection", f"{name}.batch_iterator", _not_followed)
+        for name in ("BallsInBinsSampling", "BMinSepSampling", "FixedBatchSampling")
+    ),
+    (
+        "opacus.utils.uniform_sampler",
+        "UniformWithReplacementSampler.__iter__",
+        _uniform_sampler,
+    ),
+    # Wherever it is imported by name.
+    *(
+        (f"opacus.optimizers.{module}", "_generate_noise", _generate_noise)
+        for module in (
+            "optimizer",
+            "adaclipoptimizer",
+            "ddp_perlayeroptimizer",
+            "fsdpoptimizer_fast_gradient_clipping",
+            "optimizer_fast_gradient_clipping",
+        )
+    ),
+)
+
+
+@contextmanager
+def training_libraries(rng: Recorder) -> Iterator[None]:
+    """Replace noise and batches of all libraries that are loaded, for the block."""
+    with ExitStack() as stack:
+        jax = sys.modules.get("jax")
+        if "jax_privacy" in sys.modules and jax is not None:
+            stack.enter_context(jax.disable_jit())
+        for module, name, stand_in in _STAND_INS:
+            owner: Any = sys.modules.get(module)
+            *within, last = name.split(".")
+            for each in within:
+                owner = getattr(owner, each, None)
+            real = vars(owner).get(last) if owner is not None else None
+            if callable(real):
+                setattr(owner, last, stand_in(rng, real))
+                stack.callback(setattr, owner, last, real)
+        yield
+
+
+def _follows(rng: Recorder) -> bool:
+    """Say whether what happens now is part of the execution."""
+    tape = rng.tape
+    return not (tape.closed or tape.inside) and tape.check_thread()

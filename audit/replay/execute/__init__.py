@@ -1,0 +1,1 @@
+"""Executing a mechanism with a generator and functions that record."""

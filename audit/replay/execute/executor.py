@@ -1,0 +1,254 @@
+"""One execution of a mechanism: recorded, replayed, or plain; patches undone after it.
+
+What comes out is a `Trace`: the tape, and the release taken apart into its layout (all
+that is no number: shapes, keys, words, the type of an exception) and its numbers, which
+have a joint law given all that was looked at before.
+"""
+
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
+from dpaudit.audit.replay.declare.primitives import recording
+from dpaudit.audit.replay.declare.training import training_libraries
+from dpaudit.audit.replay.execute.patches import patched
+from dpaudit.audit.replay.follow.generator import Recorder, Streams
+from dpaudit.audit.replay.follow.observations import Observations
+from dpaudit.audit.replay.follow.returns import watching_returns
+from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Reading, Tape
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
+from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.sampling.draws import ways_to_draw
+from dpaudit.errors import DPAuditError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.outputs import UNREAD, arrays_of, raised, read
+
+__all__ = ["Trace", "execute", "execute_plainly"]
+
+
+@dataclass(eq=False)
+class Trace:
+    """What an execution drew, looked at and released.
+
+    Parameters
+    ----------
+    tape : Tape
+    layout : str
+    unread : bool
+        Whether the release holds what is neither a number nor a word.
+    law : Law
+        Of the numbers of the release, in their order, given what was looked at.
+    value : ndarray, shape (n,)
+        The numbers.
+    release : Tracked or None
+        The numbers, before they had a law; None if there is no noise in them.
+    seconds : float
+    returned : str
+        ``file:line`` of the mechanism's last return, where ordinary numbers were drawn.
+    """
+
+    tape: Tape
+    layout: str
+    unread: bool
+    law: Law
+    value: Array
+    release: Tracked
+    seconds: float
+    returned: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether no draw was looked at before the release."""
+        return self.tape.open
+
+
+def execute(
+    mechanism: Any,
+    data: Array,
+    seed: int,
+    *,
+    script: Observations | None = None,
+    follows: bool = True,
+    reading: Reading = LAZY,
+    goes_on: bool = False,
+) -> Trace:
+    """Execute a mechanism once.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    data : ndarray
+    seed : int
+        The same seed, the same draws, whatever `follows`.
+    script : Observations, optional
+        Of an execution whose noisy values are given back.
+    follows : bool
+        Whether draws are followed; if not, they are ordinary numbers.
+    reading, goes_on
+        As for `Tape`.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own: it refuses the data.
+    """
+    one, _ = ways_to_draw(mechanism)
+    tape = Tape(seed, script, reading, goes_on)
+    rng = Recorder(tape, Streams(seed), follows=follows)
+    begun = time.perf_counter()
+    watching: AbstractContextManager[list[str]] = (
+        nullcontext([]) if follows else watching_returns()
+    )
+    loaded = loaded_libraries()
+    with (
+        patched(tape, rng, follows=follows),
+        declared_libraries(),
+        training_libraries(rng),
+        recording(tape),
+        watching as returned,
+        tape.running(),
+    ):
+        released, failed = _attempt(one, data, rng)
+    if loaded_libraries() != loaded:  # by this execution, which did not follow them
+        return execute(
+            mechanism,
+            data,
+            seed,
+            script=script,
+            follows=follows,
+            reading=reading,
+            goes_on=goes_on,
+        )
+    seconds = time.perf_counter() - begun
+    if tape.final is not None and not failed:
+        released = tape.final
+    reader = _Reader(tape)
+    if failed:
+        reader.words.append(released)
+    else:
+        try:
+            with tape.running():
+                reader.read(released)
+        except Exception as error:  # an object of its own that fails when it is read
+            reader.words.append(raised(error).layout)
+    whole = reader.joined()
+    index, coef = whole.index, whole.coef
+    law = tape.law(whole.centre, index, coef)
+    value = tape.value(whole.centre, index, coef) if whole.noisy else whole.centre
+    tape.closed = True
+    return Trace(
+        tape,
+        " ".join(reader.words),
+        reader.unread,
+        law,
+        value,
+        whole,
+        seconds,
+        "".join(returned),
+    )
+
+
+def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
+    """Execute what another execution was of with ordinary draws, those of its seed.
+
+    The outputs of declared primitives, whose draws nobody sees, are given back.
+    """
+    script = trace.tape.observations.seen_by(DECLARED)
+    return execute(
+        mechanism,
+        data,
+        trace.tape.seed,
+        script=script,
+        follows=False,
+        reading=trace.tape.reading,
+    )
+
+
+@telling_interrupts()
+def _attempt(one: Callable[..., Any], data: Array, rng: Recorder) -> tuple[Any, bool]:
+    """Return a release, or the layout of the failure that came instead."""
+    try:
+        with np.errstate(all="ignore"):
+            return one(data, rng), False
+    except BaseException as error:
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
+        return raised(error).layout, True
+
+
+class _Reader:
+    """Takes a release apart into words and numbers."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._parts: list[Tracked] = []
+        self._scalars = array("d")
+        self.words: list[str] = []
+        self.unread = False
+
+    def read(self, value: Any, depth: int = 0) -> None:
+        """Read a release, or a part of one."""
+        if isinstance_tracked(value) and value.tape is self._tape:
+            self._numbers(value)
+        elif type(value) is dict and depth < 30:
+            self.words.append("{")
+            for key, part in value.items():
+                self.words.append(f"{key!r}:")
+                self.read(part, depth + 1)
+            self.words.append("}")
+        elif isinstance(value, list | tuple) and depth < 30:
+            self.words.append("[")
+            for part in value:
+                self.read(part, depth + 1)
+            self.words.append("]")
+        elif isinstance(value, np.ndarray) and value.dtype == object and depth < 30:
+            self.read(value.tolist(), depth + 1)
+        else:
+            self._plain(value)
+
+    def _plain(self, value: Any) -> None:
+        if isinstance_tracked(value):  # of an earlier execution
+            value = value.looked_at("released")
+        if type(value) in (float, bool, np.float64):
+            self.words.append("()")
+            self._scalars.append(value)
+            return
+        given = value if isinstance(value, np.ndarray) else None
+        if isinstance(value, int | float | np.number | np.bool_):
+            given = np.asarray(value)
+        if given is not None and given.dtype.kind in "fiub":
+            numbers = np.array(given, dtype=np.float64)
+            self._numbers(Tracked.plain(self._tape, numbers))
+            return
+        output = read(value)
+        self.words.append(output.layout)
+        self.unread |= output.layout.startswith(UNREAD) and value is not None
+        if output.numbers is not None:
+            for numbers in arrays_of(output.numbers):
+                self._numbers(Tracked.plain(self._tape, np.asarray(numbers)))
+
+    def _numbers(self, value: Tracked) -> None:
+        self._end_scalars()
+        self.words.append(str(value.shape))
+        self._parts.append(value)
+
+    def _end_scalars(self) -> None:
+        """Make of the scalars that came one after the other a part."""
+        if self._scalars:
+            numbers = np.array(self._scalars)
+            self._parts.append(Tracked.plain(self._tape, numbers))
+            self._scalars = array("d")
+
+    def joined(self) -> Tracked:
+        """Return all numbers as one flat array."""
+        self._end_scalars()
+        return joined(
+            self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
+        )

@@ -1,0 +1,396 @@
+"""What is replaced while a mechanism is executed, and put back after any exit.
+
+- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep
+  noise in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
+  called by the code under audit itself, give arrays that noise can be written into.
+- Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
+  from the recorder.
+- What takes entropy from the system, forks, or seeds a global generator, is noted on
+  the tape: it cannot be followed. So is the use of a generator that was there before.
+"""
+
+import gc
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+
+from dpaudit.audit.replay.follow.generator import Recorder
+from dpaudit.audit.replay.follow.moves import has_noise, stacked
+from dpaudit.audit.replay.follow.places import called_by_name, is_code
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+
+__all__ = ["Watch", "all_objects", "patched", "unwatched"]
+
+_FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
+_LEGACY: dict[str, Callable[..., Any]] = {
+    "rand": lambda rng, *shape: rng.random(shape or None),
+    "randn": lambda rng, *shape: rng.standard_normal(shape or None),
+    **dict.fromkeys(
+        ("random_sample", "ranf", "sample", "random"),
+        lambda rng, size=None: rng.random(size),
+    ),
+    "randint": lambda rng, low, high=None, size=None, dtype=int: rng.integers(
+        low, high, size, dtype
+    ),
+}
+_ENTROPY = ("urandom", "getrandom", "_urandom")
+_SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "random": lambda rng: rng.random(),
+    "uniform": lambda rng, a, b: rng.uniform(0.0, 1.0) * (b - a) + a,
+    "gauss": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
+    "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
+    "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
+    "choices": lambda rng, population, weights=None, *, cum_weights=None, k=1: _choices(
+        rng, population, weights, cum_weights, k
+    ),
+}
+_PYTHON_COINS = (
+    *("randint", "randrange", "choice", "sample", "shuffle"),
+    *("getrandbits", "randbytes", "triangular", "betavariate", "gammavariate"),
+    *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
+)
+
+
+def _choices(
+    rng: Recorder, population: Any, weights: Any, cumulated: Any, k: int
+) -> list[Any]:
+    """Do what `random.choices` does."""
+    if cumulated is not None:
+        weights = np.diff(np.asarray(cumulated, dtype=np.float64), prepend=0.0)
+    count = len(population)
+    weights = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
+    places = rng.choice(count, k, p=weights / weights.sum())
+    return [population[place] for place in places]
+
+
+_NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
+
+_BY_NAME = "a global generator is used that was imported by name"
+
+_ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
+
+
+@contextmanager
+def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
+    """Replace what has to be replaced, and put it back whatever happens."""
+    with _ONE_AT_A_TIME:
+        replaced = _made.get(follows)
+        if replaced is None or not replaced.in_place:
+            replaced = _made[follows] = _Replacements(follows)
+        try:
+            replaced.put(tape, rng)
+            with Watch([random._inst, np.random.mtrand._rand]) as watch:
+                try:
+                    yield
+                finally:
+                    if watch.used():
+                        tape.lose(_BY_NAME)
+        finally:
+            replaced.put_back()
+
+
+class _Replacements:
+    """Functions in place of others, for whichever execution it is that runs now.
+
+    They are made once, and again if what they stand for is not there any more: where a
+    mechanism executes another, say, or somebody else replaced a function meanwhile.
+    Code that keeps one of them has, after the execution, the function that it stands
+    for.
+
+    Parameters
+    ----------
+    follows : bool
+        Whether arrays keep noise.
+    """
+
+    def __init__(self, follows: bool) -> None:
+        self.tape: Tape | None = None
+        self.rng: Any = None
+        # By the owner: what stands in its namespace, and what shall stand there.
+        self._real: dict[Any, dict[str, Any]] = {}
+        self._ours: dict[Any, dict[str, Any]] = {}
+        for owner, name, function in self._all(follows):
+            if hasattr(owner, name):
+                self._real.setdefault(owner, {})[name] = getattr(owner, name)
+                self._ours.setdefault(owner, {})[name] = function
+
+    @property
+    def in_place(self) -> bool:
+        """Whether all that is to be replaced is there, and nothing is replaced."""
+        return all(
+            vars(owner).get(name) is real
+            for owner, functions in self._real.items()
+            for name, real in functions.items()
+        )
+
+    def put(self, tape: Tape, rng: Recorder) -> None:
+        """Replace what there is, for an execution."""
+        self.tape, self.rng = tape, rng
+        for owner, functions in self._ours.items():
+            vars(owner).update(functions)
+
+    def put_back(self) -> None:
+        """Make all as it was."""
+        for owner, functions in self._real.items():
+            vars(owner).update(functions)
+        self.tape = self.rng = None
+
+    def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:
+        if follows:
+            for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
+                yield np, name, _maker(self, getattr(np, name))
+            for name in ("zeros", "empty", "ones", "full"):
+                yield np, name, _canvas(self, getattr(np, name))
+        for owner, name, function in _of_generators():
+            real = getattr(owner, name, None)
+            yield owner, name, _for_this_thread(self, function, real)
+        for owner, name in (
+            *((np.random, name) for name in _SEEDING),
+            (random, "seed"),
+            (os, "urandom"),
+            (os, "getrandom"),
+            (random, "_urandom"),
+            (os, "fork"),
+            (os, "forkpty"),
+            (os, "posix_spawn"),
+        ):
+            if hasattr(owner, name):
+                yield owner, name, _losing(self, owner, name)
+
+
+_made: dict[bool, _Replacements] = {}
+
+
+def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield functions that draw, and what draws in their place from a recorder."""
+    for name in dir(np.random):
+        if name.startswith("_") or name in _SEEDING:
+            continue
+        if name in _LEGACY:
+            yield np.random, name, _LEGACY[name]
+        elif hasattr(np.random.Generator, name) and hasattr(
+            np.random.RandomState, name
+        ):
+            yield np.random, name, getattr(Recorder, name)
+    yield np.random, "default_rng", _default_rng(np.random.default_rng)
+    for name, function in _PYTHON.items():
+        yield random, name, function
+    for name in _PYTHON_COINS:
+        yield random, name, _python_coin(name)
+
+
+def _for_this_thread(
+    now: _Replacements, function: Callable[..., Any], real: Any
+) -> Callable[..., Any]:
+    """Return a function of the recorder; the real one to every other thread."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if now.tape is not None and now.tape.check_thread():
+            return function(now.rng, *args, **kwargs)
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
+    real = getattr(owner, name)
+    shown = "random.seed" if owner is random and name == "seed" else name
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tape = now.tape
+        if tape is not None and (owner is os or tape.check_thread()):
+            if tape.inside and name in _ENTROPY and tape.is_mine:
+                size, *_ = (*args, *kwargs.values())
+                return tape.inner.bytes(size)
+            tape.lose(f"{shown} is called")
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _default_rng(real: Any) -> Callable[..., Any]:
+    def default_rng(rng: Recorder, seed: Any = None) -> Any:
+        return rng.spawn(1)[0] if seed is None else real(seed)
+
+    return default_rng
+
+
+def _python_coin(name: str) -> Callable[..., Any]:
+    def call(rng: Recorder, *args: Any, **kwargs: Any) -> Any:
+        rng._tape.coin(f"random.{name} draws from a law that is not followed")
+        bits = int(np.random.Generator.integers(rng._next(), 2**62))
+        return getattr(random.Random(bits), name)(*args, **kwargs)
+
+    return call
+
+
+def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
+    """Return np.array, or one of its kin, that keeps noise."""
+    name = real.__name__
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) in _NEVER_NOISY:
+            return real(*args, **kwargs)
+        tape = now.tape
+        if (
+            args
+            and has_noise(args[0])
+            and tape is not None
+            and not (tape.closed or tape.inside)
+            and tape.is_mine
+            and called_by_name(sys._getframe(1), name)
+        ):
+            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+            plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
+            if plain and (dtype is None or _is_float(dtype)):
+                value = args[0]
+                if isinstance_tracked(value):
+                    return value.copy() if name == "array" else value
+                result = stacked(tape, value)
+                if result is not NotImplemented:
+                    return result
+        return real(*args, **kwargs)
+
+    make.__name__ = name
+    return make
+
+
+def _canvas(now: _Replacements, real: Any) -> Callable[..., Any]:
+    """Return np.zeros, or one of its kin, whose arrays noise can be written into."""
+    name = real.__name__
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        array = real(*args, **kwargs)
+        tape = now.tape
+        caller = sys._getframe(1)
+        dtype_given = kwargs.get("dtype")
+        if (
+            tape is None
+            or tape.closed
+            or tape.inside
+            or type(array) is not np.ndarray
+            or array.dtype != np.float64
+            or not is_code(caller.f_code.co_filename)
+            or not (dtype_given is None or _is_float(dtype_given))
+            or not tape.is_mine
+            or not called_by_name(caller, name)
+        ):
+            return array
+        return Tracked.plain(tape, array)
+
+    make.__name__ = name
+    return make
+
+
+def _is_float(dtype: Any) -> bool:
+    try:
+        return np.dtype(dtype) == np.float64
+    except TypeError:
+        return False
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return (
+            None if isinstance(generator, random.SystemRandom) else generator.getstate()
+        )
+    bits = getattr(generator, "_bit_generator", None)
+    state = bits.state if bits is not None else generator.bit_generator.state
+    return _frozen(state)
+
+
+def _frozen(state: Any) -> Any:
+    if isinstance(state, dict):
+        return tuple((key, _frozen(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
+def all_objects() -> list[Any]:
+    """Return all objects; the collector tells nothing of those that are frozen."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
+_watching: list["Watch"] = []
+_while_listed = threading.Lock()
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Let generators be drawn from in the block, as declared primitives may."""
+    with _while_listed:
+        watches = _watching.copy()
+    before = [(watch, watch.states()) for watch in watches]
+    try:
+        yield
+    finally:
+        for watch, states in before:
+            watch.excuse(states)
+
+
+class Watch:
+    """Generators, and whether anybody draws from them in the block.
+
+    Parameters
+    ----------
+    generators : list, optional
+        All that there are by default.
+
+    Attributes
+    ----------
+    found : list
+        The generators.
+    """
+
+    def __init__(self, generators: list[Any] | None = None) -> None:
+        self.found = self._all() if generators is None else generators
+        self._before = self.states()
+
+    def __enter__(self) -> Self:
+        with _while_listed:
+            _watching.append(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with _while_listed:
+            _watching.remove(self)
+
+    @staticmethod
+    def _all() -> list[Any]:
+        kinds = (np.random.Generator, np.random.RandomState, random.Random)
+        known: dict[type, bool] = {}
+        found: list[Any] = []
+        for thing in all_objects():
+            kind = type(thing)
+            if kind not in known:
+                known[kind] = issubclass(kind, kinds) and kind is not Recorder
+            if known[kind]:
+                found.append(thing)
+        return found
+
+    def used(self) -> bool:
+        """Say whether one of them was drawn from since."""
+        return self.states() != self._before
+
+    def excuse(self, states: list[Any]) -> None:
+        """Count from now on, unless one was drawn from before it had these states."""
+        if states == self._before:
+            self._before = self.states()
+
+    def states(self) -> list[Any]:
+        """Return the states of the generators."""
+        states = []
+        for each in self.found:
+            try:
+                states.append(_state(each))
+            except Exception:
+                states.append(None)
+        return states

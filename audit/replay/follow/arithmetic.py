@@ -1,0 +1,364 @@
+"""Arithmetic that keeps noise a linear map of draws.
+
+Each function returns a `Tracked` array, or NotImplemented where the result is none, or
+would have more terms than are worth following: then the numbers are looked at.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy import asarray  # the real ones, in an execution too
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.selection import flip
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.terms import Image, Terms, no_kernel
+from dpaudit.audit.replay.follow.tracked import (
+    MOST_TERMS,
+    Tracked,
+    isinstance_tracked,
+    numeric,
+)
+from dpaudit.audit.replay.laws.laws import Family
+
+__all__ = ["followed", "matrix_product", "scaled", "sums"]
+
+
+_MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
+_LESS = frozenset({np.less, np.less_equal})
+_GREATER = frozenset({np.greater, np.greater_equal})
+
+
+def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return the result of a function that keeps the form, else NotImplemented."""
+    if len(inputs) == 1:
+        (only,) = inputs
+        if ufunc is np.negative:
+            return scaled(only, np.array(-1.0))
+        return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
+    if len(inputs) != 2:
+        return NotImplemented
+    left, right = inputs
+    if ufunc is np.add or ufunc is np.subtract:
+        return _added(left, right, 1.0 if ufunc is np.add else -1.0)
+    if ufunc is np.multiply or ufunc is np.true_divide:
+        if isinstance_tracked(left) and not (isinstance_tracked(right) and right.noisy):
+            factor = numeric(_unwrapped(right))
+            if factor is None:
+                return NotImplemented
+            with np.errstate(all="ignore"):
+                inverse = ufunc is np.true_divide
+                return scaled(left, factor, divide=inverse)
+        if isinstance_tracked(right) and ufunc is np.multiply:
+            factor = numeric(_unwrapped(left))
+            return NotImplemented if factor is None else scaled(right, factor)
+        return NotImplemented
+    if ufunc is np.matmul:
+        return matrix_product(left, right)
+    if ufunc is np.copysign:
+        return _with_random_sign(left, right)
+    if ufunc in _LESS or ufunc in _GREATER:
+        return _flipped(ufunc, left, right)
+    return NotImplemented
+
+
+def _flipped(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of uniform draws with ordinary numbers, as flips."""
+    first = isinstance_tracked(left) and left.noisy
+    value, other = (left, right) if first else (right, left)
+    level = numeric(_unwrapped(other))
+    if level is None:
+        return NotImplemented
+    shape = np.broadcast_shapes(value.shape, level.shape)
+    made = flip(
+        _spread(value, shape),
+        np.broadcast_to(level, shape) if level.ndim else level,
+        ufunc if first else lambda numbers, levels: ufunc(levels, numbers),
+        below=(ufunc in _LESS) == first,
+    )
+    return NotImplemented if made is None else made
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.centre if isinstance_tracked(value) and not value.noisy else value
+
+
+def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+    """Return a multiple, or with `divide` a fraction."""
+    if not value.noisy:
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        mean = asarray(value.centre / factor if divide else value.centre * factor)
+        shape = mean.shape
+        block = value.terms.block
+        if shape == value.shape and block is not None and not factor.ndim:
+            before, other = value.terms.factor, cast(np.float64, factor[()])
+            times = float(before / other if divide else before * other)
+            terms = Terms(block=block, factor=times)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+        if shape == value.shape and value.terms.image is None:
+            flat = factor
+            if factor.shape == shape:
+                flat = factor.reshape(-1, 1)
+            elif factor.ndim:
+                flat = np.broadcast_to(factor, shape).reshape(-1, 1)
+            # A factor on every term: of the same sign and size as on the mean.
+            coef = value.coef / flat if divide else value.coef * flat
+            terms = Terms(value.index, coef)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+    kept, by = value.copy(), factor.copy()
+
+    def of_noise(noise: Array) -> Array:
+        return asarray(noise / by if divide else noise * by)
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        wide = _spread(kept, shape)
+        flat = np.broadcast_to(by, shape).reshape(-1, 1)
+        with np.errstate(all="ignore"):
+            return wide.index, wide.coef / flat if divide else wide.coef * flat
+
+    invertible = bool(mean.size and np.isfinite(factor).all() and factor.all())
+    terms = _image(value, make, of_noise if invertible else None)
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+
+
+def _image(
+    value: Tracked,
+    make: Callable[[], tuple[NDArray[np.intp], Array]],
+    apply: Callable[[Array], Array] | None,
+    injective: Callable[[], bool] = lambda: True,
+) -> Terms:
+    """Return terms that are an image of those of a value, if it may be one."""
+    # Draws by themselves are no noisy value; what is to be looked at early, is.
+    if apply is None or value.bare or value.tape.reading.eager:
+        return Terms(*make())
+    before = value.terms.image
+    if before is None:
+        image = Image(value, value.copy(), apply, injective)
+        return Terms(make=make, image=image)
+
+    def whole(noise: Array) -> Array:
+        return apply(before.apply(noise))
+
+    def both() -> bool:
+        return before.injective() and injective()
+
+    return Terms(make=make, image=replace(before, apply=whole, injective=both))
+
+
+def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
+    if value.shape == shape:
+        return value
+    places = np.arange(value.size).reshape(value.shape)
+    return value.taken(np.broadcast_to(places, shape))
+
+
+def _added(left: Any, right: Any, sign: float) -> Any:
+    """Return left + sign * right."""
+    parts: list[tuple[Any, float]] = [(left, 1.0), (right, sign)]
+    for part, _ in parts:
+        if isinstance_tracked(part) and part.noisy:
+            part.settle()
+    noisy = [p for p in parts if isinstance_tracked(p[0]) and p[0].noisy]
+    if not noisy:
+        return NotImplemented
+    if len(noisy) == 1:
+        ((value, own),) = noisy
+        value = cast(Tracked, value)
+        other, others = parts[1] if parts[0][0] is value else parts[0]
+        addend = numeric(_unwrapped(other))
+        if addend is None:
+            return NotImplemented
+        with np.errstate(all="ignore"):
+            if others < 0:
+                mean = asarray(value.centre - addend)
+            else:
+                mean = asarray((value.centre if own > 0 else -value.centre) + addend)
+        shape = mean.shape
+        if not value.bare:
+            value.tape.cancels(mean, value.centre, addend)
+        # Spread over no numbers, as where a batch is empty, it is looked at as well.
+        nowhere = not (mean.size or value.bare)
+        if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
+            return NotImplemented
+        if value.shape == shape and value.terms.image is None:
+            terms = value.terms
+            if own < 0 and terms.block is not None:
+                terms = Terms(block=terms.block, factor=-terms.factor)
+            elif own < 0:
+                terms = Terms(terms.index, -terms.coef)
+        else:
+            kept = value.copy()
+
+            def make() -> tuple[NDArray[np.intp], Array]:
+                wide = _spread(kept, shape)
+                return wide.index, own * wide.coef
+
+            def spread(noise: Array) -> Array:
+                return own * noise
+
+            terms = _image(value, make, spread if mean.size else None)
+        joined = Tracked.of(value.tape, mean, terms)
+        if value.tape.reading.eager and not (type(other) is int and other == 0):
+            return joined.looked_at("sum")[()]
+        return joined
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    if left.tape is not right.tape:
+        return NotImplemented
+    wide = _spread(left, shape), _spread(right, shape)
+    count = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
+    if count > MOST_TERMS:
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        mean = asarray(wide[0].centre + sign * wide[1].centre)
+    left.tape.cancels(mean, wide[0].centre, wide[1].centre)
+    index = np.concatenate([each.index for each in wide], axis=1)
+    coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
+    return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
+
+
+def sums(
+    value: Tracked,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    **other: Any,
+) -> Any:
+    """Return sums over axes, as np.add.reduce does."""
+    if other or (dtype is not None and np.dtype(dtype).kind != "f"):
+        return NotImplemented
+    axes = range(value.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    axes = sorted(each % value.ndim for each in axes) if value.ndim else []
+    kept = [each for each in range(value.ndim) if each not in axes]
+    count = math.prod(value.shape[each] for each in axes)
+    mean = asarray(value.centre.sum(axis=tuple(axes)))
+    if not count:
+        return mean
+    if not value.bare:
+        value.tape.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
+    places = np.arange(value.size).reshape(value.shape)
+    if value.size * value.index.shape[1] > MOST_TERMS:
+        return NotImplemented
+    rows = places.transpose([*kept, *axes]).reshape(mean.size, count)
+    index = value.index[rows].reshape(mean.size, -1)
+    coef = value.coef[rows].reshape(mean.size, -1)
+    if keepdims:
+        mean = np.expand_dims(mean, tuple(axes))
+    terms = Terms(index, coef, image=_summed(value, axes, mean.shape))
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+
+
+def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | None:
+    """Return what the sum of an image over axes is an image of.
+
+    As a noisy vector that is taken off every row of a batch, and the rows added up.
+    """
+    before, whole = value.terms.image, value.shape
+    if before is None:
+        return None
+
+    def apply(noise: Array) -> Array:
+        wide = np.broadcast_to(before.apply(noise), whole)
+        return asarray(wide.sum(axis=tuple(axes))).reshape(shape)
+
+    def injective() -> bool:
+        k = before.source.size
+        if k > min(math.prod(shape), _MOST_TRIED):
+            return False
+        columns = [apply(one.reshape(before.source.shape)).ravel() for one in np.eye(k)]
+        return no_kernel(np.stack(columns, axis=1))
+
+    return replace(before, apply=apply, injective=injective)
+
+
+def matrix_product(left: Any, right: Any) -> Any:
+    """Return the product of an ordinary matrix and one with noise, either way round."""
+    if isinstance_tracked(left) and left.noisy:
+        if isinstance_tracked(right) and right.noisy:
+            return NotImplemented
+        if left.ndim != 2 and not (left.ndim == 1):
+            return NotImplemented
+        other = numeric(_unwrapped(right))
+        if other is None or other.ndim not in (1, 2):
+            return NotImplemented
+        product = matrix_product(other.T, left.T if left.ndim == 2 else left)
+        return product if product is NotImplemented or product.ndim < 2 else product.T
+    a = numeric(_unwrapped(left))
+    if a is None or a.ndim not in (1, 2) or right.ndim not in (1, 2):
+        return NotImplemented
+    if a.shape[-1] != right.shape[0]:
+        return NotImplemented
+    rows = a.reshape(-1, a.shape[-1])
+    columns = right.centre.reshape(len(right), -1)
+    p, q = columns.shape
+    m = right.index.shape[1]
+    if len(rows) * q * p * m > MOST_TERMS:
+        return NotImplemented
+    mean = rows @ columns
+    if not right.bare:
+        right.tape.cancels(mean, np.abs(rows) @ np.abs(columns))
+    shape = (*a.shape[:-1], *right.shape[1:])
+    kept, rows = right.copy(), rows.copy()
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        index = kept.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
+        coef = kept.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
+        coef = coef * rows[:, np.newaxis, :, np.newaxis]
+        index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
+        return index, coef.reshape(-1, p * m)
+
+    def of_noise(noise: Array) -> Array:
+        return asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
+
+    tall = len(rows) >= p
+    terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
+    return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
+
+
+def _with_random_sign(size: Any, sign: Any) -> Any:
+    """Return Laplace noise made of an exponential and the sign of a centred uniform."""
+    if not (isinstance_tracked(size) and isinstance_tracked(sign)):
+        return NotImplemented
+    tape = size.tape
+    pure = size.bare and size.index.shape[1] == 1 and size.shape == sign.shape
+    # The uniform may have been shifted by one half: u - 1/2 has a fair sign.
+    if not (pure and sign.index.shape[1] == 1 and sign.tape is tape):
+        return NotImplemented
+    draws, signs = size.index[:, 0], sign.index[:, 0]
+    if not _are_fresh(tape, draws, Family.EXPONENTIAL, size.coef, size.centre, 0.0):
+        return NotImplemented
+    if not _are_fresh(tape, signs, Family.UNIFORM, sign.coef, sign.centre, -0.5):
+        return NotImplemented
+
+    ones, centre = np.ones(size.coef.shape), sign.centre.ravel()
+    parts = (np.zeros(size.size), size.index, ones), (centre, sign.index, sign.coef)
+
+    def signed(seed: int = 0) -> Array:  # of the draws as they are by then
+        return np.copysign(tape.value(*parts[0]), tape.value(*parts[1]))
+
+    made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
+    tape.use_up(np.concatenate([draws, signs]))
+    return Tracked(tape, np.zeros(size.shape), made.index, np.abs(size.coef), bare=True)
+
+
+def _are_fresh(
+    tape: Tape,
+    draws: NDArray[np.intp],
+    family: Family,
+    coef: Array,
+    mean: Array,
+    wanted: float,
+) -> bool:
+    """Say whether entries are draws of a family of their own, none used before."""
+    return bool(
+        (draws >= 0).all()
+        and len(np.unique(draws)) == len(draws)
+        and (tape.families[draws] == family).all()
+        and tape.are_fresh(draws)
+        and (mean == wanted).all()
+        and ((coef == 1.0).all() if wanted else (coef > 0).all())
+    )

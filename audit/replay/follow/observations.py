@@ -1,0 +1,240 @@
+"""Noisy values that the code under audit looked at, a million of them in little memory.
+
+What repeats from one to the next (the place, the shape, the families, which entries
+hang together) is kept once, and the numbers in columns: some 36 bytes to a scalar.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy import asarray  # the real ones, in an execution too
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.comparison import Kernel
+from dpaudit.audit.replay.laws.laws import Law
+
+__all__ = ["Observation", "Observations", "Run"]
+
+
+@dataclass(slots=True)
+class Observation:
+    """A noisy value that the code looked at, or a choice that was made.
+
+    `bare` says that nothing had been added to its draws: it is a coin.
+    """
+
+    place: str
+    how: str
+    law: Law | Kernel
+    value: Array
+    shape: tuple[int, ...]
+    bare: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """What noisy values of one kind share."""
+
+    place: str
+    how: str
+    shape: tuple[int, ...]
+    bare: bool
+    unit: NDArray[np.intp]
+    first: NDArray[np.intp]
+    family: NDArray[np.intp]
+    alone: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Some noisy values, one after the other, taken for a single one.
+
+    Parameters
+    ----------
+    law : Law
+        Of all entries; those of different values have different units.
+    value : ndarray
+    places, ways : list of str
+        Where each noisy value was looked at, and how.
+    entries, units : ndarray of int
+        How many each noisy value has.
+    """
+
+    law: Law
+    value: Array
+    places: list[str]
+    ways: list[str]
+    entries: NDArray[np.intp]
+    units: NDArray[np.intp]
+
+
+class Observations(Sequence[Observation]):
+    """The noisy values of an execution, in their order.
+
+    Those of a law that falls into units are kept in columns, all others, and what was
+    not looked at, as they are.
+    """
+
+    def __init__(self, several: Iterable[Observation] = ()) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._kinds: list[_Kind] = []
+        self._others: dict[int, Observation] = {}
+        self._kind = array("i")
+        self._mean, self._ratio, self._value = array("d"), array("d"), array("d")
+        self._draw = array("q")
+        self._starts: tuple[NDArray[np.intp], ...] = ()
+        for each in several:
+            self.append(each)
+
+    def __len__(self) -> int:
+        return len(self._kind)
+
+    def append(self, made: Observation) -> None:
+        """Add a noisy value."""
+        law = made.law
+        if (
+            not made.how
+            or type(law) is not Law
+            or not law.known
+            or law.rough is not None
+            or law.mean.size != made.value.size
+        ):
+            self._others[len(self._kind)] = made
+            self._kind.append(-1)
+            return
+        parts = law.unit, law.first, law.family, law.alone
+        key = (
+            *(made.place, made.how, made.shape, made.bare),
+            *(part.tobytes() for part in parts),
+        )
+        kind = self._numbers.get(key)
+        if kind is None:
+            kind = self._numbers[key] = len(self._kinds)
+            self._kinds.append(
+                _Kind(
+                    made.place,
+                    made.how,
+                    made.shape,
+                    made.bare,
+                    law.unit.copy(),
+                    law.first.copy(),
+                    law.family.copy(),
+                    law.alone.copy(),
+                )
+            )
+        self._kind.append(kind)
+        _extend(self._mean, law.mean)
+        _extend(self._ratio, law.ratio)
+        _extend(self._value, made.value)
+        _extend(self._draw, law.draw)
+
+    @overload
+    def __getitem__(self, number: int) -> Observation: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Observation]: ...
+
+    def __getitem__(self, number: int | slice) -> Observation | list[Observation]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        found = self.run(number, number + 1)
+        if found is None:
+            return self._others[number]
+        kind = self._kinds[self._kind[number]]
+        law, value = found.law, found.value
+        return Observation(kind.place, kind.how, law, value, kind.shape, kind.bare)
+
+    def output(self, number: int) -> tuple[tuple[int, ...], Array]:
+        """Return the shape of a noisy value, and its entries."""
+        if self._kind[number] < 0:
+            return self._others[number].shape, self._others[number].value
+        start, stop = self._before()[0][number : number + 2].tolist()
+        value = asarray(self._value)[start:stop]
+        return self._kinds[self._kind[number]].shape, value
+
+    def law_of(self, number: int) -> tuple[type, str] | None:
+        """Return the class of a law, and what it is for people.
+
+        None for what was not looked at: of it nothing but the value is known.
+        """
+        if self._kind[number] >= 0:
+            return Law, "a noisy number"
+        made = self._others[number]
+        shown = getattr(made.law, "kind", "a noisy number")
+        return (type(made.law), shown) if made.how else None
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The way that the code took: places, ways to look, and shapes, in order."""
+        kinds = tuple((kind.place, kind.how, kind.shape) for kind in self._kinds)
+        others = tuple(
+            (number, one.place, one.how, one.shape)
+            for number, one in self._others.items()
+        )
+        return kinds, self._kind.tobytes(), others
+
+    def seen_by(self, how: str) -> "Observations":
+        """Return the noisy values that were looked at in one way."""
+        columns = [kind.how == how for kind in self._kinds]
+        return Observations(
+            self[number]
+            for number, kind in enumerate(self._kind)
+            if (columns[kind] if kind >= 0 else self._others[number].how == how)
+        )
+
+    def run(self, start: int, stop: int) -> Run | None:
+        """Return the noisy values from one to another, None if not all have units."""
+        numbers = self._kind[start:stop]
+        if not numbers or min(numbers) < 0:
+            return None
+        kinds = [self._kinds[number] for number in numbers]
+        before, units_before = self._before()
+        entries = slice(int(before[start]), int(before[stop]))
+        units = slice(int(units_before[start]), int(units_before[stop]))
+        sizes = np.diff(before[start : stop + 1])
+        counts = np.diff(units_before[start : stop + 1])
+        unit, first, family, alone = (
+            np.concatenate([getattr(kind, name) for kind in kinds])
+            for name in ("unit", "first", "family", "alone")
+        )
+        if len(kinds) > 1:
+            shift = np.repeat(units_before[start:stop] - units.start, sizes)
+            unit = np.where(unit >= 0, unit + shift, -1)
+            first = first + np.repeat(before[start:stop] - entries.start, counts)
+        law = Law(
+            mean=asarray(self._mean)[entries],
+            unit=unit,
+            ratio=asarray(self._ratio)[entries],
+            first=first,
+            draw=asarray(self._draw)[units],
+            family=family,
+            alone=alone,
+        )
+        value = asarray(self._value)[entries]
+        places, ways = [kind.place for kind in kinds], [kind.how for kind in kinds]
+        return Run(law, value, places, ways, sizes, counts)
+
+    def _before(self) -> tuple[NDArray[np.int_], ...]:
+        """Return how many entries and units there are before each noisy value."""
+        if not self._starts or len(self._starts[0]) <= len(self):
+            self._starts = tuple(
+                np.append(0, np.array([*sizes, 0])[asarray(self._kind)].cumsum())
+                for sizes in (
+                    [len(kind.unit) for kind in self._kinds],
+                    [len(kind.first) for kind in self._kinds],
+                )
+            )
+        return self._starts
+
+
+def _extend(column: "array[Any]", values: NDArray[Any]) -> None:
+    if values.size == 1:
+        column.append(values.item())
+    else:
+        kept = np.ascontiguousarray(values, dtype=column.typecode)
+        column.frombytes(kept.tobytes())

@@ -1,0 +1,163 @@
+"""Where the code under audit is: ``file:line`` of what runs now, and what it does."""
+
+import dis
+import os
+import sys
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType, FrameType
+
+import numpy as np
+import scipy
+
+from dpaudit import interrupts, outputs
+from dpaudit.audit.sampling import draws
+
+__all__ = [
+    "called_by_name",
+    "goes_straight_out",
+    "is_code",
+    "place_in",
+    "place_of_caller",
+]
+
+_REPLAY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Where the code under audit is called from.
+_EXECUTOR = os.path.join(_REPLAY, "execute"), "executor.py"
+# What may stand between the two.
+_DRAWN_BY = os.path.split(os.path.abspath(draws.__file__))
+_INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
+_OUTPUTS = os.path.split(os.path.abspath(outputs.__file__))
+_LIBRARY = os.path.dirname(os.__file__)
+# Instructions that load what is called: names by themselves, and attributes.
+_BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
+# Libraries that train: where noise is added is the line that calls them.
+_TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
+_NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
+
+
+def place_of_caller() -> str:
+    """Return ``file:line`` of the code under audit that is running now.
+
+    That is the innermost frame outside NumPy, SciPy, libraries that train, Python's own
+    library and this package.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        kind = _kind(file)
+        if kind == "code":
+            return place_in(file, frame.f_lineno)
+        if kind == "end":
+            break
+        frame = frame.f_back
+    return "?"
+
+
+def goes_straight_out() -> bool:
+    """Say whether what is looked at now is all that the mechanism returns.
+
+    So it is where the code under audit that runs now is the mechanism's own function,
+    which calls Python's `float` itself (other compiled functions ask for a float as
+    well, and make something else of it), and its next instruction returns what that
+    leaves: nothing else can depend on the number.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _kind(frame.f_code.co_filename) == "own":
+        frame = frame.f_back
+    if frame is None or frame.f_back is None:
+        return False
+    caller = os.path.split(os.path.abspath(frame.f_back.f_code.co_filename))
+    called_by_us = caller in (_EXECUTOR, _DRAWN_BY, _INTERRUPTS)
+    return (
+        called_by_us
+        and _returns_next(frame.f_code, frame.f_lasti)
+        and _spells(frame.f_code, frame.f_lasti, "float", _BY_THEMSELVES)
+        and frame.f_globals.get("float", float) is float
+    )
+
+
+@lru_cache(maxsize=4096)
+def _returns_next(code: CodeType, at: int) -> bool:
+    """Say whether the instruction after one is a plain return, within no handler."""
+    if code.co_exceptiontable or code.co_flags & 0x2A0:  # generators and coroutines
+        return False
+    listed = list(dis.get_instructions(code))
+    for instruction, following in pairwise(listed):
+        if instruction.offset <= at < following.offset:
+            return following.opname == "RETURN_VALUE"
+    return False
+
+
+def called_by_name(frame: FrameType, name: str) -> bool:
+    """Say whether the call that a frame is in spells the name of the function.
+
+    NumPy's functions are looked up by compiled code as well, which has no frame of its
+    own, and which trusts what they return to be an array.
+    """
+    return _spells(frame.f_code, frame.f_lasti, name, _LOADS)
+
+
+@lru_cache(maxsize=4096)
+def _spells(code: CodeType, at: int, name: str, by: tuple[str, ...]) -> bool:
+    """Say whether the function of the call at an instruction is called so there."""
+    listed = list(dis.get_instructions(code))
+    # The interpreter may stand at one of the empty slots that follow a call.
+    call = [each for each in listed if each.offset <= at][-1]
+    if not call.positions or call.positions.col_offset is None:
+        return False
+    start = call.positions[0], call.positions[2]
+    loads = [
+        each.argval
+        for each in listed
+        if each.offset < at
+        and each.opname in by
+        and each.positions
+        and (each.positions[0], each.positions[2]) == start
+    ]
+    return bool(loads) and loads[-1] == name
+
+
+def place_in(file: str, line: int) -> str:
+    """Return ``file:line``, the file as seen from the current folder if it is below."""
+    return _named(file, line, os.getcwd())
+
+
+@lru_cache(maxsize=65536)
+def _named(file: str, line: int, folder: str) -> str:
+    # One object to each place: of a tape's million draws most are made at one.
+    return f"{_shown(file, folder)}:{line}"
+
+
+def is_code(file: str) -> bool:
+    """Say whether a file is the code under audit: neither a library nor its caller."""
+    return _kind(file) == "code" and "site-packages" not in file
+
+
+@lru_cache(maxsize=4096)
+def _shown(file: str, folder: str) -> str:
+    try:
+        near = os.path.relpath(file, folder)
+    except (ValueError, OSError):
+        return file
+    return file if near.startswith("..") else near
+
+
+@lru_cache(maxsize=4096)
+def _kind(file: str) -> str:
+    """Return whether a file is the code under audit, what calls it, or neither."""
+    folder, name = os.path.split(os.path.abspath(file))
+    if (folder, name) == _EXECUTOR:
+        return "end"
+    if f"{folder}/".startswith(f"{_REPLAY}/"):
+        return "own"
+    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _OUTPUTS):
+        return "own"
+    if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
+        return "own"
+    _, installed, path = folder.rpartition(f"{os.sep}site-packages{os.sep}")
+    if installed and path.split(os.sep)[0] in _TRAINING:
+        return "own"
+    within = f"{folder}/".startswith(f"{_LIBRARY}/")
+    return "own" if within and "site-packages" not in folder else "code"

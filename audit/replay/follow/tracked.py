@@ -1,0 +1,427 @@
+"""`Tracked`: numbers with noise, as an affine image of draws, in place of an array.
+
+It stands for an array x + sum_j c_j z_j: its mean x is ordinary numbers, its terms name
+draws of a `dpaudit.audit.replay.follow.tape.Tape`. What keeps that form is followed:
+sums and differences, multiples by ordinary numbers, products with ordinary matrices,
+sums over axes, and whatever only moves entries (slices, transposes, triangles,
+concatenations, assignments: `dpaudit.audit.replay.follow.moves`). In whatever else is
+done with it the code looks at the numbers: then the tape takes note, and they are
+ordinary numbers from then on. There is no other way to the numbers than through the
+tape: a `Tracked` is no ndarray to NumPy's own C code, which has to ask for one
+(``__array__``).
+"""
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.conversions import Conversions
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.terms import Terms
+from dpaudit.audit.replay.laws.laws import Family
+
+__all__ = [
+    "MOST_TERMS",
+    "Tracked",
+    "isinstance_tracked",
+    "joined",
+    "looked_at_within",
+    "numeric",
+]
+
+MOST_TERMS = 300_000  # of one value; beyond, it is looked at
+_ZERO = bytes(8)
+_HARMLESS = {"dtype", "casting", "subok"}
+
+
+class Tracked(Conversions, NDArrayOperatorsMixin):
+    """An array with noise.
+
+    Parameters
+    ----------
+    tape : Tape
+    mean : ndarray of float
+        Of the shape that the array has.
+    index, coef : ndarray, shape (size, m)
+        The terms of each entry, in C order; an index of -1 is no term.
+    bare : bool
+        Whether nothing was added to the draws yet.
+    """
+
+    __array_priority__ = 1e6
+    __slots__ = ("bare", "centre", "tape", "terms")
+
+    def __init__(
+        self,
+        tape: Tape,
+        mean: Array,
+        index: NDArray[np.intp],
+        coef: Array,
+        *,
+        bare: bool = False,
+    ) -> None:
+        self.tape, self.centre, self.bare = tape, mean, bare
+        self.terms = Terms(index, coef)
+
+    @classmethod
+    def of(
+        cls, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
+    ) -> "Tracked":
+        """Return an array whose terms may not be written out yet."""
+        made = cls.__new__(cls)
+        made.tape, made.centre, made.bare, made.terms = tape, mean, bare, terms
+        return made
+
+    @classmethod
+    def fresh(
+        cls, tape: Tape, family: Family, values: Array, recipe: Any = None
+    ) -> "Tracked":
+        """Return new draws."""
+        terms = Terms(block=tape.draw(family, values, recipe))
+        # One zero for all entries; who writes into it takes an array of its own.
+        zero = np.ndarray(values.shape, buffer=_ZERO, strides=(0,) * values.ndim)
+        return cls.of(tape, zero, terms, bare=True)
+
+    @classmethod
+    def plain(cls, tape: Tape, mean: Array) -> "Tracked":
+        """Return numbers without noise, which noise may be written into."""
+        return cls.of(tape, mean, Terms.none(mean.size), bare=True)
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The draws in each entry, shape (size, m); -1 is none."""
+        return self.terms.index
+
+    @property
+    def coef(self) -> Array:
+        """Their coefficients, shape (size, m)."""
+        return self.terms.coef
+
+    # -- what an array has
+
+    @property
+    def __class__(self) -> type:
+        # So that code that asks isinstance(x, np.ndarray), or float, goes on.
+        return np.ndarray if self.centre.ndim else float
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        raise TypeError("the class of an array cannot be changed")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.centre.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.centre.ndim
+
+    @property
+    def size(self) -> int:
+        return self.centre.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.centre.dtype
+
+    @property
+    def T(self) -> "Tracked":
+        return self.moved(lambda places: places.T)
+
+    @property
+    def real(self) -> "Tracked":
+        return self
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is any noise in it."""
+        return self.terms.any
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return len(self.centre)
+
+    def __iter__(self) -> Any:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[place] for place in range(len(self)))
+
+    # -- moving entries about
+
+    def moved(self, move: Any) -> Any:
+        """Return what becomes of it where entries are only moved: places -> places."""
+        places = move(np.arange(self.size).reshape(self.shape))
+        return self.taken(np.asarray(places))
+
+    def taken(self, places: NDArray[np.intp]) -> "Tracked":
+        """Return the entries at some places of the flat array."""
+        flat = places.ravel()
+        mean = self.centre.ravel()[flat].reshape(places.shape)
+        return Tracked(
+            self.tape, mean, self.index[flat], self.coef[flat], bare=self.bare
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        key = _plain_key(key)
+        if not self.noisy:
+            return self.centre[key]
+        return self.moved(lambda places: places[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        key = _plain_key(key)
+        if isinstance_tracked(value):
+            width = max(self.index.shape[1], value.index.shape[1])
+            many = self.size * width > max(MOST_TERMS, self.size)
+            if not value.noisy or many or value.tape is not self.tape:
+                value = value.looked_at("assigned")
+        if not isinstance_tracked(value):
+            value = looked_at_within(value)
+            self._own_centre()[key] = value
+            if self.noisy:
+                places = np.arange(self.size).reshape(self.shape)[key]
+                index, coef = self.index.copy(), self.coef.copy()
+                index[places], coef[places] = -1, 0.0
+                self.terms = Terms(index, coef)
+            return
+        places = np.arange(self.size).reshape(self.shape)[key]
+        spread = np.broadcast_to(
+            np.arange(value.size).reshape(value.shape), places.shape
+        )
+        flat, source = np.ravel(places), spread.ravel()
+        width = max(self.index.shape[1], value.index.shape[1])
+        index, coef = _widened(self, width)
+        index, coef = index.copy(), coef.copy()
+        other_index, other_coef = _widened(value, width)
+        index[flat], coef[flat] = other_index[source], other_coef[source]
+        self._own_centre()[key] = value.centre
+        self.terms = Terms(index, coef)
+        self.bare = self.bare and value.bare
+
+    def _own_centre(self) -> Array:
+        """Return the mean, to write into."""
+        if not self.centre.flags.writeable:
+            self.centre = self.centre.copy()
+        return self.centre
+
+    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> "Tracked":
+        shape = shape[0] if len(shape) == 1 else shape
+        return self.moved(lambda places: np.reshape(places, shape, order=order))
+
+    def transpose(self, *axes: Any) -> "Tracked":
+        return self.moved(lambda places: places.transpose(*axes))
+
+    def copy(self, order: str = "C") -> "Tracked":
+        return Tracked.of(self.tape, self.centre.copy(), self.terms, bare=self.bare)
+
+    def __copy__(self) -> "Tracked":
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> "Tracked":
+        return self.copy()
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        if np.dtype(dtype).kind == "f":  # over the real numbers that is nothing
+            return self.copy()
+        return self.looked_at("astype").astype(dtype, *args, **kwargs)
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, **kw: Any
+    ) -> Any:
+        reduce: Any = np.add.reduce
+        return reduce(self, axis=axis, dtype=dtype, out=out, **kw)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return the arithmetic mean over axes."""
+        total = self.sum(axis=axis, keepdims=keepdims)
+        return total * (total.size / self.size)
+
+    def dot(self, other: Any) -> Any:
+        return np.dot(self, other)
+
+    def argmax(self, axis: Any = None, out: Any = None) -> Any:
+        return np.argmax(self, axis, out)
+
+    def argmin(self, axis: Any = None, out: Any = None) -> Any:
+        return np.argmin(self, axis, out)
+
+    def settle(self) -> None:
+        """Make draws that are known by now part of the ordinary numbers."""
+        terms, tape = self.terms, self.tape
+        if terms.block is not None and tape.is_fresh(terms.block):
+            return
+        if terms.image is not None:
+            source = terms.image.source
+            known = tape.settled(source.centre.ravel(), source.index, source.coef)
+            if known[1] is source.index:
+                return
+            if not (known[1] >= 0).any():
+                self._become(terms, known[0].reshape(source.shape))
+                return
+        mean, index, coef, _ = tape.settled(self.centre.ravel(), self.index, self.coef)
+        if index is not self.index:
+            used = (index >= 0).any(axis=0)
+            self.terms = Terms(index[:, used], coef[:, used])
+            self.centre = mean.reshape(self.shape)
+            self.bare = False
+
+    # -- looking at the numbers
+
+    def looked_at(self, how: str) -> Array:
+        """Return the numbers as an ordinary array, with a note on the tape."""
+        if self.noisy and self.tape.closed:
+            # It stays what it is, so that the next execution that uses it is told, too.
+            return self.tape.observe(self, how).reshape(self.shape)
+        if self.noisy:
+            image = self.terms.image
+            if image is not None and not self.tape.hands_out(how) and image.injective():
+                value = image.source.copy().looked_at(how)
+                self._become(self.terms, value)
+                image.origin._learn(image.source, value)
+            else:
+                flat = self.tape.observe(self, how)
+                self._set(flat.reshape(self.shape))
+        return self.centre
+
+    def _set(self, value: Array) -> None:
+        """Become ordinary numbers."""
+        self.centre, self.bare = value, False
+        self.terms = Terms.none(value.size)
+
+    def _learn(self, source: "Tracked", value: Array) -> None:
+        """Become what is known of the source of an image, if still the same as it."""
+        if self.terms is source.terms and np.array_equal(self.centre, source.centre):
+            self._set(value.copy())
+
+    def _become(self, terms: Terms, value: Array) -> None:
+        """Become ordinary numbers, the source of the image having some value."""
+        assert terms.image is not None
+        with np.errstate(all="ignore"):
+            noise = value - terms.image.source.centre
+            self._set(np.asarray(self.centre + terms.image.apply(noise)))
+
+    # -- arithmetic
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        out = kwargs.pop("out", None)
+        result = NotImplemented
+        if not any([type(each) is Tracked and each.noisy for each in inputs]):
+            pass
+        elif method == "__call__" and not kwargs.keys() - _HARMLESS:
+            result = _arithmetic().followed(ufunc, inputs)
+        elif method == "reduce" and ufunc is np.add:
+            result = _arithmetic().sums(*inputs, **kwargs)
+        if result is NotImplemented:
+            ordinary = [_plain(each, ufunc.__name__) for each in inputs]
+            kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
+            if out is not None and method != "at":
+                kwargs["out"] = tuple(
+                    each.looked_at("out") if isinstance_tracked(each) else each
+                    for each in out
+                )
+            result = getattr(ufunc, method)(*ordinary, **kwargs)
+            return result if out is None else (out[0] if len(out) == 1 else out)
+        if out is None:
+            return result
+        (target,) = out
+        if not isinstance_tracked(result):
+            result = (
+                Tracked.plain(target.tape, np.asarray(result))
+                if isinstance_tracked(target)
+                else result
+            )
+        if isinstance_tracked(target):
+            whole = result
+            if result.shape != target.shape:
+                places = np.arange(result.size).reshape(result.shape)
+                whole = result.taken(np.broadcast_to(places, target.shape))
+            target._own_centre()[...] = whole.centre
+            target.terms = whole.terms
+            target.bare = whole.bare
+            return target
+        np.copyto(target, _plain(result, ufunc.__name__), casting="same_kind")
+        return target
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _moves().call(func, args, kwargs, self.tape)
+
+
+@cache
+def _arithmetic() -> Any:
+    return import_module("dpaudit.audit.replay.follow.arithmetic")  # which imports this
+
+
+@cache
+def _moves() -> Any:
+    return import_module("dpaudit.audit.replay.follow.moves")
+
+
+def isinstance_tracked(value: Any) -> bool:
+    """Say whether a value is tracked: its class says otherwise."""
+    return type(value) is Tracked
+
+
+def numeric(value: Any) -> Array | None:
+    """Return ordinary real numbers as floats, None for anything else."""
+    if isinstance_tracked(value):
+        return None
+    try:
+        array = np.asarray(value)
+    except Exception:
+        return None
+    if array.dtype.kind not in "fiub":
+        return None
+    return array.astype(np.float64, copy=False)
+
+
+def joined(tape: Tape, parts: list[Tracked]) -> Tracked:
+    """Return the entries of some arrays as one flat array."""
+    width = max(part.index.shape[1] for part in parts)
+    terms = [_widened(part, width) for part in parts]
+    return Tracked(
+        tape,
+        np.concatenate([part.centre.ravel() for part in parts]),
+        np.concatenate([index for index, _ in terms]),
+        np.concatenate([coef for _, coef in terms]),
+        bare=all(part.bare for part in parts),
+    )
+
+
+def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
+    """Return the terms of an array, with room for so many to an entry."""
+    index, coef = value.index, value.coef
+    if width == index.shape[1]:
+        return index, coef
+    shape = value.size, width - index.shape[1]
+    return (
+        np.concatenate([index, np.full(shape, -1)], axis=1),
+        np.concatenate([coef, np.zeros(shape)], axis=1),
+    )
+
+
+def _plain(value: Any, how: str) -> Any:
+    return value.looked_at(how) if isinstance_tracked(value) else value
+
+
+def _plain_key(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(_plain(part, "index") for part in key)
+    return _plain(key, "index")
+
+
+def looked_at_within(value: Any) -> Any:
+    """Return a value with all that is tracked in it looked at, in lists too."""
+    if isinstance_tracked(value):
+        return value.looked_at("value")
+    if type(value) in (list, tuple):
+        return type(value)(looked_at_within(part) for part in value)
+    if type(value) is dict:
+        return {key: looked_at_within(part) for key, part in value.items()}
+    return value

@@ -1,0 +1,1 @@
+"""What executions on two datasets prove of a claim."""

@@ -1,0 +1,283 @@
+r"""Executions that draw nothing but choices: all their outcomes, exact laws, proofs.
+
+Let an execution on D draw choices alone, each with probabilities that are known once
+those before it are made. The code does nothing else that is random. So the ways in
+which the choices can turn out are the leaves of a tree; the probability of a leaf is
+the product of those along its branch; and its release is found by executing the code
+with these very choices. If there are few leaves, all are executed, and what is released
+has an exactly known law on D, and so on D'.
+
+Releases whose numbers agree up to rounding are taken for one. That is a function of the
+release, which can only bring the two laws nearer, so what is refuted then is false.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.execute.executor import Trace, execute, execute_plainly
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.steps import Steps
+from dpaudit.audit.replay.judge.hidden import in_any_order, seeds
+from dpaudit.audit.replay.judge.judgement import Judgement, returned_at, step_at
+from dpaudit.audit.replay.laws.chances import ROUNDING, Chances, least_losses
+from dpaudit.audit.replay.laws.comparison import compare
+from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.claims import Claim
+
+__all__ = ["judge_finite"]
+
+_MOST_LEAVES = 64
+_EPSILONS = np.linspace(0.0, 60.0, 601)
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """One way in which all choices turn out.
+
+    Parameters
+    ----------
+    log : float
+        Of its probability.
+    off : float
+        By how much the probability may be off, as those of its choices may.
+    layout : str
+    value : ndarray
+        The numbers of the release.
+    choices : tuple of bytes
+        How they turned out.
+    """
+
+    log: float
+    off: float
+    layout: str
+    value: Array
+    choices: tuple[bytes, ...]
+
+
+def judge_finite(
+    mechanism: Any,
+    claim: Claim,
+    sees: str,
+    first: Trace,
+    second: Trace,
+    shown: Judgement,
+) -> bool:
+    """Say whether all outcomes could be executed, and hold their laws to the claim.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    claim : Claim
+    sees : {"release", "transcript"}
+        What is done here is about releases.
+    first, second : Trace
+        Executions on D and on D'.
+    shown : Judgement
+        Takes what is found.
+    """
+    if sees != "release" or not (_draws_choices(first) and _draws_choices(second)):
+        return False
+    pair, executions = shown.pair, 1
+    laws: list[list[_Leaf]] = []
+    for trace, data in ((first, pair.data), (second, pair.neighbour)):
+        leaves, executed = _leaves(mechanism, data, trace)
+        executions = max(executions, executed + 1)
+        if leaves is None:
+            return False
+        laws.append(leaves)
+    if all(leaf.layout.startswith("raises ") for law in laws for leaf in law):
+        return False
+    shown.executions = executions
+    p, q, off, off_there = _masses(*laws)
+    each = least_losses(p, off, q, off_there)
+    shown.loss = max(0.0, float(np.abs(each).max(initial=0.0)) - 1e-12)
+    shown.steps = _steps(first, second)
+    pure = pure_epsilon(claim)
+    if pure is not None:
+        shown.proven = shown.loss > pure + 1e-9 * (1 + pure)
+    else:
+        factor = np.exp(_EPSILONS)[:, np.newaxis]
+        delta = np.maximum(
+            np.maximum(p - factor * q, 0).sum(axis=1),
+            np.maximum(q - factor * p, 0).sum(axis=1),
+        )
+        shown.proven = bool((delta > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
+    shown.suspicious, shown.bare = shown.proven, shown.loss == math.inf
+    sides = [*zip(laws, (pair.data, pair.neighbour), strict=True)]
+
+    def again(turn: int) -> tuple[bool, int]:
+        # The choices are fresh: what was released for them is in the tree.
+        reading, seed = first.tape.reading, first.tape.seed + 1
+
+        def in_tree(law: list[_Leaf], data: Array, fresh: int) -> bool:
+            trace = execute(mechanism, data, fresh, reading=reading)
+            chosen = _choices(trace)
+            return any(leaf.choices == chosen and _same(leaf, trace) for leaf in law)
+
+        here, there = (
+            partial(in_tree, law, data, fresh)
+            for (law, data), fresh in zip(sides, seeds(seed, turn), strict=True)
+        )
+        return all(in_any_order(seed, turn, here, there)), 1
+
+    shown.again = again
+    if shown.proven:
+        worst = int(np.argmax(np.abs(each)))
+        _say(mechanism, first, second, float(p[worst]), float(q[worst]), shown)
+    return True
+
+
+def _draws_choices(trace: Trace) -> bool:
+    tape = trace.tape
+    return bool(
+        tape.observations
+        and not (tape.coins or tape.lost or trace.unread)
+        and all(isinstance(each.law, Chances) for each in tape.observations)
+        and trace.law.known
+        and not len(trace.law.first)
+    )
+
+
+def _leaves(
+    mechanism: Any, data: Array, trace: Trace
+) -> tuple[list[_Leaf] | None, int]:
+    """Return all leaves of a tree, None if that cannot be done, and the executions.
+
+    Every branch is executed a second time from another seed: if the release is another
+    one then, there is randomness that was not seen.
+    """
+    reading, seed = trace.tape.reading, trace.tape.seed
+
+    def along(script: Iterable[Observation], turn: int) -> Trace:
+        return execute(
+            mechanism,
+            data,
+            seed + turn,
+            script=Observations(script),
+            reading=reading,
+            goes_on=True,
+        )
+
+    if not _same(execute_plainly(mechanism, data, trace), trace):
+        return None, 1
+    leaves: list[_Leaf] = []
+    waiting: list[list[Observation]] = [[]]
+    executed = 1
+    while waiting:
+        script = waiting.pop()
+        leaf = along(script, 0)
+        made = leaf.tape.observations
+        executed += 2
+        if not (_draws_choices(leaf) and _same(along(made, 1), leaf)):
+            return None, executed
+        for place in range(len(script), len(made)):
+            others = _others(made[place])
+            if len(leaves) + len(waiting) + len(others) >= _MOST_LEAVES:
+                return None, executed
+            waiting += [[*made[:place], other] for other in others]
+        log = sum(_law(each).log_probability(each.value) for each in made)
+        off = math.exp(log) * math.expm1(min(sum(map(_off, made)), 50.0))
+        leaves.append(_Leaf(log, off, leaf.layout, leaf.value, _choices(leaf)))
+    total = math.fsum(math.exp(leaf.log) for leaf in leaves)
+    return (leaves if abs(total - 1) < 1e-9 else None), executed
+
+
+def _law(observation: Observation) -> Chances:
+    assert isinstance(observation.law, Chances)
+    return observation.law
+
+
+def _off(made: Observation) -> float:
+    """Return by which part of itself the probability of a choice may be off."""
+    law = _law(made)
+    own = law.log[np.arange(len(law.log)), np.asarray(made.value, dtype=np.intp)]
+    return float((law.error * np.exp(np.minimum(-own, 700.0))).sum())
+
+
+def _others(made: Observation) -> list[Observation]:
+    """Return a choice as it might have turned out otherwise."""
+    law = _law(made)
+    count, k = law.log.shape
+    if k**count > _MOST_LEAVES:
+        return [made] * _MOST_LEAVES
+    every = np.stack(np.unravel_index(np.arange(k**count), (k,) * count), axis=-1)
+    return [
+        replace(made, value=value)
+        for value in every
+        if not np.array_equal(value, made.value)
+        and law.log_probability(value) > -math.inf
+    ]
+
+
+def _choices(trace: Trace) -> tuple[bytes, ...]:
+    values = (each.value for each in trace.tape.observations)
+    return tuple(np.asarray(value, dtype=float).tobytes() for value in values)
+
+
+def _same(one: Trace | _Leaf, other: Trace) -> bool:
+    return one.layout == other.layout and _near(one.value, other.value)
+
+
+def _near(value: Array, other: Array) -> bool:
+    return len(value) == len(other) and bool(
+        np.allclose(value, other, rtol=1e-9, atol=1e-12, equal_nan=True)
+    )
+
+
+def _masses(
+    leaves: list[_Leaf], others: list[_Leaf]
+) -> tuple[Array, Array, Array, Array]:
+    """Return the probabilities of the distinct releases, on D and on D'.
+
+    And by how much each may be off. Where a release is impossible on one side, it may
+    be so as that of some choice was rounded to 0.
+    """
+    seen: list[_Leaf] = []
+    masses: list[list[float]] = []
+    for side, law in enumerate((leaves, others)):
+        for leaf in law:
+            alike = (
+                mass
+                for known, mass in zip(seen, masses, strict=True)
+                if known.layout == leaf.layout and _near(known.value, leaf.value)
+            )
+            mass = next(alike, None)
+            if mass is None:
+                mass = [0.0, 0.0, 0.0, 0.0]
+                seen.append(leaf)
+                masses.append(mass)
+            mass[side] += math.exp(leaf.log)
+            mass[2 + side] += leaf.off
+    p, q, off, off_there = np.array(masses).T
+    most = max((leaf.off for leaf in (*leaves, *others)), default=0.0)
+    most = max(most, ROUNDING) if most else 0.0
+    return p, q, np.where(p > 0, off, most), np.where(q > 0, off_there, most)
+
+
+def _steps(first: Trace, second: Trace) -> Steps:
+    """Return the choices of the two executions, as far as they go together."""
+    pairs = zip(first.tape.observations, second.tape.observations, strict=False)
+    compared = [(one.place, compare(one.law, two.law)) for one, two in pairs]
+    return Steps(step_at(place, each, each.supremum) for place, each in compared)
+
+
+def _say(
+    mechanism: Any, first: Trace, second: Trace, p: float, q: float, shown: Judgement
+) -> None:
+    """Say which release is too probable on one side, and where that comes from."""
+    costly = max(shown.steps, key=lambda step: step.loss, default=None)
+    moved = costly is not None and costly.loss > 0
+    where = costly.place if costly and moved else returned_at(mechanism, first)
+    shown.find(
+        "distance" if moved else "release",
+        where,
+        f"one release has probability {p:.6g} on D and {q:.6g} on D'",
+        neighbour=where if moved else returned_at(mechanism, second),
+        proof=True,
+    )

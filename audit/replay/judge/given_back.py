@@ -1,0 +1,298 @@
+"""What a transcript of one dataset is on the other, when its values are given back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.observations import Observation, Run
+from dpaudit.audit.replay.follow.steps import Steps
+from dpaudit.audit.replay.follow.tape import DECLARED, Lost
+from dpaudit.audit.replay.judge.judgement import (
+    Judgement,
+    family_names,
+    of_entry,
+    returned_at,
+    step_at,
+)
+from dpaudit.audit.replay.laws.amplification import Sampled
+from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.comparison import Comparison, compare, loss, unit_losses
+from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.audit.replay.laws.laws import Family
+
+__all__ = ["Transcript"]
+
+_RUN = 10_000  # noisy values that are compared at once
+_HIDDEN = "a choice, or a flip, may be hidden"
+
+
+@dataclass(eq=False)
+class Transcript:
+    """A transcript of one dataset, and what it is on the other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    trace : Trace
+        In which it was recorded.
+    shown : Judgement, optional
+        Takes what is found.
+    loss : float
+        Of what has a known law.
+    compared : list of (Comparison or Sampled, ndarray of int)
+        Of the steps, some of them at once: how many units each has.
+    composed : list of Comparison or Sampled
+        The same, where what is over one secret batch is one.
+    steps : Steps
+    unknown_at : str, optional
+        Where there is noise whose law is not known.
+    unmoved : dict
+        Where the values are that have one law on both sides, as its keys.
+    coins : list of Lost
+        What stands in the way of a proof.
+    lost : list of Lost
+    executions : tuple of two ints
+        That this took, on the transcript's own dataset and on the other.
+    """
+
+    mechanism: Any
+    trace: Trace
+    shown: Judgement | None
+    loss: float = 0.0
+    compared: list[tuple[Comparison | Sampled, NDArray[np.intp]]] = field(
+        default_factory=list
+    )
+    composed: list[Comparison | Sampled] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
+    unknown_at: str | None = None
+    unmoved: dict[str, None] = field(default_factory=dict)
+    coins: list[Lost] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    executions: tuple[int, int] = (0, 1)
+
+    @classmethod
+    def of(
+        cls, mechanism: Any, trace: Trace, again: Trace, shown: Judgement | None
+    ) -> "Transcript":
+        """Return a transcript that was given back in an execution on the other side."""
+        made = cls(mechanism, trace, shown, lost=again.tape.lost)
+        values, others = trace.tape.observations, again.tape.observations
+        count = min(len(values), len(others))
+        for start in range(0, count, _RUN):
+            stop = min(start + _RUN, count)
+            runs = values.run(start, stop), others.run(start, stop)
+            if not made._take(*runs):
+                for number in range(start, stop):
+                    made._take_one(values[number], others[number])
+        if not made.comes_to_an_end(again):
+            return made
+        compared = compare(trace.law, again.law)
+        if compared.singular:
+            made.end_otherwise(compared)
+        elif len(compared.shift) or not compared.known:
+            made.add(made.end, compared, loss(trace.law, again.law, trace.value))
+        return made
+
+    def _take(self, run: Run | None, other: Run | None) -> bool:
+        """Compare many noisy values at once; False if it takes one at a time."""
+        if run is None or other is None:
+            return False
+        if not np.array_equal(run.entries, other.entries):
+            return False
+        compared = compare(run.law, other.law)
+        if compared.singular or not compared.known:
+            return False
+        count = len(run.places)
+        step = np.repeat(np.arange(count), run.units)
+        losses, l1, square = (
+            np.bincount(step, each, minlength=count)
+            for each in (
+                unit_losses(run.law, other.law, run.value),
+                np.abs(compared.shift),
+                compared.shift**2,
+            )
+        )
+        scale = np.full(count, np.inf)
+        np.minimum.at(scale, step, compared.scale)
+        kinds = np.zeros(count, dtype=np.intp)
+        np.bitwise_or.at(kinds, step, 1 << compared.family)
+        names = {each: _names(each) for each in np.unique(kinds).tolist()}
+        numbers = [np.where(run.units, scale, 0.0), l1, np.sqrt(square), losses]
+        self.steps.extend(
+            run.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
+        )
+        self.compared.append((compared, run.units))
+        self.composed.append(compared)
+        self.loss += float(losses.sum())
+        for number in np.flatnonzero(np.isnan(losses))[:1].tolist():
+            self._not_known(run.places[number])
+        for number in np.flatnonzero(l1 == 0).tolist():
+            if run.ways[number] != DECLARED:
+                self.unmoved[run.places[number]] = None
+        seen = set()
+        for unit in np.flatnonzero(~compared.alike).tolist():
+            number = int(step[unit])
+            if run.places[number] not in seen:
+                seen.add(run.places[number])
+                self._find_scales(
+                    compared, unit, run.places[number], other.places[number]
+                )
+        return True
+
+    def _take_one(self, one: Observation, other: Observation) -> None:
+        compared = compare(one.law, other.law)
+        self.add(one.place, compared, loss(one.law, other.law, one.value))
+        seen = isinstance(one.law, Chances) and self.trace.tape.reading.public
+        if not (compared.moved or seen or one.how == DECLARED):
+            self.unmoved[one.place] = None
+        self.may_hide(one, compared)
+        self.find(compared, one.place, other.place)
+
+    @property
+    def end(self) -> str:
+        """Where the noise was drawn that the numbers of the release still have."""
+        law = self.trace.law
+        return self.trace.tape.place_of(int(law.draw[0])) if len(law.draw) else "?"
+
+    @property
+    def by_step(self) -> Iterator[Comparison | Sampled]:
+        """The comparison of each step."""
+        for compared, units in self.compared:
+            if isinstance(compared, Sampled) or len(units) == 1:
+                yield compared
+                continue
+            ends = units.cumsum()
+            for end, size in zip(ends.tolist(), units.tolist(), strict=True):
+                yield compared.part(np.arange(end - size, end))
+
+    def add(self, place: str, compared: Comparison, step_loss: float) -> None:
+        """Add a step that composes by its comparison."""
+        self.composed.append(compared)
+        if compared.bound is None:
+            self.add_part(place, compared, step_loss, of=compared)
+            return
+        promised = pure_epsilon(compared.bound)
+        step_loss = np.nan if promised is None else promised
+        self._note(place, compared, step_loss, compared)
+
+    def add_part(
+        self,
+        place: str,
+        compared: Comparison,
+        step_loss: float,
+        *,
+        of: Comparison | Sampled,
+    ) -> None:
+        """Add a step that may compose with others; `of` is what it is by itself."""
+        self.loss += step_loss
+        self._note(place, compared, step_loss, of)
+        if np.isnan(step_loss) and compared.note is None:
+            self._not_known(place)
+
+    def _note(
+        self,
+        place: str,
+        compared: Comparison,
+        step_loss: float,
+        of: Comparison | Sampled,
+    ) -> None:
+        self.compared.append((of, np.array([len(compared.shift)])))
+        self.steps.append(step_at(place, compared, step_loss))
+
+    def _not_known(self, place: str) -> None:
+        self.unknown_at = self.unknown_at or place
+
+    def may_hide(self, value: Observation, *compared: Comparison) -> None:
+        """Note that a value may be hidden: a flip, or what is alike on both sides."""
+        seen = value.how == DECLARED or self.trace.tape.reading.public
+        if seen or not isinstance(value.law, Chances):
+            return
+        moved = any(each.moved for each in compared)
+        if not moved or value.law.kind == "flip":
+            self.coins.append(Lost(value.place, _HIDDEN))
+
+    def find(self, compared: Comparison, place: str, other: str) -> None:
+        """Note what is to be said of a value's noise on the two sides."""
+        if self.shown is None:
+            return
+        if compared.singular:
+            self.shown.find("release", place, compared.singular, neighbour=other)
+        elif compared.note is not None:
+            kind, text = compared.note
+            self.shown.find(kind, place, text, neighbour=other)
+        elif compared.scales_differ:
+            unit = int(np.argmax(~compared.alike))
+            self._find_scales(compared, unit, place, other)
+
+    def _find_scales(
+        self, compared: Comparison, unit: int, place: str, other: str
+    ) -> None:
+        if self.shown is not None:
+            self.shown.find(
+                "scale",
+                place,
+                f"the scale of the noise is {compared.scale[unit]:.6g} on D and "
+                f"{compared.other_scale[unit]:.6g} on D'",
+                neighbour=other,
+            )
+
+    def comes_to_an_end(self, again: Trace) -> bool:
+        """Say whether an execution on the other side comes to all that this one did.
+
+        If not, the transcript is impossible there.
+        """
+        values, others = self.trace.tape.observations, again.tape.observations
+        diverged = again.tape.diverged
+        if diverged is not None or len(others) < len(values):
+            self.loss = np.inf
+            public = again.tape.reading.public
+            if diverged is not None and again.tape.left_at_choice and not public:
+                self.coins.append(Lost(diverged.place, _HIDDEN))
+            if self.shown is not None:
+                _say_structure(self.shown, self.trace, again)
+            return False
+        if self.trace.layout != again.layout:
+            self.loss = np.inf
+            if self.shown is not None:
+                self.shown.find(
+                    "structure",
+                    returned_at(self.mechanism, self.trace),
+                    f"the release is {self.trace.layout} on D and {again.layout} on "
+                    "D', all noisy values being the same",
+                )
+            return False
+        return True
+
+    def end_otherwise(self, compared: Comparison) -> None:
+        """Note that the release is impossible on the other side."""
+        self.loss = np.inf
+        if self.shown is not None:
+            kind, where = of_entry(self.mechanism, self.trace, compared.entry)
+            self.shown.find(
+                kind, where, f"{compared.singular}, all noisy values being the same"
+            )
+
+
+def _names(kinds: int) -> str:
+    return family_names({int(kind) for kind in Family if kinds >> kind & 1})
+
+
+def _say_structure(shown: Judgement, trace: Trace, again: Trace) -> None:
+    values, others = trace.tape.observations, again.tape.observations
+    diverged = again.tape.diverged
+    if diverged is not None:
+        missing = len(others) < len(values)
+        where = values[len(others)].place if missing else diverged.place
+        shown.find("structure", where, diverged.why, neighbour=diverged.place)
+        return
+    fewer = len(values) - len(others)
+    shown.find(
+        "structure",
+        values[len(others)].place,
+        f"{fewer} noisy value(s) on D that are not on D'",
+        neighbour="",
+    )

@@ -1,0 +1,318 @@
+"""Noise that was drawn before, as the source says: at an import, or by earlier calls.
+
+An ordinary number that was drawn when a module was imported, or a mechanism was made,
+is the same in every execution. It looks like any other constant, and a claim that its
+noise would keep looks broken. No number of executions in this process tells them apart;
+the source does: a name that the code reads is bound to what somebody draws, and no
+execution came by the line of that draw.
+
+Names are those of the module, of functions around the mechanism, of its defaults, and
+of its attributes; so are those that another module binds and this one imports. What
+comes from elsewhere (a file, an argument of ``partial``, compiled code, a package that
+is installed) is not told.
+"""
+
+import ast
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from importlib.util import resolve_name
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import dpaudit
+from dpaudit.audit.replay.follow.places import is_code, place_in
+from dpaudit.audit.replay.follow.tape import Lost
+
+__all__ = ["kept_noise"]
+
+Draws: TypeAlias = frozenset[tuple[str, int]]
+"""The files, and lines, on which something is drawn."""
+
+_KEPT = (
+    "{} holds what was drawn before, at an import or by an earlier execution: noise "
+    "that is used again cannot be judged"
+)
+_OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
+_DRAWING = frozenset(
+    name
+    for kind in (np.random.RandomState, np.random.Generator)
+    for name in dir(kind)
+    if not name.startswith("_") and name not in ("seed", "spawn", "bit_generator")
+) - {"get_state", "set_state", "bytes", "f", "power"} | {
+    *("rvs", "gauss", "sample", "choices", "randrange", "urandom", "token_bytes"),
+    *("getrandbits", "randbits", "randbelow", "normalvariate", "expovariate"),
+}
+# Of these modules, functions of the same names draw nothing.
+_NOT_DRAWING = ("np", "numpy", "math", "scipy", "special")
+_ADDING = ("append", "extend", "add", "insert", "setdefault", "update")
+_METHODS = (FunctionType, classmethod, staticmethod, property)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def kept_noise(mechanism: Any, drawn: set[str]) -> Lost | None:
+    """Return where something was bound that the code reads, and that was drawn before.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    drawn : set of str
+        The places where the executions drew.
+    """
+    for function, owner in _functions(mechanism):
+        for name, draws in _read(function, owner):
+            places = [place_in(*each) for each in sorted(draws)]
+            if places and not drawn.intersection(places):
+                return Lost(places[0], _KEPT.format(name))
+    return None
+
+
+def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
+    """Yield the functions that a mechanism may come to, and whose methods they are."""
+    waiting: list[tuple[Any, Any]] = [(mechanism, None)]
+    seen: set[int] = set()
+    while waiting:
+        thing, owner = waiting.pop(0)
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, partial):
+            waiting += [(each, None) for each in (thing.func, *thing.args)]
+            waiting += [(each, None) for each in thing.keywords.values()]
+        elif isinstance(thing, MethodType):
+            waiting.append((thing.__self__, None))
+        elif isinstance(thing, FunctionType):
+            if not _is_foreign(thing.__code__.co_filename):
+                continue
+            yield thing, owner
+            reached = [
+                thing.__globals__.get(name) for name in sorted(_names(thing.__code__))
+            ]
+            for cell in thing.__closure__ or ():
+                try:
+                    reached.append(cell.cell_contents)
+                except ValueError:  # it is empty yet
+                    continue
+            waiting += [(each, None) for each in reached if callable(each)]
+            waiting.append((_part(thing, "__wrapped__"), owner))
+        elif _part(thing, "__wrapped__") is not None:
+            waiting.append((_part(thing, "__wrapped__"), owner))
+        elif thing is mechanism or callable(thing):
+            kind = thing if isinstance(thing, type) else type(thing)
+            for base in kind.__mro__:
+                several = [
+                    getattr(each, "fget", None) or getattr(each, "__func__", each)
+                    for each in vars(base).values()
+                    if isinstance(each, _METHODS)
+                ]
+                waiting += [(each, kind) for each in several]
+            held = _part(thing, "__dict__")
+            if kind is not thing and isinstance(held, dict):
+                waiting += [(each, None) for each in held.values() if callable(each)]
+
+
+def _part(thing: Any, name: str) -> Any:
+    """Return an attribute of an object, None if it has none; no code of it runs."""
+    if name == "__dict__":
+        try:
+            return object.__getattribute__(thing, name)
+        except AttributeError:
+            return None
+    return inspect.getattr_static(thing, name, None)
+
+
+def _file(module: Any) -> str:
+    return getattr(module, "__file__", None) or "<>"
+
+
+def _is_foreign(file: str) -> bool:
+    return is_code(file) and not os.path.abspath(file).startswith(_OURS)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that code looks up, that of functions within it too."""
+    within = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*map(_names, within))
+
+
+def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
+    """Yield names that a function reads, and where what they are bound to is drawn."""
+    code = function.__code__
+    source, names = _source(code.co_filename), sorted(_names(code))
+    yield from source.around(code)
+    for name in names:
+        yield name, source.of_module(name)
+        value = function.__globals__.get(name)
+        if _part(value, "cache_info") is not None:
+            yield name, source.called(name)
+        file = _file(value)
+        if isinstance(value, ModuleType) and _is_foreign(file):
+            for inner in names:
+                yield f"{name}.{inner}", _source(file).of_module(inner)
+        module, original = source.imported.get(name, ("", ""))
+        if module.startswith("."):
+            package = function.__globals__.get("__package__")
+            module = resolve_name(module, package) if package else module
+        file = _file(sys.modules.get(module))
+        if _is_foreign(file):
+            yield name, _source(file).of_module(original)
+    for base in getattr(owner, "__mro__", ()):
+        for name in names:
+            yield f"{base.__name__}.{name}", source.of_class(base.__name__, name)
+
+
+class _Source:
+    """The bindings of a file, by what is drawn for them."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        # Of a name, or an attribute of one: the functions and the class it stands in.
+        self._bound: list[tuple[str, str, tuple[_Function, ...], str, ast.AST]] = []
+        self._defined: dict[str, _Function] = {}
+        self._functions: list[_Function] = []
+        self._modules: set[str] = set()
+        self.imported: dict[str, tuple[str, str]] = {}
+        try:
+            tree = ast.parse("".join(linecache.getlines(file)))
+        except (SyntaxError, ValueError):
+            return
+        self._visit(tree, (), "")
+
+    def _visit(self, node: ast.AST, within: tuple[_Function, ...], kind: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, _Function):
+                self._functions.append(child)
+                self._defined.setdefault(getattr(child, "name", ""), child)
+                self._visit(child, (*within, child), kind)
+                continue
+            if isinstance(child, ast.ClassDef):
+                self._visit(child, (), child.name)
+                continue
+            if isinstance(child, ast.Import):
+                names = (each.asname or each.name for each in child.names)
+                self._modules.update(name.partition(".")[0] for name in names)
+            if isinstance(child, ast.ImportFrom):
+                for each in child.names:
+                    module = "." * child.level + (child.module or "")
+                    self.imported[each.asname or each.name] = module, each.name
+            for target, value in _bindings(child):
+                base, attribute = _named(target)
+                self._bound.append((base, attribute, within, kind, value))
+            self._visit(child, within, kind)
+
+    def around(self, code: CodeType) -> Iterator[tuple[str, Draws]]:
+        """Yield what functions around one bind to its free names, and its defaults."""
+        line, free = code.co_firstlineno, set(code.co_freevars)
+        for base, part, within, _, value in self._bound:
+            if base in free and within and _holds(within[-1], line):
+                if part or not _begins(within[-1], line):
+                    yield base, self.draws(value)
+        for each in self._functions:
+            if _begins(each, line):
+                for default in (*each.args.defaults, *each.args.kw_defaults):
+                    if default is not None:
+                        yield "a default", self.draws(default)
+
+    def of_module(self, name: str) -> Draws:
+        """Return where is drawn what a name of the module is bound to, or its parts."""
+        return self._of_module(name, frozenset())
+
+    def _of_module(self, name: str, seen: frozenset[str]) -> Draws:
+        found: Draws = frozenset()
+        if name in self._modules:  # whose functions may be called as those of lists
+            return found
+        for base, attribute, within, kind, value in self._bound:
+            if base == name and (not within or _is_global(within[-1], name, attribute)):
+                if not kind or within or attribute:
+                    found |= self.draws(value, seen | {name})
+        return found
+
+    def of_class(self, kind: str, name: str) -> Draws:
+        """Return where is drawn what a class, or its methods, bind to an attribute."""
+        found: Draws = frozenset()
+        for base, attribute, within, inside, value in self._bound:
+            own = base if not within else attribute
+            if inside == kind and own == name:
+                found |= self.draws(value)
+        return found
+
+    def called(self, name: str) -> Draws:
+        """Return where a function of the file draws."""
+        made = self._defined.get(name)
+        return frozenset() if made is None else self.draws(made, frozenset({name}))
+
+    def draws(self, value: ast.AST, seen: frozenset[str] = frozenset()) -> Draws:
+        """Return where an expression draws, or functions and names of the module do."""
+        found: Draws = frozenset()
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                before, _, last = name.rpartition(".")
+                if last in _DRAWING and before not in _NOT_DRAWING:
+                    if before or last in self.imported:
+                        lines = range(node.lineno, (node.end_lineno or 0) + 1)
+                        found |= {(self.file, line) for line in lines}
+            if isinstance(node, ast.Name) and node.id not in seen:
+                seen |= {node.id}
+                made = self._defined.get(node.id)
+                if made is not None:
+                    found |= self.draws(made, seen)
+                else:
+                    found |= self._of_module(node.id, seen)
+        return found
+
+
+@lru_cache(maxsize=256)
+def _source(file: str) -> _Source:
+    return _Source(file)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield what a statement binds, and to what."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value:
+        yield node.target, node.value
+    elif isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in _ADDING:
+            item = ast.Subscript(called.value, ast.Constant(0), ast.Store())
+            yield from ((item, each) for each in node.args)
+
+
+def _named(target: ast.AST) -> tuple[str, str]:
+    """Return the name that is bound, or whose part is, and which ("[]" of an item)."""
+    part = ""
+    while isinstance(target, ast.Subscript):
+        target, part = target.value, "[]"
+    if isinstance(target, ast.Attribute):
+        part, target = target.attr, target.value
+    return (target.id if isinstance(target, ast.Name) else ""), part
+
+
+def _begins(function: _Function, line: int) -> bool:
+    decorators = getattr(function, "decorator_list", [])
+    return line in (function.lineno, *(each.lineno for each in decorators[:1]))
+
+
+def _holds(function: _Function, line: int) -> bool:
+    return function.lineno <= line <= (function.end_lineno or 0)
+
+
+def _is_global(function: _Function, name: str, part: str) -> bool:
+    """Say whether a name that a function binds, or a part of it, is the module's."""
+    said = any(
+        isinstance(node, ast.Global) and name in node.names
+        for node in ast.walk(function)
+    )
+    own = {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)} | {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return said or (bool(part) and name not in own)

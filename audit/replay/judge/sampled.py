@@ -1,0 +1,306 @@
+r"""Secret batches: noisy values over rows that were drawn by flips.
+
+Let every row be in a batch by a flip of its own, and let a claim rest on that
+(amplification by sampling). Given the flips of the rows that both datasets have, a
+noisy value is a mixture: of its laws with and without the row that differs, with the
+probabilities of that row's own flip. This module replays a transcript with the flips of
+the common rows as they were, and the row that differs in every batch, or in none; and
+the density of a transcript is the product, over batches, of such mixtures.
+
+**Whom that is about.** The loss here is that of somebody who sees the flips of all the
+other rows. A proof by amplification bounds it: for each fixed choice of the other rows
+in the batches it bounds the divergence of two mixtures, and as the divergence is
+jointly convex, that of the averages over all choices is no larger. So a claim that is
+proven like this holds against whoever sees the flips of all the other rows, and is
+false where it is not true of them. A claim whose proof needs these flips to be secret,
+too, is another one.
+
+**What it takes for granted**, and checks. Given the values before it, each value
+depends on the flip of the row for one batch alone: so the density of all of them is a
+product, over batches, of mixtures of two products. That is so if all that the code
+carries from one batch to the next are noisy values. It is checked by more executions on
+either dataset, where the row is in some batches: every other one, and those in between;
+every other two, and those in between; some at random; and those of the transcript
+itself. Each law must be that with the row, or without it, as one of the last four
+batches has it. (Of any two of four batches one has the row and the other not, both ways
+round, in some of these executions: so nothing that depends on two of them passes.) If
+it is not, nothing is concluded, and the place is shown (`NotThroughNoise`).
+
+Nor is anything proven where a number without noise depends on the batch (its size,
+released), or where rows are drawn with other probabilities on the other side: then
+more is shown than noisy values over secret batches.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.tape import DECLARED, Lost, Reading
+from dpaudit.audit.replay.judge.judgement import returned_at
+from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.comparison import Kernel, compare
+from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.neighbours import Pair
+
+__all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "law_of", "owners"]
+
+Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
+"""Of the flips by row, by their number among all that was looked at."""
+Bits: TypeAlias = NDArray[np.bool_]
+
+_RECENT = 4  # batches that a value may be over
+
+
+class NotThroughNoise(Exception):
+    """A secret batch shows in other ways than through noisy values.
+
+    Parameters
+    ----------
+    place, why : str
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(why)
+        self.place, self.why = place, why
+
+
+def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shapes]:
+    """Return the shapes of the flips of which every row has one, on D and on D'."""
+    here: dict[int, tuple[int, ...]] = {}
+    there: dict[int, tuple[int, ...]] = {}
+    sizes = len(pair.data), len(pair.neighbour)
+    both = zip(first.tape.observations, second.tape.observations, strict=False)
+    for number, found in enumerate(both):
+        if all(
+            isinstance(one.law, Chances)
+            and one.how != DECLARED  # whose output everybody sees
+            and one.law.outcomes == 2
+            and math.prod(one.shape) == size
+            and len(one.shape) == len(found[0].shape) > 0
+            for one, size in zip(found, sizes, strict=True)
+        ):
+            here[number], there[number] = (one.shape for one in found)
+    return here, there
+
+
+@dataclass(eq=False)
+class Side:
+    """One dataset, where a transcript is given back with the row in, and out.
+
+    Parameters
+    ----------
+    without, within : Trace
+        With the row in no batch, and in every one; the same where the dataset does not
+        have it.
+    place : int or None
+        Of the row.
+    shapes : Shapes
+    others : list of tuple of Trace and ndarray of bool
+        With the row in some batches, and which.
+    """
+
+    without: Trace
+    within: Trace
+    place: int | None
+    shapes: Shapes
+    others: list[tuple[Trace, Bits]]
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Any,
+        data: Array,
+        seed: int,
+        reading: Reading,
+        values: list[Observation],
+        place: int | None,
+        shapes: Shapes,
+    ) -> "Side":
+        """Return the executions on a dataset.
+
+        Parameters
+        ----------
+        mechanism : Mechanism or callable
+        data : ndarray
+        seed : int
+        reading : Reading
+        values : list of Observation
+            Of the transcript; the flips being those of the common rows, flat.
+        place : int or None
+            Of the row that the other dataset does not have.
+        shapes : Shapes
+            On this dataset.
+        """
+
+        def given(bits: Bits) -> Trace:
+            script = list(values)
+            for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
+                flips = script[number].value
+                flips = flips if place is None else np.insert(flips, place, bit)
+                script[number] = replace(script[number], value=flips, shape=shape)
+            return execute(
+                mechanism,
+                data,
+                seed,
+                script=Observations(script),
+                reading=reading,
+            )
+
+        turns = np.arange(len(shapes))
+        without = given(turns < 0)
+        if place is None:
+            return cls(without, without, place, shapes, [])
+        random = np.random.default_rng(seed).random(len(turns)) < 0.5
+        odd, half = turns % 2 == 1, turns // 2 % 2 == 1
+        patterns = (odd, ~odd, half, ~half, random)
+        distinct = {
+            each.tobytes(): each for each in patterns if 0 < each.sum() < len(each)
+        }
+        others = [(given(each), each) for each in distinct.values()]
+        return cls(without, given(turns >= 0), place, shapes, others)
+
+    @property
+    def lost(self) -> list[Lost]:
+        """What could not be followed."""
+        return [*self.without.tape.lost, *self.within.tape.lost]
+
+    @property
+    def executions(self) -> int:
+        """How many there were."""
+        return 1 if self.place is None else 2 + len(self.others)
+
+    def laws(self, number: int) -> tuple[Law | Kernel, Law | Kernel]:
+        """Return the laws of a value without the row and with it; -1 is the release."""
+        without, within = (law_of(t, number) for t in (self.without, self.within))
+        return without, within
+
+    def weights(self, number: int | None) -> Array:
+        """Return the log-probabilities that the row is out and in by some flips.
+
+        It is out where there are none.
+        """
+        if number is None or self.place is None:
+            return np.array([0.0, -np.inf])
+        law = self.without.tape.observations[number].law
+        assert isinstance(law, Chances)
+        return law.log[self.place]
+
+    def rest(self, number: int) -> Chances:
+        """Return the law of the flips of all other rows."""
+        law = self.without.tape.observations[number].law
+        assert isinstance(law, Chances)
+        if self.place is None:
+            return law
+        return Chances(np.delete(law.log, self.place, axis=0), law.kind, law.error)
+
+    def differs(self, other: "Side", number: int) -> bool:
+        """Say whether values have no common density, or the common rows' flips differ.
+
+        Given a transcript alone, nobody knows which of the laws it came from.
+        """
+        if number in self.shapes:
+            return not is_same(self.rest(number), other.rest(number))
+        laws = [*self.laws(number), *other.laws(number)]
+        return not all(_have_densities(laws[0], each) for each in laws[1:])
+
+    def owners(self, mechanism: Any) -> dict[int, list[int | None]]:
+        """Return the flips that each value may depend on, the most recent first.
+
+        None where it depends on no batch.
+
+        Raises
+        ------
+        NotThroughNoise
+            If a value depends on others than one of the last.
+        """
+        traces = [self.without, self.within, *(trace for trace, _ in self.others)]
+        seen = [each.tape.observations for each in traces]
+        ends = {
+            (len(each), one.tape.diverged is None, one.layout)
+            for each, one in zip(seen, traces, strict=True)
+        }
+        if len(ends) > 1:
+            least = min(len(each) for each in seen)
+            more = [each[least].place for each in seen if len(each) > least]
+            place = more[0] if more else returned_at(mechanism, self.within)
+            raise NotThroughNoise(place, "what is looked at depends on the batch")
+        found: dict[int, list[int | None]] = {}
+        drawn: list[int] = []
+        turns = {number: turn for turn, number in enumerate(self.shapes)}
+        for number in (*range(len(seen[0])), -1):
+            recent = drawn[: -_RECENT - 1 : -1]
+            laws = self.laws(number)
+            by_row = number in self.shapes
+            if by_row or not recent or is_same(*laws):
+                right = all(is_same(laws[0], law_of(each, number)) for each in traces)
+            else:
+                for trace, bits in self.others:
+                    law = law_of(trace, number)
+                    out, within = (is_same(law, each) for each in laws)
+                    recent = [
+                        each
+                        for each in recent
+                        if (within if bits[turns[each]] else out)
+                    ]
+                right = bool(recent)
+            if not right:
+                place = returned_at(mechanism, self.within)
+                if number >= 0:
+                    place = seen[0][number].place
+                raise NotThroughNoise(
+                    place, "a value depends on more than the batch that it is over"
+                )
+            if by_row:
+                drawn.append(number)
+            else:
+                found[number] = [*recent] or [None]
+        return found
+
+
+def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
+    """Return the flips that each value depends on, by their numbers.
+
+    Raises
+    ------
+    NotThroughNoise
+    """
+    found: dict[int, int | None] = {}
+    first, second = (
+        side.owners(mechanism) if side.place is not None else None
+        for side in (here, there)
+    )
+    for number, allowed in ((first or second) or {}).items():
+        if first is not None and second is not None:
+            allowed = [each for each in allowed if each in second.get(number, allowed)]
+        if not allowed:
+            place = returned_at(mechanism, here.within)
+            raise NotThroughNoise(place, "a value is over other batches on D'")
+        found[number] = allowed[0]
+    return found
+
+
+def law_of(trace: Trace, number: int) -> Law | Kernel:
+    """Return the law of a value in an execution; -1 is the release."""
+    return trace.law if number < 0 else trace.tape.observations[number].law
+
+
+def is_same(law: Law | Kernel, other: Law | Kernel) -> bool:
+    compared = compare(law, other)
+    return bool(compared.known and not compared.moved and not compared.scales_differ)
+
+
+def _have_densities(law: Law | Kernel, other: Law | Kernel) -> bool:
+    """Say whether each has a density over the other, on all values that there are."""
+    compared = compare(law, other)
+    if compared.singular or isinstance(law, Law):
+        return not compared.singular
+    # Outcomes are given by their places: they must have the same names.
+    keys = [getattr(each, "keys", ()) for each in (law, other)]
+    return compared.note is None and not compared.scales_differ and keys[0] == keys[1]

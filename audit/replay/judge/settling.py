@@ -1,0 +1,217 @@
+"""What becomes of a suspicion: a refutation that stands, or the reason why not.
+
+**State.** What keeps noise from one execution to the next is settled by nothing:
+neither by what is known of one execution, nor by a test that takes releases for
+independent.
+
+**Exact laws and losses** are drawn from, or held to the claim as they are. What refutes
+it stands if all comes out as before when it is executed again
+(`dpaudit.audit.replay.judge.hidden`). Where nothing stands, releases decide.
+
+**No loss above a pure claim goes with NOT_REFUTED.** One transcript of such a loss is a
+violation to whoever sees transcripts, and may be one to others. So whatever tests did
+not show of it, it is left open.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpaudit.audit.harness import audit
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.follow.returns import place_of_definition
+from dpaudit.audit.replay.follow.tape import Heard, Lost
+from dpaudit.audit.replay.judge.excess import refuted_by_losses
+from dpaudit.audit.replay.judge.hidden import repeat
+from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement
+from dpaudit.audit.replay.judge.kept import kept_noise
+from dpaudit.audit.replay.judge.statistics import Followed, Simulated
+from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.audit.sampling.workers import single_threaded
+from dpaudit.claims import Claim
+from dpaudit.errors import DPAuditError, UnsupportedError
+
+__all__ = ["Settlement"]
+
+_SIMULATED = 20_000  # releases that cost no execution
+_HIDDEN = (
+    "executed again, it did not come out as before each time (or the time was over): "
+    "there may be randomness, or state, that is not seen"
+)
+_TOO_MANY = (
+    "numbers without noise differ, and may have noise that is not seen: to tell by "
+    "executing the code again would take more of them than are made"
+)
+_ABOVE = (
+    "a loss of {:.4g} was seen, which is above the claim, and neither proof nor test "
+    "settled it"
+)
+_OTHERWISE = (
+    "from the same seed and data the code made {} draws at first, and {} later: what "
+    "it keeps from one execution to the next cannot be judged"
+)
+
+
+@dataclass
+class Settlement:
+    """How a suspicion is settled.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    worst : Judgement
+        Of the worst pair; takes what stands in the way of a verdict.
+    claim : Claim
+    heard : Heard
+        Of all executions.
+    opened : Judgement
+        Of the pair that was executed first.
+    sees : {"release", "transcript"}
+    until : float
+        Of the clock, when there is no time to execute again.
+    options, kept_in : dict
+        Of a test, and where that on releases is kept.
+    refuted : bool
+    samples : int
+        Releases, or transcripts, that a test drew on either side.
+    repeats : int
+        Executions a side that repeated what refutes.
+    executions : int
+        That looked for what is kept.
+    exact : bool
+        Whether what refutes is known of recorded noise, not of releases.
+    witness : object or None
+        Of releases.
+    """
+
+    mechanism: Any
+    worst: Judgement
+    claim: Claim
+    heard: Heard
+    opened: Judgement
+    sees: str
+    until: float
+    options: dict[str, Any]
+    kept_in: dict[str, Any]
+    refuted: bool = False
+    samples: int = 0
+    repeats: int = 0
+    executions: int = 0
+    exact: bool = False
+    witness: Any = None
+
+    def settle(self) -> None:
+        """Settle it, by what costs least."""
+        worst = self.worst
+        if worst.suspicious and not self._keeps(self._kept_before):
+            self._hold_exact_laws()
+            tested = self.sees == "transcript" and self.samples
+            if not (self.exact or tested or self._keeps(self._draws_otherwise)):
+                self._hold_releases()
+        elif worst.turns and not worst.suspicious:
+            self._keeps(self._draws_otherwise)
+        self._keeps()
+        pure = pure_epsilon(self.claim)
+        most = math.inf if pure is None else pure + 1e-9 * (1 + pure)
+        if worst.followed and not self.refuted and worst.loss > most:
+            self._lose(_ABOVE.format(worst.loss))
+
+    def _hold_exact_laws(self) -> None:
+        """Refute by proof, or by a test on exact laws or losses, if that stands."""
+        worst = self.worst
+        self.refuted = worst.proven
+        self.exact = worst.proven or worst.laws is not None
+        if self.exact and not self.refuted:
+            simulated: Any = Simulated(worst.pair, *worst.laws)
+            options = self.options | {"max_samples": _SIMULATED}
+            self.refuted = audit(simulated, **options).refuted
+        elif not self.exact and self.sees == "transcript" and worst.transcripts:
+            self._hold_transcripts()
+        if not self.refuted or worst.again is None:
+            return
+        with single_threaded():
+            alpha = (1 - self.options["confidence"]) / 2
+            stands, self.repeats = repeat(
+                worst.again, self.claim, alpha, bare=worst.bare, until=self.until
+            )
+        if not stands:
+            # Noise that nobody records has had its chance to come out alike, and has
+            # another in the releases: they share the error.
+            self.options["confidence"] = 1 - alpha
+            self.exact = False
+            late = time.perf_counter() > self.until
+            self._lose(_HIDDEN if self.repeats or late else _TOO_MANY)
+
+    def _hold_transcripts(self) -> None:
+        """Let the exact losses of transcripts bet against the claim, in both readings.
+
+        A claim that is true in one of them is refuted with probability at most alpha.
+        """
+        worst, options = self.worst, self.options
+        found = []
+        for reading in (replace(worst.reading, eager=True), worst.reading):
+            followed = Followed(self.mechanism, reading=reading, pair=worst.pair)
+            try:
+                falls, drawn = refuted_by_losses(
+                    followed,
+                    worst.pair,
+                    self.claim,
+                    alpha=1 - options["confidence"],
+                    most=options["max_samples"],
+                    seed=options["seed"],
+                )
+            except UnsupportedError:
+                self.samples = 0
+                return
+            found.append(falls)
+            self.samples = max(self.samples, drawn)
+            if not falls:
+                break
+        self.exact, worst.followed = True, not worst.shows_more
+        self.refuted = all(found)
+        if found[0] and not self.refuted:
+            self._lose(TWO_READINGS)
+
+    def _hold_releases(self) -> None:
+        """Let releases decide."""
+        found = audit(self.mechanism, **self.options, **self.kept_in)
+        self.refuted, self.samples = found.refuted, found.samples
+        self.witness = found.witness
+
+    def _keeps(self, look: Callable[[], Lost | None] | None = None) -> bool:
+        """Say, and note, whether noise is kept: that of an execution, or by a look."""
+        kept: Lost | None = None
+        if self.heard.late:
+            kept = self.heard.late[0]
+        elif look is not None:
+            kept = look()
+        if kept is not None:
+            self._lose(kept.why, kept.place)
+            self.witness = None
+        return kept is not None
+
+    def _kept_before(self) -> Lost | None:
+        return kept_noise(self.mechanism, self.heard.drawn)
+
+    def _draws_otherwise(self) -> Lost | None:
+        """Look whether the first execution, when it is made again, draws as it did."""
+        assert self.opened.opening is not None
+        seed, reading, draws = self.opened.opening
+        data = self.opened.pair.data
+        self.executions += 1
+        try:
+            tape = execute(self.mechanism, data, seed, reading=reading).tape
+        except DPAuditError:
+            return None  # it is told by the releases
+        if tape.draws == draws:
+            return None
+        place = tape.first_place or place_of_definition(self.mechanism)
+        return Lost(place, _OTHERWISE.format(draws, tape.draws))
+
+    def _lose(self, why: str, place: str | None = None) -> None:
+        """Note that nothing is proven, and why."""
+        worst = self.worst
+        self.refuted = False
+        worst.lose(place or place_of_definition(self.mechanism), why)

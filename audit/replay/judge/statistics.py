@@ -1,0 +1,300 @@
+"""What is left to statistics: suspicions that executions by themselves do not prove.
+
+Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
+say of their own losses, which serve it as an attack:
+
+- `Simulated`: both laws of the release are known exactly, and are drawn from;
+- `Followed`: whole transcripts, each with its exact loss from replays on both datasets;
+- the mechanism itself: releases, with all attacks of a black-box audit.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.tape import EAGER, Reading
+from dpaudit.audit.replay.judge.mixtures import mixed_losses
+from dpaudit.audit.replay.judge.sampled import (
+    NotThroughNoise,
+    Shapes,
+    Side,
+    flips_by_row,
+    owners,
+)
+from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.comparison import compare, loss, losses
+from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.claims import Claim
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair, Relation
+
+__all__ = ["Followed", "Simulated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Releases on the two datasets of a pair, drawn from their exact laws.
+
+    Parameters
+    ----------
+    pair : Pair
+    law, other : Law
+    """
+
+    pair: Pair
+    law: Law
+    other: Law
+
+    def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return independent releases as flat arrays, shape (size, n)."""
+        return self._law(data).sample(size, rng=rng)
+
+    def release(self, data: Array, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (n,)."""
+        return self.draw(data, 1, rng=rng)[0]
+
+    def privacy_loss(self, releases: Array, data: Array, other: Array) -> Array:
+        """Return the exact losses, shape (size,)."""
+        return losses(self._law(data), self._law(other), releases)
+
+    def _law(self, data: Array) -> Law:
+        same = np.array_equal(data, self.pair.data, equal_nan=True)
+        return self.law if same else self.other
+
+
+_RELEASE = "release"
+_MOST_SEED = 2**62
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Any mechanism whose noisy values can be followed, with their exact losses.
+
+    It has the transcript of `dpaudit.mechanism.HasTranscript`, one entry to each noisy
+    value and one to the numbers of the release, and their loss as in
+    `HasTranscriptLoss`: so whatever works with those works with foreign code.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    claim : Claim, optional
+        By default the mechanism's own.
+    relation : Relation, optional
+        By default the mechanism's own.
+    reading : Reading
+        What is taken for one noisy value; by default whatever data are added to.
+    pair : Pair, optional
+        Of the datasets, where there are secret batches: the flips of the row that
+        differs are in no transcript then, and losses are those of mixtures
+        (`dpaudit.audit.replay.judge.sampled`). Without it flips are not supported, as
+        they may be hidden, but for a reading in which everybody sees them.
+
+    Examples
+    --------
+    >>> def noisy_sum(data, rng):
+    ...     return data.sum() + rng.laplace(scale=2.0)
+    >>> followed = Followed(noisy_sum)
+    >>> one, other = np.zeros((1, 1)), np.ones((1, 1))
+    >>> seen = followed.transcript(one, 3, rng=np.random.default_rng(0))
+    >>> losses = followed.transcript_loss(seen, one, other)
+    >>> bool((abs(losses) <= 0.5 + 1e-12).all())
+    True
+    """
+
+    mechanism: Mechanism | Callable[..., Any]
+    claim: Claim | None = None
+    relation: Relation | None = None
+    reading: Reading = EAGER
+    pair: Pair | None = None
+    _known: dict[bytes, float] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("claim", "relation"):
+            if getattr(self, name) is None:
+                stated = getattr(self.mechanism, name, None)
+                object.__setattr__(self, name, stated)
+
+    def release(self, data: Array, *, rng: np.random.Generator) -> Array:
+        """Return the numbers of one release, shape (n,)."""
+        return self.transcript(data, 1, rng=rng)[_RELEASE][0]
+
+    def transcript(
+        self, data: Array, size: int, *, rng: np.random.Generator
+    ) -> Mapping[str, Array]:
+        """Return independent transcripts.
+
+        Raises
+        ------
+        UnsupportedError
+            If the code cannot be followed, or comes to other values from time to time.
+        """
+        rows = []
+        for _ in range(size):
+            seed = int(rng.integers(_MOST_SEED))
+            trace = execute(self.mechanism, data, seed, reading=self.reading)
+            _check_followed(trace)
+            rows.append(self._seen(trace, data))
+        layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
+        if len(layouts) > 1:
+            raise UnsupportedError(
+                "the mechanism comes to other noisy values from time to time"
+            )
+        names = rows[0] if rows else {}
+        return {name: np.stack([row[name] for row in rows]) for name in names}
+
+    def transcript_loss(
+        self, transcript: Mapping[str, Array], data: Array, other: Array
+    ) -> Array:
+        """Return the exact losses, from replays on both datasets, shape (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If a replay cannot be followed.
+        """
+        size = len(transcript[_RELEASE])
+        return np.array(
+            [
+                self._loss({k: v[row] for k, v in transcript.items()}, data, other)
+                for row in range(size)
+            ]
+        )
+
+    @cached_property
+    def _by_row(self) -> tuple[Shapes, Shapes]:
+        """The shapes of the flips by row on the two datasets of the pair."""
+        if self.pair is None or self.reading.public:
+            return {}, {}
+        sides = (
+            execute(self.mechanism, data, 0, reading=self.reading)
+            for data in (self.pair.data, self.pair.neighbour)
+        )
+        return flips_by_row(self.pair, *sides)
+
+    def _side(self, data: Array) -> tuple[int | None, Shapes]:
+        """Return where a dataset has the row that differs, and its flips by row."""
+        assert self.pair is not None
+        same = np.array_equal(data, self.pair.data, equal_nan=True)
+        return self.pair.changed[not same], self._by_row[not same]
+
+    def _seen(self, trace: Trace, data: Array) -> dict[str, Array]:
+        """Return a transcript, without the flips that are hidden."""
+        place, shapes = self._side(data) if self._by_row[0] else (None, {})
+        values: dict[str, Array] = {}
+        for number, one in enumerate(trace.tape.observations):
+            value = one.value.reshape(one.shape)
+            if number in shapes and one.shape == shapes[number]:
+                value = one.value if place is None else np.delete(one.value, place)
+            elif number in shapes or (_is_flip(one) and not self.reading.public):
+                raise UnsupportedError(f"{one.place}: flips may be hidden")
+            values[f"value {number}"] = value
+        return {**values, _RELEASE: trace.value}
+
+    def _mixed(
+        self, script: list[Observation], release: Array, data: Array, other: Array
+    ) -> float:
+        """Return the loss of a transcript over secret batches."""
+        here, there = (
+            Side.of(self.mechanism, each, 0, self.reading, script, *self._side(each))
+            for each in (data, other)
+        )
+        try:
+            over = owners(self.mechanism, here, there)
+        except NotThroughNoise as error:
+            raise UnsupportedError(f"{error.place}: {error.why}") from None
+        traces = here.without, here.within, there.without, there.within
+        for trace in traces:
+            _check_followed(trace)
+        possible = [_comes_to(trace, script, release) for trace in traces]
+        if any(possible) and not all(possible):
+            if not any(possible[2:]) and all(possible[:2]):
+                return math.inf
+            if not any(possible[:2]) and all(possible[2:]):
+                return -math.inf
+        if not all(possible):
+            raise UnsupportedError("a number without noise depends on the batch")
+        numbers = [*range(len(script)), -1]
+        if any(here.differs(there, number) for number in numbers):
+            raise UnsupportedError("a number has no noise, or rows other probabilities")
+        of = here.without
+        return sum(mixed_losses(here, there, script, over, release, of))
+
+    def _loss(self, values: dict[str, Array], data: Array, other: Array) -> float:
+        """Return the loss of one transcript; an audit asks for each many times."""
+        parts = (*values.values(), data, other)
+        digest = hashlib.sha256(b"|".join(part.tobytes() for part in parts)).digest()
+        if digest not in self._known:
+            self._known[digest] = self._replayed(values, data, other)
+        return self._known[digest]
+
+    def _replayed(self, values: dict[str, Array], data: Array, other: Array) -> float:
+        release = values.pop(_RELEASE)
+        given = [_scripted(value) for value in values.values()]
+        if self._by_row[0]:
+            return _known(self._mixed(given, release, data, other))
+        script = Observations(given)
+        here, there = (
+            execute(self.mechanism, side, 0, script=script, reading=self.reading)
+            for side in (data, other)
+        )
+        for trace in (here, there):
+            _check_followed(trace)
+        possible = [_comes_to(trace, script, release) for trace in (here, there)]
+        if not all(possible):
+            return math.inf if possible[0] else -math.inf if possible[1] else math.nan
+        found = loss(here.law, there.law, release)
+        if compare(here.law, there.law).singular:
+            found = math.nan  # which of them it came from is not known any more
+        for one, two in zip(
+            here.tape.observations, there.tape.observations, strict=True
+        ):
+            if getattr(one.law, "keys", ()) != getattr(two.law, "keys", ()):
+                # What is given back here is the place of an outcome.
+                raise UnsupportedError("a choice is among others on the neighbour")
+            found += loss(one.law, two.law, one.value)
+        return _known(found)
+
+
+def _known(loss_: float) -> float:
+    if math.isnan(loss_):
+        raise UnsupportedError("the loss of a noisy value is not known")
+    return loss_
+
+
+def _is_flip(value: Observation) -> bool:
+    return isinstance(value.law, Chances) and value.law.kind == "flip"
+
+
+def _check_followed(trace: Trace) -> None:
+    """Raise if an execution drew what is no noisy value, or could not be followed."""
+    for lost in (*trace.tape.lost, *trace.tape.coins):
+        raise UnsupportedError(f"{lost.place}: {lost.why}")
+
+
+def _scripted(value: Array) -> Observation:
+    places = np.empty((0, 0), dtype=np.intp)
+    none = Law.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
+    return Observation("", "", none, np.ravel(value), np.shape(value), False)
+
+
+def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bool:
+    """Say whether a replay comes to all values, and can come to the release."""
+    complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
+        script
+    )
+    if not complete or len(trace.value) != len(release):
+        return False
+    constant = trace.law.unit < 0
+    ordinary = trace.value[constant], release[constant]
+    return bool(np.allclose(*ordinary, rtol=1e-7, atol=1e-9, equal_nan=True))

@@ -1,0 +1,200 @@
+r"""Choices: primitives whose output is one of finitely many outcomes.
+
+`Chances` is the law of independent choices. A mechanism makes them by
+``rng.choice(k, p=p)`` (the exponential mechanism, randomised response), or as the place
+of the largest of noisy numbers, `noisy_maximum`: then the noisy numbers themselves are
+not seen, and the whole is one choice.
+
+**Noisy maxima.** Let the numbers be x_i + b Z_i with independent Z_i, and P_i the
+probability that the i-th is the largest.
+
+- Z_i standard Gumbel: P_i is proportional to e^(x_i/b), by the well-known identity.
+- Z_i standard exponential. The largest is at least max x, so with
+  a_i = e^((x_i - max x)/b) and s = e^(-(t - max x)/b) for the largest number t,
+  P_i = a_i int_0^1 prod_{j != i} (1 - a_j s) ds: a polynomial, which Gauss-Legendre
+  nodes integrate exactly. (So permute-and-flip, which has the same law: Ding et al.,
+  *The permute-and-flip mechanism is identical to report-noisy-max with exponential
+  noise*, 2021.)
+- Z_i standard Laplace: P_i = int f(t - x_i) prod_{j != i} F(t - x_j) dt. Between two
+  neighbouring x_j all factors are analytic; beyond the least and the greatest they are
+  polynomials in e^t and e^(-t). So Gauss-Legendre nodes do on each piece, cut to length
+  b, what they do for polynomials.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import log_softmax
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.laws import Family
+
+__all__ = ["ROUNDING", "Chances", "least_losses", "noisy_maximum"]
+
+MOST_CANDIDATES = 1000  # of a noisy maximum
+_TAIL, _DEGREE = 45.0, 24
+ROUNDING = 1e-12  # of probabilities that the code under audit computed
+_SIZEABLE = 1e-9  # beside which 0 is no rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """The law of c independent choices among k outcomes each.
+
+    Parameters
+    ----------
+    log : ndarray, shape (c, k)
+        Logarithms of probabilities, each row of which adds up to 1.
+    kind : str
+        What makes the choice, for people.
+    error : float
+        By how much each probability may be off.
+    """
+
+    log: Array
+    kind: str = "choice"
+    error: float = 0.0
+
+    @classmethod
+    def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "Chances":
+        """Return `count` choices with probabilities p, shape (k,)."""
+        with np.errstate(divide="ignore"):
+            log = np.log(np.asarray(p, dtype=np.float64))
+        return cls(np.broadcast_to(log, (count, len(log))), kind, ROUNDING)
+
+    @classmethod
+    def flips(cls, p: Array, count: int) -> "Chances":
+        """Return flips that turn out as 1, not 0, with probabilities p, shape (c,).
+
+        If c is 1, they all have one.
+        """
+        with np.errstate(divide="ignore"):
+            log = np.log(np.stack([1 - p, p], axis=-1))
+        return cls(np.broadcast_to(log, (count, 2)), "flip", ROUNDING)
+
+    @property
+    def outcomes(self) -> int:
+        """The number k of outcomes."""
+        return int(self.log.shape[1])
+
+    def log_probability(self, value: Array) -> float:
+        """Return the log-probability of c outcomes; -inf where one is impossible."""
+        places = np.asarray(value, dtype=np.intp).ravel()
+        if places.size and not (0 <= places.min() and places.max() < self.outcomes):
+            return -math.inf
+        return float(self.log[np.arange(len(places)), places].sum())
+
+    def loss(self, other: "Chances", value: Array) -> float:
+        """Return the loss of c outcomes."""
+        return self.log_probability(value) - other.log_probability(value)
+
+    def compared(self, other: "Chances") -> Comparison:
+        """Return what is known of two laws of choices, as of one unit."""
+        one, kind = np.ones(1), np.array([Family.CHOICE])
+        shift = np.array([self.supremum(other)])
+        return Comparison(None, 0, True, shift, one, one, kind, kind)
+
+    def supremum(self, other: "Chances") -> float:
+        """Return the supremum of the loss, the greater of the two ways round."""
+        k = max(self.outcomes, other.outcomes)
+        first, second = (
+            np.pad(each.log, ((0, 0), (0, k - each.outcomes)), constant_values=-np.inf)
+            for each in (self, other)
+        )
+        if first.shape != second.shape:
+            return math.inf
+        error = max(self.error, other.error)
+        if error:
+            p, q = np.exp(first), np.exp(second)
+            gaps = least_losses(p, np.full_like(p, error), q, np.full_like(q, error))
+        else:
+            with np.errstate(invalid="ignore"):
+                gaps = np.where(first == second, 0.0, first - second)
+        # What rounding may have added to a probability is taken off.
+        ends = gaps.max(axis=1, initial=0.0), -gaps.min(axis=1, initial=0.0)
+        return max(_without_rounding(float(end.sum())) for end in ends)
+
+
+def least_losses(p: Array, off: Array, q: Array, off_there: Array) -> Array:
+    """Return log p/q of probabilities that may be off, whatever is nearest to 0."""
+    with np.errstate(all="ignore"):
+        above = np.log(np.maximum(p - off, 0)) - np.log(q + off_there)
+        below = np.log(p + off) - np.log(np.maximum(q - off_there, 0))
+    least = np.where(above > 0, above, np.where(below < 0, below, 0.0))
+    least = np.where((q == 0) & (p > _SIZEABLE), np.inf, least)
+    return np.asarray(np.where((p == 0) & (q > _SIZEABLE), -np.inf, least))
+
+
+def _without_rounding(loss: float) -> float:
+    return max(0.0, loss - 1e-12)
+
+
+def noisy_maximum(mean: Array, scale: float, family: int) -> Array | None:
+    """Return the log-probabilities that each noisy number is the largest.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (k,)
+        Finite.
+    scale : float
+        b > 0.
+    family : Family
+        Of the noise, which is added.
+
+    Returns
+    -------
+    ndarray, shape (k,), or None
+        None for families, and for so many numbers, that nothing is known of.
+
+    Examples
+    --------
+    >>> np.exp(noisy_maximum(np.array([0.0, 1.0]), 1.0, Family.GUMBEL)).round(4)
+    array([0.2689, 0.7311])
+    """
+    if len(mean) > MOST_CANDIDATES:
+        return None
+    x = (mean - mean.max()) / scale
+    if family == Family.GUMBEL:
+        return np.asarray(log_softmax(x))
+    if family == Family.EXPONENTIAL:
+        nodes, weights = np.polynomial.legendre.leggauss(len(x) // 2 + 1)
+        others = _products_of_others(1 - np.exp(x) * (nodes[:, np.newaxis] + 1) / 2)
+        return np.asarray(x + np.log(others.T @ (weights / 2)))
+    if family == Family.LAPLACE:
+        t, weights = _nodes_around(np.unique(x))
+        u = t[:, np.newaxis] - x
+        size = -np.abs(u)
+        half = np.exp(size) / 2
+        others = _products_of_others(np.where(u < 0, half, 1 - half))
+        largest = size.max(axis=0)  # x may be so far down that e^x is no number
+        parts = np.exp(size - largest) / 2 * others
+        return np.asarray(largest + np.log(parts.T @ weights))
+    return None
+
+
+def _products_of_others(factors: Array) -> Array:
+    """Return the products along rows with each entry left out in turn."""
+    ones = np.ones((len(factors), 1))
+    left = np.cumprod(np.hstack([ones, factors[:, :-1]]), axis=1)
+    right = np.cumprod(np.hstack([ones, factors[:, :0:-1]]), axis=1)[:, ::-1]
+    return np.asarray(left * right)
+
+
+def _nodes_around(means: Array) -> tuple[Array, Array]:
+    """Return nodes and weights on pieces that no mean lies within; the last is 0.
+
+    The largest of noisy numbers is further than 45 from 0 with a probability of no more
+    than e^-45, which is beyond the precision of numbers.
+    """
+    ends = np.array([-_TAIL, *means[means > -_TAIL], _TAIL])
+    cuts = [
+        np.linspace(low, high, 2 + int(high - low))[:-1] for low, high in pairwise(ends)
+    ]
+    edges = np.concatenate([*cuts, ends[-1:]])
+    nodes, weights = np.polynomial.legendre.leggauss(_DEGREE)
+    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    t = middle[:, np.newaxis] + half[:, np.newaxis] * nodes
+    return t.ravel(), (half[:, np.newaxis] * weights).ravel()

@@ -1,0 +1,311 @@
+"""How far two laws of noisy values lie apart: distances, losses, suprema.
+
+What is compared, and why the numbers are what they are called, stands at the head of
+`dpaudit.audit.replay.laws.laws`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.laws import Family, Law, log_density
+from dpaudit.claims import Claim
+
+__all__ = ["Comparison", "Kernel", "compare", "loss", "losses", "unit_losses"]
+
+_SAME = 1e-9  # relative: what differs by less is one number, rounded differently
+# Families of which the supremum of the loss is the distance divided by the scale.
+_LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
+
+
+def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
+    """Return two Gaussian laws of one covariance in coordinates that make it 1.
+
+    The third is the matrix that leads there. A text says why they are singular; None
+    that the covariances differ.
+    """
+    if law.factor is None or other.factor is None:
+        return None
+    covariances = [factor @ factor.T for factor in (law.factor, other.factor)]
+    largest = np.abs(covariances[0]).max(initial=0.0)
+    if np.abs(covariances[0] - covariances[1]).max(initial=0.0) > _SAME * largest:
+        return None
+    left, scales, _ = np.linalg.svd(law.factor, full_matrices=False)
+    rank = int((scales > 1e-10 * scales.max(initial=0.0)).sum())
+    basis = left[:, :rank]
+    shift = law.mean - other.mean
+    across = shift - basis @ (basis.T @ shift)
+    size = np.abs(law.mean) + np.abs(other.mean)
+    rough = _rough(law, other)
+    most = _SAME * max(1.0, size.max(initial=0.0)) + rough.max(initial=0.0)
+    if np.abs(across).max(initial=0.0) > most:
+        return "a combination of numbers has no noise, and differs"
+    into = basis / scales[:rank]
+    units = np.arange(rank)
+    ones = np.ones(rank)
+    white = [
+        Law(
+            each.mean @ into,
+            *(units, ones, units, units, 0 * units, ones < 0),
+            rough=rough @ np.abs(into) if rough.any() else None,
+        )
+        for each in (law, other)
+    ]
+    return white[0], white[1], into
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two laws of values with the same entries lie to each other.
+
+    Parameters
+    ----------
+    singular : str or None
+        Why they are mutually singular, if they are.
+    entry : int
+        Where that shows; or, if not, the entry of the largest distance.
+    known : bool
+        Whether the laws could be compared at all.
+    shift : ndarray, shape (U,)
+        The least distance of the first entries of the units: what rounding may have
+        added is taken off.
+    scale, other_scale : ndarray, shape (U,)
+    family, other_family : ndarray of int, shape (U,)
+    suprema : ndarray, shape (U,), optional
+        Of the loss of each unit, both ways round, where it is not what family, shift
+        and scale say.
+    bound : Claim, optional
+        Of laws that are not known: what is taken for true of the two of them.
+    note : tuple of (str, str), optional
+        Kind and words of a finding, where there is no such bound.
+    """
+
+    singular: str | None
+    entry: int
+    known: bool
+    shift: Array
+    scale: Array
+    other_scale: Array
+    family: NDArray[np.intp]
+    other_family: NDArray[np.intp]
+    suprema: Array | None = None
+    bound: Claim | None = None
+    note: tuple[str, str] | None = None
+
+    def part(self, units: NDArray[np.intp]) -> "Comparison":
+        """Return the comparison of some of the units."""
+        names = ["shift", "scale", "other_scale", "family", "other_family"]
+        names += ["suprema"] if self.suprema is not None else []
+        parts: dict[str, Any] = {name: getattr(self, name)[units] for name in names}
+        return replace(self, **parts)
+
+    @property
+    def moved(self) -> bool:
+        """Whether some input lies elsewhere on the other side."""
+        return self.singular is not None or bool(self.shift.any())
+
+    @property
+    def scales_differ(self) -> bool:
+        """Whether some unit has another scale or family on the other side."""
+        return not bool(np.all(self.alike))
+
+    @property
+    def alike(self) -> NDArray[np.bool_]:
+        """Which units have one family and one scale on both sides."""
+        return np.isclose(self.scale, self.other_scale, rtol=_SAME, atol=0) & (
+            self.family == self.other_family
+        )
+
+    @property
+    def supremum(self) -> float:
+        """The supremum of the loss, the greater of the two ways round."""
+        if self.singular or not self.known:
+            return math.inf if self.singular else math.nan
+        if self.suprema is not None:
+            return float(self.suprema.sum())
+        linear = np.isin(self.family, _LINEAR)
+        moved = self.shift != 0
+        with np.errstate(all="ignore"):
+            units = np.where(linear, np.abs(self.shift) / self.scale, np.inf)
+        each = np.where(self.alike, np.where(moved, units, 0.0), np.inf)
+        return float(each.sum())
+
+    @property
+    def mu(self) -> float | None:
+        """The distance in standard deviations, if all that differs is Gaussian."""
+        moved = (self.shift != 0) | ~self.alike
+        if self.singular or not self.known or self.scales_differ:
+            return None
+        if not (self.family[moved] == Family.GAUSSIAN).all():
+            return None
+        return float(np.linalg.norm(self.shift[moved] / self.scale[moved]))
+
+    @property
+    def distances(self) -> tuple[float, float]:
+        """The l1 and l2 distance of the inputs, over units; NaN for a choice."""
+        if (self.family == Family.CHOICE).any():
+            return math.nan, math.nan
+        return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
+
+
+class Kernel(Protocol):
+    """A law of another form than `Law`, which compares itself with one of its kind."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people: "a choice"."""
+        ...
+
+    def compared(self, other: Any) -> Comparison:
+        """Return how it lies to another law of its class."""
+        ...
+
+    def loss(self, other: Any, value: Array) -> float:
+        """Return log p(value)/q(value), NaN where it is not known."""
+        ...
+
+
+def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
+    """Compare two laws of values with equally many entries."""
+    if not (isinstance(law, Law) and isinstance(other, Law)):
+        if isinstance(law, Law) or type(law) is not type(other):
+            kinds = [getattr(each, "kind", "a noisy number") for each in (law, other)]
+            return _nothing(f"{kinds[0]} on D is {kinds[1]} on D'", 0)
+        return law.compared(other)
+    if not (law.followed and other.followed):
+        return _nothing(None, 0, known=False)
+    if len(law.mean) != len(other.mean):
+        return _nothing("there are more noisy numbers on one side", 0)
+    if not (law.known and other.known):
+        white = _whitened(law, other)
+        if white is None or isinstance(white, str):
+            return _nothing(white, 0, known=white is not None)
+        return compare(white[0], white[1])
+    x, x2 = law.mean, other.mean
+    noisy, noisy2 = law.unit >= 0, other.unit >= 0
+    if (noisy != noisy2).any():
+        entry = int(np.argmax(noisy != noisy2))
+        side = "D'" if noisy[entry] else "D"
+        value = (x2 if noisy[entry] else x)[entry]
+        return _nothing(
+            f"a number has noise on one side, and is {value:g} on {side}", entry
+        )
+    off_by = _rough(law, other)
+    with np.errstate(all="ignore"):
+        alike = _equal(x, x2) | (np.abs(x - x2) <= off_by)
+    constant = ~noisy & ~alike
+    if constant.any():
+        entry = int(np.argmax(constant))
+        return _nothing(
+            f"a number without noise is {x[entry]:g} on D and {x2[entry]:g} on D'",
+            entry,
+        )
+    if not np.array_equal(law.unit, other.unit):
+        if len(law.first) != len(other.first):
+            where = int(np.argmax(law.unit != other.unit))
+            return _nothing("fewer draws are behind as many numbers on one side", where)
+        return _nothing(None, 0, known=False)
+    entries = np.flatnonzero(noisy)
+    lead = law.first[law.unit[entries]]
+    entries, lead = entries[entries != lead], lead[entries != lead]
+    slope, slope2 = (each.ratio[entries] / each.ratio[lead] for each in (law, other))
+    line = x[entries] - slope * x[lead]
+    line2 = x2[entries] - slope2 * x2[lead]
+    rough = np.abs(x[entries]) + np.abs(x2[entries])
+    rough = rough + np.abs(slope) * (np.abs(x[lead]) + np.abs(x2[lead]))
+    rough = _SAME * rough + off_by[entries] + np.abs(slope) * off_by[lead]
+    off = (np.abs(line - line2) > rough) | ~np.isclose(
+        slope, slope2, rtol=_SAME, atol=0
+    )
+    if off.any():
+        place = int(np.argmax(off))
+        return _nothing(
+            "numbers that share one draw of noise differ by "
+            f"{line[place]:g} on D and by {line2[place]:g} on D'",
+            int(entries[place]),
+        )
+    with np.errstate(all="ignore"):
+        rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + off_by
+        shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
+    entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
+    return Comparison(
+        None,
+        entry,
+        True,
+        shift,
+        law.scale,
+        other.scale,
+        law.family,
+        other.family,
+    )
+
+
+def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
+    """Return log p(value)/q(value) for a value that was drawn from one of the laws.
+
+    Infinite where they are singular, NaN where they are not known.
+    """
+    compared = compare(law, other)
+    if compared.singular or not compared.known:
+        return math.inf if compared.singular else math.nan
+    if not isinstance(law, Law):
+        return law.loss(other, value)
+    assert isinstance(other, Law)
+    return float(losses(law, other, value))
+
+
+def losses(law: Law, other: Law, values: Array) -> Array:
+    """Return the losses of values, shape (..., n), where both laws have a density."""
+    return np.asarray(unit_losses(law, other, values).sum(axis=-1))
+
+
+def unit_losses(law: Law, other: Law, values: Array) -> Array:
+    """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
+    white = None if law.known else _whitened(law, other)
+    if isinstance(white, tuple):
+        law, other, values = white[0], white[1], values @ white[2]
+    logs = []
+    with np.errstate(all="ignore"):
+        for each in (law, other):
+            ratio = each.ratio[each.first]
+            u = (values[..., each.first] - each.mean[each.first]) / ratio
+            logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
+        return _within_supremum(law, other, logs[0] - logs[1])
+
+
+def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
+    """Return losses by unit that are no larger than they can be, but for rounding.
+
+    Beside a large mean little is left of a small difference.
+    """
+    x, x2, scale = law.mean[law.first], other.mean[law.first], law.scale
+    size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + _rough(law, other)[law.first]
+    most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
+    bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
+    bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
+    return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
+
+
+def _rough(law: Law, other: Law) -> Array:
+    """Return by how much the means of two laws may be off."""
+    rough = np.zeros(len(law.mean))
+    for each in (law, other):
+        if each.rough is not None:
+            rough = rough + each.rough
+    return rough
+
+
+def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:
+    """Say where two numbers are one, up to rounding; NaN equals NaN."""
+    with np.errstate(all="ignore"):
+        near = np.abs(x - x2) <= _SAME * 1e-3 * np.maximum(np.abs(x), np.abs(x2))
+    return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
+
+
+def _nothing(reason: str | None, entry: int, *, known: bool = True) -> Comparison:
+    none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
+    return Comparison(reason, entry, known, none, none, none, kinds, kinds)

@@ -1,0 +1,296 @@
+"""The exact privacy of independent steps together, and what that says of a claim.
+
+Steps whose distances and scales are fixed compose: Gaussian ones to one Gaussian shift,
+by the root of the sum of squares; pure ones by adding up suprema; others, and both
+together, as privacy loss distributions of dp-accounting. With optimistic estimates
+their deltas are lower bounds, with pessimistic ones upper bounds, of the true delta.
+Steps over secret batches are mixtures (`dpaudit.audit.replay.laws.amplification`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.layers.exact import exact_verdict
+from dpaudit.audit.replay.laws.amplification import Part, Sampled, units
+from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.claims import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    ZeroConcentratedDP,
+    polygon_delta,
+)
+from dpaudit.gaussian import gaussian_delta
+from dpaudit.neighbours import Pair
+
+__all__ = ["Composition", "pure_epsilon"]
+
+_MOST_DISTRIBUTIONS = 64  # that differ
+_MOST_PARTS = 10_000
+_MOST_POINTS = 2**18
+_DIGITS = 8  # to which distances are told apart
+_EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
+
+
+def pure_epsilon(claim: Claim) -> float | None:
+    """Return the epsilon of a pure claim, None of any other.
+
+    A zero in a table may have been rounded, and is not taken for one.
+    """
+    if isinstance(claim, PureDP | ApproxDP) and not claim.parameters.get("delta", 0.0):
+        return float(claim.parameters["epsilon"])
+    return None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What `exact_verdict` takes."""
+
+    profile: Claim
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        return self.profile
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Independent steps with fixed distances.
+
+    Parameters
+    ----------
+    supremum : float
+        Of the loss, both ways round.
+    mu : float or None
+        The Gaussian shift, if all that differs is Gaussian of one scale.
+    parts : tuple of Part, or None
+        The other steps, if they have one scale on both sides, and are not very many.
+    bounds : tuple of Claim
+        What is taken for true of steps whose laws are not known, beside these.
+    """
+
+    supremum: float
+    mu: float | None
+    parts: tuple[Part, ...] | None
+    bounds: tuple[Claim, ...] = ()
+
+    @classmethod
+    def of(cls, steps: Sequence[Comparison | Sampled]) -> "Composition":
+        """Return the composition of steps, singular and unknown ones included."""
+        sampled = [step for step in steps if isinstance(step, Sampled)]
+        others = [step for step in steps if not isinstance(step, Sampled)]
+        known = [step for step in others if step.bound is None]
+        bounds = tuple(step.bound for step in others if step.bound is not None)
+        return replace(cls._of_known(known, sampled), bounds=bounds)
+
+    @classmethod
+    def _of_known(
+        cls, steps: Sequence[Comparison], sampled: Sequence[Sampled]
+    ) -> "Composition":
+        suprema = [step.supremum for step in steps]
+        supremum = float(sum(suprema) + sum(step.supremum for step in sampled))
+        mus = [step.mu for step in steps]
+        if not sampled and all(mu is not None for mu in mus):
+            return cls(supremum, math.hypot(*[mu for mu in mus if mu is not None]), ())
+        mixed = [step.part for step in sampled]
+        if any(step.singular or not step.known or step.scales_differ for step in steps):
+            return cls(supremum, None, None)
+        family, ratio = units(steps)
+        gaussian = family == Family.GAUSSIAN
+        if (~gaussian).sum() > _MOST_PARTS:
+            return cls(supremum, None, None)
+        others = zip(family[~gaussian].tolist(), ratio[~gaussian].tolist(), strict=True)
+        mixed += [Part(kind, size) for kind, size in others]
+        if gaussian.any():
+            size = float(np.linalg.norm(ratio[gaussian]))
+            mixed.append(Part(int(Family.GAUSSIAN), size))
+        parts = tuple(part for part in mixed if part is not None)
+        known = len(parts) == len(mixed)
+        moved = tuple(part for part in parts if part.ratio)
+        return cls(supremum, None, moved if known else None)
+
+    def refutes(self, claim: Claim) -> bool:
+        """Say whether the claim is false of these steps, for certain.
+
+        Steps whose laws are not known are left out: to see less is no greater loss.
+        """
+        if math.isnan(self.supremum):
+            return False
+        pure = pure_epsilon(claim)
+        if pure is not None:
+            return self.supremum > pure + 1e-9 * (1 + pure)
+        if self.mu is not None:
+            return self._verdict(GaussianDP, self.mu, claim)
+        bound = 1.0001 * claim.delta(_EPSILONS) + 1e-9
+        # A step alone, or the least distance for all, is quick, and often enough.
+        if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
+            return True
+        sampled = any(part.rate < 1 for part in self.parts or ())
+        if sampled and len(self.parts or ()) == 1:
+            return False
+        for parts in (_alike(self.parts, min), None if sampled else self.parts):
+            whole = replace(self, parts=parts)._distribution(pessimistic=False)
+            if whole is not None and (whole > bound).any():
+                return True
+        return False
+
+    def holds(self, claim: Claim) -> bool:
+        """Say whether the claim is true of these steps, for certain."""
+        if self._adds_up(claim):
+            return True
+        if self.bounds:
+            return False
+        pure = claim.epsilon(0.0)
+        if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
+            return True
+        if self.mu is not None:
+            return not self._verdict(GaussianDP, self.mu, claim)
+        # One distance for all is quick to compose, and often enough.
+        for grouped in (_alike(self.parts, max), self.parts):
+            distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
+            if distribution is None:
+                return False
+            if (distribution <= 1.0001 * claim.delta(_EPSILONS) + 1e-12).all():
+                return True
+        return False
+
+    @property
+    def promised(self) -> float:
+        """The sum of the epsilons of all bounds, infinite if one is not pure."""
+        each = (pure_epsilon(bound) for bound in self.bounds)
+        return float(sum(math.inf if epsilon is None else epsilon for epsilon in each))
+
+    def _adds_up(self, claim: Claim) -> bool:
+        """Say whether the claim follows by the simplest theorems of composition.
+
+        Epsilons and deltas add up, and so do the rho of zero-concentrated privacy: mu^2
+        / 2 of normal noise, epsilon^2 / 2 of what is pure (Bun, Steinke, 2016).
+        """
+        if math.isnan(self.supremum):
+            return False
+        allowed = claim.delta(_EPSILONS) + 1e-12
+        kinds = {type(bound) for bound in self.bounds}
+        if math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}:
+            each = [bound.parameters for bound in self.bounds]
+            epsilon = self.supremum + sum(one["epsilon"] for one in each)
+            delta = sum(one.get("delta", 0.0) for one in each)
+            if isinstance(claim, PureDP | ApproxDP):
+                most = claim.parameters["epsilon"] * (1 + 1e-9)
+                enough = delta <= claim.parameters.get("delta", 0.0) * (1 + 1e-9)
+                return bool(epsilon <= most and enough)
+            if (polygon_delta(_EPSILONS, epsilon, delta) <= allowed).all():
+                return True
+        if not self.bounds or not kinds <= {PureDP, ZeroConcentratedDP}:
+            return False
+        own = self.supremum if self.mu is None else self.mu
+        if not math.isfinite(own):
+            return False
+        rho = own**2 / 2 + sum(
+            one["rho"] if "rho" in one else one["epsilon"] ** 2 / 2
+            for one in (bound.parameters for bound in self.bounds)
+        )
+        return bool((ZeroConcentratedDP(rho).delta(_EPSILONS) <= allowed).all())
+
+    @staticmethod
+    def _verdict(kind: Any, parameter: float, claim: Claim) -> bool:
+        if parameter <= 1e-100:
+            return False
+        if parameter > 1e6:
+            return True
+        known = _Known(kind(parameter))
+        verdict = exact_verdict(known, _ANY, claim)
+        return verdict is not None and verdict.refuted
+
+    def _distribution(self, *, pessimistic: bool) -> Any:
+        """Return bounds of delta at `_EPSILONS`, None where there are none."""
+        if self.parts is None:
+            return None
+        bounds = (part.bounded(above=pessimistic) for part in self.parts)
+        parts = Counter(_rounded(part, up=pessimistic) for part in bounds if part.ratio)
+        if not parts:
+            return np.zeros(len(_EPSILONS))
+        known = (Family.LAPLACE, Family.GAUSSIAN)
+        if not all(p.family in known and 1e-6 < p.ratio < 50 for p in parts):
+            return None
+        if len(parts) > _MOST_DISTRIBUTIONS:
+            return None
+        # As fine as most losses need it, if the largest allow for it.
+        losses = max(part.rate * part.ratio for part in parts)
+        reach = sum(n * p.ratio * (p.ratio / 2 + 10) for p, n in parts.items())
+        sampled = any(part.rate < 1 for part in parts)
+        interval = max(
+            min(losses / 30, 1e-2 if sampled else 1e-3), reach / _MOST_POINTS
+        )
+        total = None
+        for part, count in parts.items():
+            one = _one(part, pessimistic, interval).self_compose(count)
+            total = one if total is None else total.compose(one)
+        assert total is not None
+        # One by one in a third of the time: of all at once every point is a step.
+        return np.array([total.get_delta_for_epsilon(float(e)) for e in _EPSILONS])
+
+
+def _alike(
+    parts: tuple[Part, ...] | None, extreme: Callable[[float, float], float]
+) -> tuple[Part, ...] | None:
+    """Return parts with the least, or the greatest, ratio of their like."""
+    if parts is None:
+        return None
+    above = extreme(0, 1) == 1
+    ratios: dict[Part, float] = {}
+    bounds = [part.bounded(above=above) for part in parts]
+    for part in bounds:
+        like = replace(part, ratio=0.0)
+        ratios[like] = extreme(part.ratio, ratios.get(like, part.ratio))
+    return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in bounds)
+
+
+def _one_step(part: Part) -> Array:
+    """Return lower bounds of delta at `_EPSILONS` of a sampled part by itself.
+
+    What (1 - q) P + q P_in has more than e^epsilon P is q times what P_in has more than
+    1 + (e^epsilon - 1)/q times P.
+    """
+    if part.family != Family.GAUSSIAN or part.replaced or part.rate == 1:
+        return np.zeros(len(_EPSILONS))
+    inner = np.log1p(np.expm1(_EPSILONS) / part.rate)
+    return np.asarray(part.rate * gaussian_delta(inner, part.ratio))
+
+
+def _rounded(part: Part, *, up: bool) -> Part:
+    """Return a part whose ratio has eight digits, and is no less, or no greater."""
+    ratio = float(f"{part.ratio:.{_DIGITS - 1}e}")
+    off = 10.0 ** (1 - _DIGITS)
+    if up and ratio < part.ratio:
+        ratio *= 1 + off
+    if not up and ratio > part.ratio:
+        ratio *= 1 - off
+    return replace(part, ratio=ratio)
+
+
+def _one(part: Part, pessimistic: bool, interval: float) -> Any:
+    """Return the privacy loss distribution of a part."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.privacy_accountant import NeighboringRelation
+
+    options: dict[str, Any] = {
+        "pessimistic_estimate": pessimistic,
+        "use_connect_dots": pessimistic,
+        "value_discretization_interval": interval,
+        "sampling_prob": part.rate,
+    }
+    if part.family == Family.LAPLACE:
+        return pld.from_laplace_mechanism(1 / part.ratio, **options)
+    if part.replaced:
+        options["neighboring_relation"] = NeighboringRelation.REPLACE_ONE
+    return pld.from_gaussian_mechanism(1 / part.ratio, **options)
+
+
+_ANY = Pair([0.0], [0.0, 1.0])

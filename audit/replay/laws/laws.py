@@ -1,0 +1,332 @@
+r"""Laws of noisy values: which density they have, and how far two of them lie apart.
+
+A noisy value is an affine image x + L z of independent draws z. Its law is known here
+if its entries fall into *units*: entries x_i + r_i u of one standard variable u, where
+units are independent of each other. A unit is one draw of any family; or a combination
+of Gaussian draws, which is one Gaussian variable again, if no other unit has a part in
+those draws. Entries without a draw, and entries that are not finite, are constants.
+
+If the units of Gaussian draws overlap, but x + L z and x' + L' z have one covariance
+L L^T = L' L'^T, the same is done in coordinates in which it is the identity on its
+range.
+
+Two laws P and Q are compared unit by unit:
+
+- If their constants differ, or entries that hang together in one of them lie on another
+  line in the other, then P and Q are concentrated on different affine subspaces S and
+  T. One of the two sets gives the other law measure zero: let S not lie within T; then
+  S and T meet in a proper subspace of S, of measure zero under P, so that P(T) = 0,
+  while Q(T) = 1. So P and Q are **mutually singular**, and no claim holds.
+- Otherwise both have densities on one subspace, in the coordinates of one entry of each
+  unit, and the loss log p(y)/q(y) is a sum over units.
+
+The supremum of the loss, both ways round, is a sum over units too, since they are
+independent: |x - x'|/b for two Laplace or two logistic laws of one scale b, infinite
+for every other pair of the families here that is not one law.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy import asarray, full  # the real ones, in an execution too
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+
+__all__ = ["Family", "Law", "kind_of", "log_density"]
+
+_Families: TypeAlias = NDArray[np.integer[Any]]
+
+_MOST_DENSE = 200_000  # entries of a matrix of terms
+
+
+class Family(IntEnum):
+    """Laws of a standard draw."""
+
+    GAUSSIAN = 0
+    LAPLACE = 1
+    EXPONENTIAL = 2
+    UNIFORM = 3
+    GUMBEL = 4
+    LOGISTIC = 5
+    CHOICE = 6
+    """No noise: of a choice nothing but the supremum of its loss is kept."""
+    # Of declared primitives alone (`dpaudit.audit.replay.laws.kernels`).
+    CLAMPED_LAPLACE = 7
+    TRUNCATED_LAPLACE = 8
+    FOLDED_LAPLACE = 9
+    DISCRETE_LAPLACE = 10
+    DISCRETE_GAUSSIAN = 11
+    TRUSTED = 12
+    """A law that is not known, of which a bound is taken for true."""
+
+
+def kind_of(family: Family) -> str:
+    """Return the name of a family, for people."""
+    return family.name.lower().replace("_", " ")
+
+
+_NOISE = tuple(kind for kind in Family if kind < Family.CHOICE)
+
+
+def log_density(family: NDArray[np.intp], u: Array) -> Array:
+    """Return the log-densities of standard draws, each of its own family."""
+    size = np.abs(u)
+    with np.errstate(all="ignore"):
+        return np.select(
+            [family == kind for kind in _NOISE],
+            [
+                -u * u / 2 - math.log(2 * math.pi) / 2,
+                -size - math.log(2),
+                np.where(u >= 0, -u, -np.inf),
+                np.where((u >= 0) & (u <= 1), 0.0, -np.inf),
+                -(u + np.exp(-u)),
+                -size - 2 * np.log1p(np.exp(-size)),
+            ],
+            np.nan,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """The law of a noisy value with n entries and U units.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (n,)
+        x.
+    unit : ndarray of int, shape (n,)
+        Of each entry; -1 for constants. Units are numbered by their first entries.
+    ratio : ndarray, shape (n,)
+        r; 0 for constants.
+    first : ndarray of int, shape (U,)
+        The first entry of each unit.
+    draw : ndarray of int, shape (U,)
+        A draw that each unit hangs on.
+    family : ndarray of int, shape (U,)
+    alone : ndarray of bool, shape (U,)
+        Whether a unit is one draw, which its entries show; not a combination.
+    known : bool
+        Whether the entries fall into units; if not, the four before are empty.
+    factor : ndarray, shape (n, k), optional
+        L, where the entries do not fall into units, but all draws are Gaussian.
+    rough : ndarray, shape (n,), optional
+        By how much x may be off, where larger numbers were taken off each other.
+    """
+
+    mean: Array
+    unit: NDArray[np.intp]
+    ratio: Array
+    first: NDArray[np.intp]
+    draw: NDArray[np.intp]
+    family: NDArray[np.intp]
+    alone: NDArray[np.bool_]
+    known: bool = True
+    factor: Array | None = None
+    rough: Array | None = None
+
+    @classmethod
+    def of(
+        cls, mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
+    ) -> "Law":
+        """Return the law of mean + (coef * draws[index]).sum(axis=1).
+
+        Parameters
+        ----------
+        mean : ndarray, shape (n,)
+        index, coef : ndarray, shape (n, m)
+            Terms; the index is -1 where there is none.
+        family : ndarray of int
+            Of all draws.
+        """
+        n = len(mean)
+        if not index.shape[1]:
+            return cls._without_units(mean)
+        if index.shape[1] == 1 and _all_different(mean, index, coef):
+            units, draws = np.arange(n), index[:, 0]
+            kinds = family[draws].astype(np.intp)
+            return cls(mean, units, coef[:, 0], units, draws, kinds, units >= 0)
+        index = np.where((coef == 0) | ~np.isfinite(mean)[:, np.newaxis], -1, index)
+        if not np.isfinite(coef[index >= 0]).all():
+            return cls._unknown(mean)
+        combined = np.empty(0, dtype=np.intp)
+        if index.shape[1] > 1:
+            found = _one_term_each(index, coef, family)
+            if found is None:
+                return replace(
+                    cls._unknown(mean), factor=_dense(mean, index, coef, family)
+                )
+            index, coef, combined = found
+        draws, ratios = (
+            (index[:, 0], coef[:, 0]) if index.shape[1] else (full(n, -1), np.zeros(n))
+        )
+        noisy = np.flatnonzero(draws >= 0)
+        distinct, first, inverse = np.unique(
+            draws[noisy], return_index=True, return_inverse=True
+        )
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        unit = full(n, -1, dtype=np.intp)
+        unit[noisy] = rank[inverse.ravel()]
+        draw = distinct[order]
+        return cls(
+            mean=mean,
+            unit=unit,
+            ratio=np.where(unit >= 0, ratios, 0.0),
+            first=noisy[first[order]],
+            draw=draw,
+            family=family[draw].astype(np.intp),
+            alone=~np.isin(draw, combined),
+        )
+
+    @classmethod
+    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "Law":
+        """Return the law of finite numbers, each with the next draw.
+
+        Parameters
+        ----------
+        mean : ndarray, shape (n,)
+        coef : float
+            Of every draw, finite and not 0.
+        start : int
+            The first draw.
+        family : int
+            Of all of them.
+        """
+        units, kinds, alone = _one_each(len(mean), family)
+        ratio = full(len(mean), coef)
+        return cls(mean, units, ratio, units, units + start, kinds, alone)
+
+    @classmethod
+    def _unknown(cls, mean: Array) -> "Law":
+        return replace(cls._without_units(mean), known=False)
+
+    @classmethod
+    def _without_units(cls, mean: Array) -> "Law":
+        none = np.empty(0, dtype=np.intp)
+        unit, zero = np.broadcast_to(-1, mean.shape), np.broadcast_to(0.0, mean.shape)
+        return cls(mean, unit, zero, none, none, none, none.astype(bool))
+
+    @property
+    def followed(self) -> bool:
+        """Whether the law is known in either form."""
+        return self.known or self.factor is not None
+
+    @property
+    def scale(self) -> Array:
+        """The scale of each unit at its first entry, shape (U,)."""
+        return np.abs(self.ratio[self.first])
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Return independent values, shape (size, n)."""
+        if self.factor is not None:
+            normals = rng.standard_normal((size, self.factor.shape[1]))
+            return asarray(self.mean + normals @ self.factor.T)
+        shape = size, len(self.first)
+        draws = np.select(
+            [self.family == kind for kind in _NOISE],
+            [
+                rng.standard_normal(shape),
+                rng.laplace(size=shape),
+                rng.standard_exponential(shape),
+                rng.random(shape),
+                rng.gumbel(size=shape),
+                rng.logistic(size=shape),
+            ],
+        )
+        padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
+        return asarray(self.mean + self.ratio * padded[:, self.unit])
+
+
+@lru_cache(maxsize=64)
+def _one_each(
+    n: int, family: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the units, families and whether they are alone, of n draws."""
+    units = np.arange(n)
+    made = units, full(n, family, dtype=np.intp), units >= 0
+    for each in made:
+        each.flags.writeable = False
+    return made
+
+
+def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:
+    """Say whether entries are finite, and each has the next draw, or a later one."""
+    draws = index[:, 0]
+    return bool(
+        len(draws)
+        and draws[0] >= 0
+        and (draws[1:] > draws[:-1]).all()
+        and coef.all()
+        and np.isfinite(coef).all()
+        and np.isfinite(mean).all()
+    )
+
+
+def _one_term_each(
+    index: NDArray[np.intp], coef: Array, family: _Families
+) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]] | None:
+    """Return entries of one term each, None if that cannot be done.
+
+    Terms of one draw are added up; of what is left, rows of several Gaussian draws that
+    are multiples of each other are one variable, which goes by one of its draws: these
+    draws come third.
+    """
+    m = index.shape[1]
+    order = np.argsort(index, axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)
+    coef = np.where(index >= 0, np.take_along_axis(coef, order, axis=1), 0.0)
+    largest = np.abs(coef).max(axis=1, initial=0.0, keepdims=True)
+    for column in range(m - 1, 0, -1):  # into the first of equal draws
+        same = (index[:, column] == index[:, column - 1]) & (index[:, column] >= 0)
+        coef[same, column - 1] += coef[same, column]
+        index[same, column] = -1
+    index = np.where(np.abs(coef) > 1e-14 * largest, index, -1)
+    coef = np.where(index >= 0, coef, 0.0)
+    order = np.argsort(-index, axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)
+    coef = np.take_along_axis(coef, order, axis=1)
+    width = int((index >= 0).sum(axis=1).max(initial=0))
+    index, coef = index[:, :width], coef[:, :width]
+    if width <= 1:
+        return index, coef, np.empty(0, dtype=np.intp)
+    norm = np.sqrt((coef**2).sum(axis=1))
+    sign = np.where(coef[:, 0] < 0, -1.0, 1.0)
+    with np.errstate(all="ignore"):
+        shape = np.where(
+            norm[:, np.newaxis] > 0, coef * (sign / norm)[:, np.newaxis], 0
+        )
+    keys = np.concatenate([index, np.round(shape, 12)], axis=1)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    rows = index[first]
+    used = rows[rows >= 0]
+    disjoint = len(np.unique(used)) == len(used)
+    several = (rows >= 0).sum(axis=1) > 1
+    parts = rows[several]
+    gaussian = bool((family[parts[parts >= 0]] == Family.GAUSSIAN).all())
+    if not (disjoint and gaussian):
+        return None
+    # A single term keeps its coefficient; a combination has the norm of its terms.
+    lead = rows[inverse.ravel(), 0]
+    return lead[:, np.newaxis], (sign * norm)[:, np.newaxis], rows[several, 0]
+
+
+def _dense(
+    mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
+) -> Array | None:
+    """Return the matrix of Gaussian terms, None if it is none, or a large one."""
+    draws, column = np.unique(index[index >= 0], return_inverse=True)
+    gaussian = bool((family[draws] == Family.GAUSSIAN).all())
+    if not gaussian or len(mean) * len(draws) > _MOST_DENSE:
+        return None
+    if not np.isfinite(mean).all():
+        return None
+    factor = np.zeros((len(mean), len(draws)))
+    rows = np.nonzero(index >= 0)[0]
+    np.add.at(factor, (rows, column.ravel()), coef[index >= 0])
+    return factor

@@ -1,0 +1,1 @@
+"""How releases are drawn: one by one or in batches, here or by workers."""

@@ -1,0 +1,287 @@
+"""Sampling from whatever is under audit: the releases of a round, in a fixed order.
+
+The releases of a side are numbered, over all rounds, and the number names the stream of
+a release. A round is cut into units of work (`dpaudit.audit.sampling.draws`), in a way
+that depends on the round and on the size of a release, and single releases do not
+depend on it. Nor does any depend on who works: units may be drawn anywhere and at any
+time, and are put together in order. They come back in batches of bounded memory, in
+which releases are scored. Whatever comes back is an output (`dpaudit.outputs`), an
+exception too.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpaudit.audit.sampling.draws import draw_one, draw_unit, ways_to_draw
+from dpaudit.audit.sampling.workers import Workers
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair
+from dpaudit.outputs import Batch, arrays_of
+from dpaudit.streams import position, stream
+
+__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "fingerprint"]
+
+DATA, NEIGHBOUR = 0, 1
+"""The two sides of a pair: D and D'."""
+
+_BATCH_BYTES = 16 * 2**20
+_MAX_BATCH = 2**16
+_FIRST_BATCH = 16  # while nothing is known of the size of a release
+# A side's share of a round is cut into so many units or more, so that there is work
+# for everybody; but a unit should be worth the overhead of its stream, or of its draw.
+_UNITS = 8
+_SINGLES = (1, 256)
+_DRAWN = (2**12, _MAX_BATCH)
+_FLIGHT_BYTES = 256 * 2**20
+_MOST_IN_FLIGHT = 256
+# Whether the releases of a batch share noise: threes of releases that are compared, and
+# a bet on it.
+_THREES = 100
+_STAKE, _LOST, _WON = 0.8, 0.1, 1e9
+_LOOK = 2  # the side, in the names of streams, of releases that are no evidence
+
+
+class Opening(NamedTuple):
+    """The releases of one side with which a round opens.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first one on that side.
+    units : tuple of int
+        How many releases each unit has in which they are drawn.
+    """
+
+    first: int
+    units: tuple[int, ...]
+
+
+class Sampler:
+    """Outputs on either side of a pair, from reproducible streams.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        An object with ``release(data, rng=...)`` and perhaps ``draw``, or a plain
+        function ``(data, rng) -> array``.
+    pair : Pair
+    seed : int
+    key : int
+        Which pair of the audit this is. A release depends on the seed, the key, its
+        side, and how many came before it on that side.
+    workers : Workers, optional
+        Who draws; by default whoever asks.
+
+    Raises
+    ------
+    InputError
+        If the mechanism is neither.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        pair: Pair,
+        seed: int,
+        key: int = 0,
+        workers: Workers | None = None,
+    ) -> None:
+        self._batched = ways_to_draw(mechanism)[1] is not None
+        self._mechanism, self._pair = mechanism, pair
+        self._seed, self._key = seed, key
+        self._workers = workers or Workers()
+        self._bytes_each: float | None = None
+        self._drawn = [0, 0]
+        self._first: dict[int, Batch] = {}
+        self.varies = False
+        """Whether two releases on one dataset differed, of those of all rounds."""
+
+    def round(self, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
+        """Yield the next outputs of either side, in batches, each with its side.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            How many on the data, and on the neighbour.
+
+        Raises
+        ------
+        MechanismError
+            If a batched draw returns another number of releases than asked for, or the
+            mechanism has written to the datasets.
+        ExecutorError
+            If the workers are lost.
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own: it refuses the data.
+        """
+        sides = (self._pair.data, self._pair.neighbour)
+        units = []
+        for side, size in enumerate(sizes):
+            for count in self._cut(size):
+                units.append((side, self._drawn[side], count))
+                self._drawn[side] += count
+        tasks = (
+            (self._mechanism, sides[side], self._seed, (self._key, side), first, count)
+            for side, first, count in units
+        )
+        largest = self._bytes_each or 0.0
+        for side, batch in self._batches(tasks, units):
+            largest = max(largest, batch.bytes_each)
+            if not self.varies:
+                first = self._first.setdefault(side, batch.section(0, 1))
+                self.varies = not batch.repeats(first)
+            yield side, batch
+        self._pair.check_untouched()
+        # Only now, so that how a round is cut depends on earlier rounds alone.
+        self._bytes_each = largest or None
+
+    def _batches(
+        self, tasks: Iterator[Any], units: list[Any]
+    ) -> Iterator[tuple[int, Batch]]:
+        """Put what is drawn together in batches, each of one side."""
+        # What a mechanism stacked by itself is long enough, and copied for nothing.
+        most = 0 if self._batched else self._batch_size()
+        waiting: list[Batch] = []
+        held, of_side = 0, DATA
+        with closing(self._workers.draw(tasks, self._in_flight(units))) as outcomes:
+            for (side, _, count), drawn in zip(units, outcomes, strict=True):
+                if waiting and not (side == of_side and held + count <= most):
+                    yield of_side, Batch.join(waiting)
+                    waiting, held = [], 0
+                waiting.append(drawn)
+                held, of_side = held + count, side
+        if waiting:
+            yield of_side, Batch.join(waiting)
+
+    def batches(self, side: int, size: int) -> Iterator[Batch]:
+        """Yield the next `size` outputs of one side, as `round` does."""
+        sizes = (size, 0) if side == DATA else (0, size)
+        return (batch for _, batch in self.round(sizes))
+
+    def opening(self, sizes: tuple[int, int], few: int) -> tuple["Opening", "Opening"]:
+        """Return how the first few of the next round are drawn, on either side."""
+        on_data, on_neighbour = (self._opening(*each, few) for each in enumerate(sizes))
+        return on_data, on_neighbour
+
+    def _opening(self, side: int, size: int, few: int) -> "Opening":
+        units: list[int] = []
+        for count in self._cut(size):
+            missing = few - sum(units)
+            if missing <= 0:
+                break
+            # Single releases of a unit follow each other; a draw is one piece.
+            units.append(count if self._batched else min(count, missing))
+        return Opening(self._drawn[side], tuple(units))
+
+    def again(self, side: int, opening: "Opening") -> Batch:
+        """Draw once more with what a side of a round opened, in this thread."""
+        data = (self._pair.data, self._pair.neighbour)[side]
+        first, drawn = opening.first, []
+        for count in opening.units:
+            key = (self._key, side)
+            drawn.append(
+                draw_unit(self._mechanism, data, self._seed, key, first, count)
+            )
+            first += count
+        return Batch.join(drawn)
+
+    def uses_rng(self) -> bool:
+        """Say whether a release draws from the generator that it is handed."""
+        for data in (self._pair.data, self._pair.neighbour):
+            rng = stream(0)
+            before = position(rng)
+            release = self._one(data, rng)
+            if position(rng) != before:
+                return True
+            # Somebody may read the state of a generator, and leave it as it is.
+            if self._one(data, stream(0)).equals(release) and not self._one(
+                data, stream(1)
+            ).equals(release):
+                return True
+        return False
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Batch:
+        return Batch.gather([draw_one(self._mechanism, data, rng, batched=True)])
+
+    def shares_noise(self) -> bool:
+        """Say whether two releases of a batch are mostly nearer than one of another.
+
+        Given one release, another of its batch and one of another batch are independent
+        draws of one law, so that the former is the nearer one with probability 1/2 at
+        most. A bet that it is so at even odds, with 4/5 of what one has at stake, then
+        wins a billionfold with probability 1e-9 at most. Most mechanisms lose nearly
+        all of it at once, and are acquitted. Without a batched draw there is no batch
+        to look at.
+        """
+        wealth = 1.0
+        for place in range(_THREES if self._batched else 0):
+            wealth *= 1 + _STAKE if self._is_nearer_beside(place) else 1 - _STAKE
+            if wealth < _LOST or wealth > _WON:
+                break
+        return wealth > _WON
+
+    def _is_nearer_beside(self, place: int) -> bool:
+        batch, other = (
+            draw_unit(
+                self._mechanism,
+                self._pair.data,
+                self._seed,
+                (self._key, _LOOK),
+                number,
+                count,
+            )
+            for number, count in ((3 * place, 2), (3 * place + 2, 1))
+        )
+        one, beside = batch.section(0, 1), batch.section(1, 2)
+        return one.distance(beside) < one.distance(other)
+
+    @telling_interrupts()
+    def last_words(self) -> str:
+        """Return the message with which a release fails, in brackets, or nothing."""
+        one, _ = ways_to_draw(self._mechanism)
+        try:
+            one(self._pair.data, np.random.default_rng(0))
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
+            with suppress(Exception):  # an error may fail to say what it is
+                return f" ({error})" if str(error) else ""
+        return ""
+
+    def _cut(self, size: int) -> list[int]:
+        """Return the sizes of the units of one side of a round."""
+        least, most = _DRAWN if self._batched else _SINGLES
+        unit = min(max(math.ceil(size / _UNITS), least), most, self._batch_size())
+        return [min(unit, size - start) for start in range(0, size, unit)]
+
+    def _batch_size(self) -> int:
+        if self._bytes_each is None:
+            return _FIRST_BATCH
+        return int(np.clip(_BATCH_BYTES / self._bytes_each, 1, _MAX_BATCH))
+
+    def _in_flight(self, units: list[Any]) -> int:
+        largest = max((count for *_, count in units), default=1)
+        bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
+        return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
+
+
+def fingerprint(*batches: Batch) -> bytes:
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
+    digest = hashlib.sha256()
+    for batch in batches:
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.digest()
