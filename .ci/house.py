@@ -210,6 +210,7 @@ def entered() -> tuple[int, list[str]]:
 
 
 def main() -> None:
+    """Print all of it."""
     print(f"{'room':12}{'modules':>9}{'lines':>9}{'code':>9}{'public':>9}")
     total = [0, 0, 0, 0]
     for room in ROOMS:
