@@ -76,10 +76,12 @@ class Attack(ABC):
     exclusive: ClassVar[bool] = False
     """Whether what never occurred on one of the datasets is likely impossible there."""
 
-    reads: ClassVar[Literal["numbers", "outputs"]] = "numbers"
+    reads: ClassVar[Literal["numbers", "bits", "outputs"]] = "numbers"
     """What it is given: releases, the numbers of outputs of one layout, or outputs.
 
-    Outputs are a `~dpaudit.outputs.Batch`, in which each has a layout of its own.
+    Outputs are a `~dpaudit.outputs.Batch`, in which each has a layout of its own. Who
+    reads bits wants the numbers to the last bit: an audit with such an attack is of the
+    doubles that are returned, not of the mechanism over the real numbers.
     """
 
     appetite: ClassVar[int] = 2**20

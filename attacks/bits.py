@@ -42,6 +42,7 @@ class BitPatterns(Attack):
 
     name = "bits"
     learns = True
+    reads = "bits"
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether any entry is not an integer: only then is there a grid."""

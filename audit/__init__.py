@@ -10,7 +10,6 @@ proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
-from dpaudit.audit.game.progress import Progress
 from dpaudit.audit.harness import audit
 from dpaudit.audit.keeping.database import StoreWarning
 from dpaudit.audit.keeping.store import Store
@@ -22,19 +21,23 @@ from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.audit.one_run.canaries import CanaryAttack, audit_canaries
 from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
 from dpaudit.audit.one_run.result import CanaryAudit
+from dpaudit.audit.progress import Progress
 from dpaudit.audit.replay import ReplayResult, replay
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.sampling.workers import process_pool
+from dpaudit.audit.settings import Budget, Run
 from dpaudit.audit.verification import Verification, verify
 
 __all__ = [
     "AuditResult",
+    "Budget",
     "CanaryAttack",
     "CanaryAudit",
     "ExactVerdict",
     "Layer",
     "Progress",
     "ReplayResult",
+    "Run",
     "Store",
     "StoreWarning",
     "Verdict",

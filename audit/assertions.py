@@ -19,13 +19,14 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.settings import Budget, Run
 from dpaudit.claims import Claim
 from dpaudit.codec import encode
 from dpaudit.domains import Domain
@@ -54,9 +55,8 @@ class Auditor:
         ``passed`` and, as ``witness``, the file that holds it or None.
     folder : callable
         Returns where witnesses go; called when there is one.
-    profile : str
-    max_samples : int, optional
-        Goes before the profile.
+    budget : Budget, int or str
+        Of an audit that is not given one: a number, or the name of a profile.
     confidence : float
     seed : int
         Of the whole suite.
@@ -66,8 +66,7 @@ class Auditor:
     report: Callable[[dict[str, Any]], None]
     folder: Callable[[], Path]
     _: KW_ONLY
-    profile: str = "standard"
-    max_samples: int | None = None
+    budget: Budget | int | str = "standard"
     confidence: float = CONFIDENCE
     seed: int = 0
 
@@ -79,11 +78,11 @@ class Auditor:
         pair: Pair | None = None,
         domain: Domain | str | None = None,
         relation: Relation | str | None = None,
-        name: str | None = None,
-        profile: str | None = None,
-        max_samples: int | None = None,
         confidence: float | None = None,
-        **options: Any,
+        seed: int | None = None,
+        layer: Layer | str = Layer.BLACK_BOX,
+        budget: Budget | int | str | None = None,
+        run: Run = Run(),
     ) -> AuditResult:
         """Fail if the audit refutes the claim, or can come to no verdict.
 
@@ -101,22 +100,17 @@ class Auditor:
         ----------
         mechanism : Mechanism or callable
             An object with the protocol, or any function ``(data, rng) -> array``.
-        claim : Claim, optional
-            By default the mechanism's own.
-        pair, domain, relation
-            Neighbouring datasets, or where to search for them; as for
-            `dpaudit.audit.audit`.
-        name : str, optional
-            For the report. The seed depends on it too.
-        profile : {"quick", "standard", "full"}, optional
-            How many releases.
-        max_samples : int, optional
-            Most releases a side; goes before the profile.
-        confidence : float, optional
-        **options
-            Others of `dpaudit.audit.audit`: ``layer``, ``bits``, ``attacks``, ... With
-            ``layer="replay"`` a mechanism that cannot be followed passes with a
-            warning that names the place, and the result is a `ReplayResult`.
+        claim, pair, domain, relation, run
+            As for `dpaudit.audit.audit`.
+        confidence, seed : optional
+            Of this audit. The seed is by default `seed_for` what is audited, and
+            depends on the name in `run`, too.
+        layer : {"black-box", "transcript", "replay"}
+            What the attacker sees. With "replay" the mechanism is recorded and replayed
+            (`dpaudit.audit.replay`), and the result is a `ReplayResult`; one that
+            cannot be followed passes with a warning that names the place.
+        budget : Budget, int or {"quick", "standard", "full"}, optional
+            How much the audit may do; a name or a number is that of its releases.
 
         Returns
         -------
@@ -139,11 +133,12 @@ class Auditor:
         __tracebackhide__ = True
         result = self._audit(
             mechanism,
-            max_samples=self._budget(profile, max_samples),
+            {"claim": claim, "pair": pair, "domain": domain, "relation": relation},
             confidence=confidence,
-            claim=claim,
-            name=name,
-            options={"pair": pair, "domain": domain, "relation": relation, **options},
+            seed=seed,
+            layer=layer,
+            budget=self._budget(budget),
+            run=run,
         )
         witness = None
         if result.witness is not None:
@@ -164,17 +159,17 @@ class Auditor:
         pair: Pair | None = None,
         domain: Domain | str | None = None,
         relation: Relation | str | None = None,
-        name: str | None = None,
-        profile: str | None = None,
-        max_samples: int | None = None,
         confidence: float | None = None,
-        **options: Any,
+        seed: int | None = None,
+        layer: Layer | str = Layer.BLACK_BOX,
+        budget: Budget | int | str | None = None,
+        run: Run = Run(),
     ) -> AuditResult:
         """Fail unless the audit refutes the claim; the arguments are `assert_dp`'s.
 
         For mechanisms that are known to be wrong: a test that the audit sees what it
         is there to see. It ends with the refutation, so that a large budget costs
-        nothing where the assertion holds; the profile ``quick`` counts as ``default``.
+        nothing where the assertion holds; the budget ``quick`` counts as ``standard``.
 
         Raises
         ------
@@ -185,11 +180,12 @@ class Auditor:
         __tracebackhide__ = True
         result = self._audit(
             mechanism,
-            max_samples=self._budget(profile, max_samples, at_least="standard"),
+            {"claim": claim, "pair": pair, "domain": domain, "relation": relation},
             confidence=confidence,
-            claim=claim,
-            name=name,
-            options={"pair": pair, "domain": domain, "relation": relation, **options},
+            seed=seed,
+            layer=layer,
+            budget=self._budget(budget, at_least="standard"),
+            run=run,
         )
         self._report(result, "assert_refuted", result.refuted, None)
         if _is_unfounded(result):
@@ -199,42 +195,42 @@ class Auditor:
         return result
 
     def _budget(
-        self, profile: str | None, max_samples: int | None, *, at_least: str = "quick"
-    ) -> int:
-        """Return the releases a side: of the argument, else of the settings."""
-        if max_samples is None and profile is None:
-            max_samples, profile = self.max_samples, self.profile
-        if max_samples is not None:
-            return max_samples
-        name = check_name("profile", str(profile), list(self.budgets))
-        return max(self.budgets[name], self.budgets[at_least])
+        self, given: Budget | int | str | None, *, at_least: str = "quick"
+    ) -> Budget:
+        """Return the budget of the argument, else of the settings."""
+        budget = self.budget if given is None else given
+        if isinstance(budget, str):
+            name = check_name("budget", budget, list(self.budgets))
+            budget = max(self.budgets[name], self.budgets[at_least])
+        return Budget.of(budget)
 
     def _audit(
         self,
         mechanism: Any,
+        subject: dict[str, Any],
         *,
-        max_samples: int,
         confidence: float | None,
-        claim: Claim | None,
-        name: str | None,
-        options: dict[str, Any],
+        seed: int | None,
+        layer: Layer | str,
+        budget: Budget,
+        run: Run,
     ) -> AuditResult:
-        promised = getattr(mechanism, "claim", None) if claim is None else claim
-        options.setdefault(
-            "seed", seed_for(mechanism, promised, seed=self.seed, name=name)
-        )
-        replays = options.get("layer") == Layer.REPLAY
-        result = audit(
-            mechanism,
-            claim=claim,
-            name=name,
-            max_samples=max_samples,
-            confidence=self.confidence if confidence is None else confidence,
-            **options,
-        )
-        found = _not_followed(result) if replays else result.warnings
-        if _is_unfounded(result):
-            found = ()  # they are in the error
+        claim = subject["claim"]
+        if claim is None:
+            claim = getattr(mechanism, "claim", None)
+        if seed is None:
+            seed = seed_for(mechanism, claim, seed=self.seed, name=run.name)
+        confidence = self.confidence if confidence is None else confidence
+        options = {**subject, "confidence": confidence, "seed": seed, "run": run}
+        if layer == Layer.REPLAY:
+            from dpaudit.audit.replay import EXECUTIONS, replay
+
+            budget = replace(budget, releases=min(budget.releases, EXECUTIONS))
+            replayed = replay(mechanism, budget=budget, **options)
+            result, found = cast(AuditResult, replayed), _not_followed(replayed)
+        else:
+            result = audit(mechanism, layer=layer, budget=budget, **options)
+            found = [] if _is_unfounded(result) else [*result.warnings]
         for warning in found:
             warnings.warn(f"{result.name}: {warning}", stacklevel=3)
         return result
@@ -395,6 +391,6 @@ def _why_not_refuted(result: Any) -> str:
         f"{printable(result.name)} was expected to break its claim {result.claim}, and "
         f"the audit did not show it:\n  reach          {limit} (at delta = "
         f"{result.at_delta:.3g}, {result.samples:,} releases a side)\n"
-        "  more of it     max_samples=, profile='full', or a worse pair\n"
+        "  more of it     budget='full' or a number, or a worse pair\n"
         f"{result}"
     )

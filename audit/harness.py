@@ -1,42 +1,36 @@
 """`audit`: attack a mechanism until its claim falls, or the releases are spent.
 
 Here the arguments become `dpaudit.audit.settings.Settings`, and it is settled who works
-and where the work is kept.
-The work is done by a `dpaudit.audit.game.state.AuditState`, and put into words by
-`dpaudit.audit.summary.summarise`.
+and where the work is kept. The work is done by a `dpaudit.audit.game.state.AuditState`,
+and put into words by `dpaudit.audit.summary.summarise`.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.game.progress import Clock, Progress
+from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit.game.state import AuditState
-from dpaudit.audit.keeping.checkpoint import Recorder
-from dpaudit.audit.keeping.identity import key_of
-from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.layers.layer import Layer, view_transcript
+from dpaudit.audit.pairs import PairSource, choice_among, pair_source
+from dpaudit.audit.progress import Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.workers import Workers, single_threaded
-from dpaudit.audit.search.pair_search import PairSearch
-from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.settings import Settings, stated
+from dpaudit.audit.settings import Budget, Run, Settings, stated
 from dpaudit.audit.summary import summarise
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
 
-__all__ = ["EXECUTIONS", "audit"]
+if TYPE_CHECKING:
+    from dpaudit.audit.keeping.checkpoint import Recorder
 
-EXECUTIONS = 200
-"""Most of them, on either side, that a replay adds for a statistical test."""
+__all__ = ["audit"]
+
+_FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
 def audit(
@@ -47,25 +41,15 @@ def audit(
     relation: Relation | str | None = None,
     claim: Claim | None = None,
     confidence: float = 0.999,
-    max_samples: int = 200_000,
-    max_seconds: float | None = None,
     seed: int = 0,
-    stop_when_refuted: bool = True,
-    refine: float = 0.0,
     layer: Layer | str = Layer.BLACK_BOX,
-    bits: bool = False,
-    attacks: Sequence[Attack] | None = None,
-    name: str | None = None,
-    reference: str | None = None,
-    executor: Executor | None = None,
-    store: Store | str | Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    budget: Budget | int = Budget(),
+    run: Run = Run(),
 ) -> AuditResult:
     """Attack a mechanism on neighbouring datasets, and say what that shows.
 
-    The result is the same for any `executor` or none, and for an audit that was
-    interrupted and resumed from its `store` as often as may be: all but its `seconds`.
+    The result is the same for any executor or none, and for an audit that was
+    interrupted and resumed from its store as often as may be: all but its `seconds`.
     BLAS has one thread meanwhile, because it rounds by their number.
 
     Parameters
@@ -84,53 +68,15 @@ def audit(
         What to hold it to. By default the mechanism's own claim.
     confidence : float
         In (0, 1). A true claim is refuted with probability at most 1 - confidence.
-    max_samples : int
-        Most releases to draw on either side, >= 2; on average of the two sides, where
-        one of them needs more.
-    max_seconds : float, optional
-        > 0: about how long to go on at most. The audit ends before a round that would
-        likely take longer, as if `should_stop` had said so; the pilot, of ten releases
-        a side, and one more round are always played.
     seed : int
         >= 0. The same seed gives the same result.
-    stop_when_refuted : bool
-        Whether to stop as soon as the claim is refuted, or to go on to `max_samples`
-        for tighter lower bounds.
-    refine : float
-        >= 0: an audit that would stop at its refutation goes on for so many times as
-        many releases, within `max_samples`, for better bounds.
-    layer : {"black-box", "transcript", "replay"}
-        What the attacker sees: final releases, or every noisy value on the way. With
-        "replay" the mechanism is recorded and replayed instead (`dpaudit.audit.replay`,
-        which takes more options), and the result is a `ReplayResult`.
-    bits : bool
-        Whether to audit the doubles that are returned, with attacks on their bits,
-        rather than the mechanism over the real numbers.
-    attacks : sequence of Attack, optional
-        By default `dpaudit.attacks.PORTFOLIO`, or `dpaudit.attacks.BITS`.
-    name : str, optional
-        For the result; by default that of the mechanism's class or function.
-    reference : str, optional
-        ``module:object`` under which a witness finds the mechanism, where it is not
-        a dataclass or a function of a module.
-    executor : concurrent.futures.Executor, optional
-        Who draws the releases, and who is sent the mechanism and a dataset with every
-        few of them: `dpaudit.audit.process_pool`, the ``get_executor()`` of a Dask
-        client, ... Threads gain only where the mechanism leaves Python's lock, and may
-        call it twice at a time. By default this thread draws.
-    store : Store or path, optional
-        Where the audit is kept while it runs. The same audit (of the same code) with
-        the same store goes on where the last was interrupted; if it was finished, its
-        result comes back, with `from_store` set. A few releases are drawn again first,
-        and must come out as they did: a mechanism with randomness of its own is
-        refused. A store is to be trusted like code: see `dpaudit.audit.keeping.store`.
-    progress : callable, optional
-        Called with a `Progress` after every round.
-    should_stop : callable, optional
-        Asked after every round whether to end the audit here. Its verdict and bounds
-        hold no less, whatever the reason, since they hold at all rounds at once. The
-        result is marked as `interrupted`, and is not kept; the state is, so that the
-        same audit can still be finished.
+    layer : {"black-box", "transcript"}
+        What the attacker sees: final releases, or every noisy value on the way. What
+        is seen of the code itself is another audit's: `dpaudit.audit.replay`.
+    budget : Budget or int
+        How much the audit may do; a number is that of its releases a side, at most.
+    run : Run
+        Which attacks there are, who draws, where the work is kept, who watches it.
 
     Returns
     -------
@@ -160,94 +106,142 @@ def audit(
     >>> str(result.verdict)
     'REFUTED'
     """
-    if layer == Layer.REPLAY:
-        from dpaudit.audit.replay import replay
-
-        unused = executor, attacks, max_seconds
-        if bits or any(option is not None for option in unused):
-            raise InputError(
-                "layer 'replay' takes no attacks, bits, executor or max_seconds"
-            )
-        replayed = replay(
-            mechanism,
-            pair=pair,
-            domain=domain,
-            relation=relation,
-            claim=claim,
-            confidence=confidence,
-            max_samples=min(max_samples, EXECUTIONS),
-            seed=seed,
-            name=name,
-            reference=reference,
-            store=store,
-        )
-        return cast(AuditResult, replayed)
-    if max_seconds is not None:
-        max_seconds = check_positive("max_seconds", max_seconds)
-    if attacks is None:
-        attacks = BITS if bits else PORTFOLIO
+    budget = Budget.of(budget)
     settings = Settings(
         claim=stated(mechanism, "claim", claim),
         confidence=confidence,
-        max_samples=max_samples,
         seed=seed,
-        stop_when_refuted=stop_when_refuted,
-        refine=refine,
         layer=cast(Layer, layer),
-        bits=bits,
-        attacks=tuple(attacks),
-        name=name,
-        reference=reference,
+        budget=budget,
+        attacks=PORTFOLIO if run.attacks is None else tuple(run.attacks),
+        name=run.name,
+        reference=run.reference,
     )
     transcript = settings.layer is Layer.TRANSCRIPT
     subject = view_transcript(mechanism) if transcript else mechanism
     source = pair_source(mechanism, pair, domain, relation, settings.seed)
-    workers = Workers(executor)
+    workers = Workers(run.executor)
     workers.check(subject)
-    recorder = None
-    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
-    if store is not None:
-        key = key_of(mechanism=mechanism, source=source, settings=settings)
-        kept_in = store if isinstance(store, Store) else Store(store)
-        recorder = Recorder(kept_in, key, settings.claim)
+    state = AuditState(subject, choice_among(source, settings.seed), settings, workers)
+    recorder = _recorder(run, mechanism, source, settings)
+    if recorder is not None:
         with single_threaded():
             found = recorder.finished(state)
         if found is not None:
             return found
-    interrupted = False
-    kept = nullcontext() if recorder is None else recorder.open()
-    with single_threaded(), kept:
-        before = 0.0 if recorder is None else recorder.resume(state)
-        clock = Clock(state, before)
-        for _ in state.rounds():
-            clock.lap()
-            if recorder is not None:
-                recorder.note(state)
-            if progress is not None:
-                progress(clock.progress())
-            # Where no pair was accepted yet, there is nothing to report.
-            interrupted = bool(
-                state.pairs
-                and not state.finished
-                and (
-                    clock.runs_out(max_seconds)
-                    or (should_stop is not None and should_stop())
-                )
-            )
-            if recorder is not None:
-                recorder.keep(state, clock.seconds, closing=interrupted)
-            if interrupted:
-                break
-        result = summarise(
-            state,
-            mechanism=mechanism,
-            name=name,
-            reference=reference,
-            layer=settings.layer,
-            bits=settings.bits,
-            interrupted=interrupted,
-        )
+    with single_threaded(), nullcontext() if recorder is None else recorder.open():
+        clock = _Clock(state, 0.0 if recorder is None else recorder.resume(state))
+        interrupted = _play(state, clock, budget, run, recorder)
+        result = summarise(state, mechanism, settings, interrupted=interrupted)
         result = replace(result, seconds=clock.seconds)
         if recorder is not None and not interrupted:
             recorder.finish(result, state)
     return result
+
+
+def _play(
+    state: AuditState,
+    clock: "_Clock",
+    budget: Budget,
+    run: Run,
+    recorder: "Recorder | None",
+) -> bool:
+    """Play an audit's rounds; return whether it was interrupted."""
+    for _ in state.rounds():
+        clock.lap()
+        if recorder is not None:
+            recorder.note(state)
+        if run.progress is not None:
+            run.progress(clock.progress())
+        # Where no pair was accepted yet, there is nothing to report.
+        interrupted = bool(
+            state.pairs
+            and not state.finished
+            and (
+                clock.runs_out(budget.seconds)
+                or (run.should_stop is not None and run.should_stop())
+            )
+        )
+        if recorder is not None:
+            recorder.keep(state, clock.seconds, closing=interrupted)
+        if interrupted:
+            return True
+    return False
+
+
+def _recorder(
+    run: Run, mechanism: Any, source: PairSource, settings: Settings
+) -> "Recorder | None":
+    """Return what keeps the audit, if there is a store."""
+    if run.store is None:
+        return None
+    from dpaudit.audit.keeping.checkpoint import Recorder
+    from dpaudit.audit.keeping.identity import key_of
+    from dpaudit.audit.keeping.store import Store
+
+    key = key_of(mechanism=mechanism, source=source, settings=settings)
+    store = run.store if isinstance(run.store, Store) else Store(run.store)
+    return Recorder(store, key, settings.claim)
+
+
+class _Clock:
+    """The time that an audit takes, over all processes that worked on it.
+
+    Parameters
+    ----------
+    state : AuditState
+    before : float
+        Seconds that it took until now.
+    """
+
+    def __init__(self, state: AuditState, before: float) -> None:
+        self._state, self._before = state, before
+        self._drawn_before = state.samples
+        self._started = time.perf_counter()
+        # After every round: the releases a side, and the seconds of this process.
+        self._laps = [(state.samples, 0.0)]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self._before + time.perf_counter() - self._started
+
+    def lap(self) -> None:
+        """Note the end of a round."""
+        self._laps.append((self._state.samples, time.perf_counter() - self._started))
+
+    def runs_out(self, most: float | None) -> bool:
+        """Say whether another round would likely end later than so many seconds.
+
+        Of this process; a round takes longer than the one before by what it grows.
+        """
+        if most is None or len(self._laps) < _FEWEST_LAPS:
+            return False
+        (_, before), (_, now) = self._laps[-2:]
+        return now + (now - before) > most
+
+    @property
+    def _pace(self) -> float:
+        """Seconds a release, over the rounds that drew the last half of them.
+
+        The first rounds are small, and hardly cheaper than large ones.
+        """
+        drawn, now = self._laps[-1]
+        half = (drawn + self._drawn_before) / 2
+        since, then = next(lap for lap in reversed(self._laps) if lap[0] <= half)
+        return (now - then) / max(drawn - since, 1)
+
+    def progress(self) -> Progress:
+        """Return how far the audit is."""
+        state, seconds = self._state, self.seconds
+        return Progress(
+            samples=state.samples,
+            max_samples=state.limit,
+            pairs=state.pairs,
+            epsilon_lower=state.tests["epsilon"].lower_bound,
+            at_delta=state.at_delta,
+            attack=state.favourite,
+            seconds=seconds,
+            seconds_left=self._pace * (state.limit - state.samples),
+            resumed_at=self._drawn_before,
+        )

@@ -1,19 +1,183 @@
 """What an audit can be told, beside what it is an audit of, and its defaults."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.validation import check_confidence, check_count, check_nonnegative
+from dpaudit.validation import (
+    check_confidence,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
 
-__all__ = ["Settings", "name_of", "reference_point", "stated"]
+if TYPE_CHECKING:
+    from dpaudit.audit.keeping.store import Store
+    from dpaudit.audit.progress import Progress
+
+__all__ = [
+    "Budget",
+    "Run",
+    "Settings",
+    "name_of",
+    "reference_point",
+    "refuse",
+    "stated",
+]
 
 _REFERENCE_DELTAS = (1e-5, 1e-3, 0.1, 0.5, 0.9)
 _SAMPLED = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much an audit may do.
+
+    Where a budget is asked for, a number stands for one with so many releases.
+
+    Parameters
+    ----------
+    releases : int
+        Most releases to draw on either side, >= 2; on average of the two sides, where
+        one of them needs more.
+    seconds : float, optional
+        > 0: about how long to go on at most. The audit ends before a round that would
+        likely take longer, as if it had been told to stop; the pilot, of ten releases a
+        side, and one more round are always played.
+    refine : float
+        >= 0: an audit that would stop at its refutation goes on for so many times as
+        many releases, within `releases`, for better bounds.
+    stop : bool
+        Whether to stop as soon as the claim is refuted, or to go on to the last of the
+        `releases` for tighter lower bounds.
+
+    Raises
+    ------
+    InputError
+        If one of them is not allowed.
+    """
+
+    releases: int = 200_000
+    seconds: float | None = None
+    refine: float = 0.0
+    stop: bool = True
+
+    def __post_init__(self) -> None:
+        seconds = self.seconds
+        for field, checked in {
+            "releases": check_count("releases", self.releases, minimum=2),
+            "seconds": None if seconds is None else check_positive("seconds", seconds),
+            "refine": check_nonnegative("refine", self.refine),
+            "stop": bool(self.stop),
+        }.items():
+            object.__setattr__(self, field, checked)
+
+    @classmethod
+    def of(cls, budget: "Budget | int") -> "Budget":
+        """Return a budget, or that of so many releases.
+
+        Raises
+        ------
+        InputError
+            If it is neither.
+        """
+        if isinstance(budget, cls):
+            return budget
+        if isinstance(budget, Integral) and not isinstance(budget, bool):
+            return cls(int(budget))
+        raise InputError(
+            f"budget must be a Budget or a number of releases, got {budget!r}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How an audit is carried out: who attacks and draws, who keeps and watches.
+
+    All but the attacks leave its verdict and its bounds as they are.
+
+    Parameters
+    ----------
+    attacks : sequence of Attack, optional
+        By default `dpaudit.attacks.PORTFOLIO`. With attacks that read bits, such as
+        `dpaudit.attacks.BITS`, the audit is of the doubles that are returned, rather
+        than of the mechanism over the real numbers.
+    executor : concurrent.futures.Executor, optional
+        Who draws the releases, and who is sent the mechanism and a dataset with every
+        few of them: `dpaudit.audit.process_pool`, the ``get_executor()`` of a Dask
+        client, ... Threads gain only where the mechanism leaves Python's lock, and may
+        call it twice at a time. By default this thread draws.
+    store : Store or path, optional
+        Where the audit is kept while it runs. The same audit (of the same code) with
+        the same store goes on where the last was interrupted; if it was finished, its
+        result comes back, with `from_store` set. A few releases are drawn again first,
+        and must come out as they did: a mechanism with randomness of its own is
+        refused. A store is to be trusted like code: see `dpaudit.audit.keeping.store`.
+    progress : callable, optional
+        Called with a `Progress` after every round.
+    should_stop : callable, optional
+        Asked after every round whether to end the audit here. Its verdict and bounds
+        hold no less, whatever the reason, since they hold at all rounds at once. The
+        result is marked as `interrupted`, and is not kept; the state is, so that the
+        same audit can still be finished.
+    name : str, optional
+        Of the mechanism in the result; by default that of its class or function.
+    reference : str, optional
+        ``module:object`` under which a witness finds the mechanism, where it is not
+        a dataclass or a function of a module.
+
+    Raises
+    ------
+    InputError
+        If `attacks`, `name` or `reference` is not allowed.
+    """
+
+    attacks: Sequence[Attack] | None = None
+    executor: Executor | None = None
+    store: "Store | str | Path | None" = None
+    progress: "Callable[[Progress], None] | None" = None
+    should_stop: Callable[[], bool] | None = None
+    name: str | None = None
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        for attack in self.attacks or ():
+            if not isinstance(attack, Attack):
+                raise InputError(f"attacks must be instances of Attack, got {attack!r}")
+        for field in ("name", "reference"):
+            given = getattr(self, field)
+            if not isinstance(given, str | None):
+                raise InputError(f"{field} must be a string or None, got {given!r}")
+
+
+def refuse(what: str, options: Budget | Run, *names: str) -> None:
+    """Raise an error if options were given that something cannot honour.
+
+    Parameters
+    ----------
+    what : str
+        Who does not take them, as in ``"replay"``.
+    options : Budget or Run
+    *names : str
+        Which of its fields are not honoured.
+
+    Raises
+    ------
+    InputError
+        If one of these fields is not what it is by default.
+    """
+    unsaid = type(options)()
+    given = [name for name in names if getattr(options, name) != getattr(unsaid, name)]
+    if given:
+        raise InputError(f"{what} takes no {' or '.join(given)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +192,14 @@ class Settings:
     ----------
     claim : Claim
     confidence : float
-    max_samples, seed : int
-    stop_when_refuted : bool
-    refine : float
+    seed : int
     layer : Layer
         Of those from which releases are drawn.
-    bits : bool
+    budget : Budget
+        Without its seconds, which are not the same twice.
     attacks : sequence of Attack
     name, reference : str or None
-        As for `dpaudit.audit.audit`.
+        As for `Run`.
 
     Raises
     ------
@@ -46,12 +209,9 @@ class Settings:
 
     claim: Claim
     confidence: float
-    max_samples: int
     seed: int
-    stop_when_refuted: bool
-    refine: float
     layer: Layer
-    bits: bool
+    budget: Budget
     attacks: tuple[Attack, ...]
     name: str | None
     reference: str | None
@@ -64,23 +224,12 @@ class Settings:
                 f"layer must be one of {[x.value for x in _SAMPLED]}, "
                 f"got {self.layer!r}"
             )
-        attacks = tuple(self.attacks)
-        for attack in attacks:
-            if not isinstance(attack, Attack):
-                raise InputError(f"attacks must be instances of Attack, got {attack!r}")
-        for field in ("name", "reference"):
-            given = getattr(self, field)
-            if not isinstance(given, str | None):
-                raise InputError(f"{field} must be a string or None, got {given!r}")
         for field, checked in {
             "confidence": check_confidence("confidence", self.confidence),
-            "max_samples": check_count("max_samples", self.max_samples, minimum=2),
             "seed": check_count("seed", self.seed, minimum=0),
-            "stop_when_refuted": bool(self.stop_when_refuted),
-            "refine": check_nonnegative("refine", self.refine),
             "layer": Layer(self.layer),
-            "bits": bool(self.bits),
-            "attacks": attacks,
+            "budget": replace(self.budget, seconds=None),
+            "attacks": tuple(self.attacks),
         }.items():
             object.__setattr__(self, field, checked)
 
@@ -88,6 +237,11 @@ class Settings:
     def alpha(self) -> float:
         """The error probability of each statement of the audit."""
         return 1 - self.confidence
+
+    @property
+    def bits(self) -> bool:
+        """Whether the doubles are audited, since an attack reads their bits."""
+        return any(attack.reads == "bits" for attack in self.attacks)
 
 
 def stated(mechanism: Any, what: str, given: Any) -> Any:

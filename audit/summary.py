@@ -10,9 +10,8 @@ from dpaudit.audit.game.state import AuditState, StrongestEvent
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness, current_versions, reaching_tells
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
-from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
-from dpaudit.audit.settings import name_of
+from dpaudit.audit.settings import Settings, name_of
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
@@ -23,14 +22,7 @@ _OCCURRENCES = 4  # of a rare event in an portfolio's memory, before it is notic
 
 
 def summarise(
-    state: AuditState,
-    *,
-    mechanism: Any,
-    name: str | None,
-    reference: str | None,
-    layer: Layer,
-    bits: bool,
-    interrupted: bool,
+    state: AuditState, mechanism: Any, settings: Settings, *, interrupted: bool
 ) -> AuditResult:
     """Return what an audit has shown; its `seconds` are left to whoever measures them.
 
@@ -40,12 +32,11 @@ def summarise(
         With one round at least.
     mechanism : Mechanism or callable
         Not its view at the audit's layer.
-    name, reference : str or None
-        As for `dpaudit.audit.audit`.
-    layer : Layer
-    bits, interrupted : bool
+    settings : Settings
+        Of the state.
+    interrupted : bool
     """
-    name = name or name_of(mechanism)
+    name = settings.name or name_of(mechanism)
     tests, verdict = state.tests, state.verdict
     samples = state.samples
     claimed = verdict.family.claimed
@@ -60,12 +51,12 @@ def summarise(
     if refuted and strongest is not None and _is_known(strongest.fitted.attack):
         witness = Witness(
             name=name,
-            mechanism=stored_mechanism(mechanism, reference),
+            mechanism=stored_mechanism(mechanism, settings.reference),
             claim=state.claim,
             at_epsilon=state.at_epsilon,
             at_delta=state.at_delta,
             pair=pair,
-            layer=layer.value,
+            layer=settings.layer.value,
             layout=strongest.fitted.layout,
             attack=strongest.fitted.attack.name,
             parameters=dict(strongest.fitted.parameters),
@@ -86,8 +77,8 @@ def summarise(
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=state.claim,
         relation=pair.relation,
-        layer=layer,
-        bits=bits,
+        layer=settings.layer,
+        bits=settings.bits,
         confidence=1 - state.alpha,
         samples=samples,
         refuted_at=state.refuted_at if refuted else None,

@@ -112,7 +112,7 @@ class EngineShare:
         """Return the ratio for GOEGaussian at d = 20 and 200,000 releases a side."""
         mechanism = GOEGaussian.calibrated(1.0, 1e-5)
         pair = mechanism.worst_case(20)
-        result = audit(mechanism, pair=pair, max_samples=200_000)
+        result = audit(mechanism, pair=pair, budget=200_000)
         rng, start = np.random.default_rng(0), time.perf_counter()
         for data in (pair.data, pair.neighbour):
             for _ in range(100):

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit import Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.audit import audit, harness
+from dpaudit.audit import Budget, Run, audit, harness
 from dpaudit.audit.keeping.checkpoint import Recorder
 
 RELEASE = 1e-3  # seconds
@@ -52,8 +52,7 @@ def _seconds(**options: Any) -> float:
     result = audit(
         mechanism,
         pair=Pair([0.0], [0.0, 1.0]),
-        max_samples=5_000,
-        stop_when_refuted=False,
+        budget=Budget(5_000, stop=False),
         **options,
     )
     return result.seconds
@@ -82,9 +81,8 @@ class StoreShare:
             mechanism: Any = Laplace(1.0)
             audit(
                 mechanism,
-                max_samples=100_000_000,
-                stop_when_refuted=False,
-                store=self.path,
+                budget=Budget(100_000_000, stop=False),
+                run=Run(store=self.path),
             )
         finally:
             harness.Recorder = Recorder  # type: ignore[misc]

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from dpaudit.algorithms import entry
-from dpaudit.audit import AuditResult, Witness, audit, verify
+from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
 from dpaudit.audit.bounds import Counts, clopper_pearson
 from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
 from dpaudit.audit.keeping.witness import reaching_tells
@@ -137,10 +137,9 @@ def audited(cell: Cell, mechanism: Mechanism, pair: Pair) -> AuditResult:
         mechanism,
         pair=pair,
         confidence=cell.options["confidence"],
-        max_samples=cell.options["max_samples"],
+        budget=Budget(cell.options["max_samples"], refine=REFINE),
         seed=cell.seed,
-        name=cell.mechanism,
-        refine=REFINE,
+        run=Run(name=cell.mechanism),
     )
 
 

@@ -51,7 +51,7 @@ import pytest
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, TwoStagePCA, build, names_of
 from dpaudit.algorithms.entries import Fall
-from dpaudit.audit import AuditResult, Progress, Verdict, audit, verify
+from dpaudit.audit import AuditResult, Budget, Progress, Run, Verdict, audit, verify
 from dpaudit.mechanism import (
     HasCanonicalPairs,
     HasExactClaim,
@@ -264,10 +264,8 @@ def audit_in_few_rounds(
 
     return audit(
         mechanism,
-        max_samples=A_MILLION,
-        stop_when_refuted=False,
-        progress=seen.append,
-        should_stop=done,
+        budget=Budget(A_MILLION, stop=False),
+        run=Run(progress=seen.append, should_stop=done),
         **options,
     )
 
@@ -285,10 +283,7 @@ def test_nothing_is_found_that_is_not_there(
         )
     else:
         result = audit(
-            mechanism,
-            confidence=NEARLY_CERTAIN,
-            max_samples=releases,
-            stop_when_refuted=False,
+            mechanism, confidence=NEARLY_CERTAIN, budget=Budget(releases, stop=False)
         )
     epsilon, delta = truth_of(mechanism, result.at_epsilon, result.at_delta)
     assert not result.epsilon_lower > epsilon, str(result)
@@ -333,7 +328,7 @@ def test_a_false_claim_falls(
             mechanism, fall.releases, until=entry.epsilon, pair=pair
         )
     else:
-        result = audit(mechanism, pair=pair, max_samples=fall.releases)
+        result = audit(mechanism, pair=pair, budget=fall.releases)
     assert result.verdict is Verdict.REFUTED, str(result)
     assert result.refuted_at is not None
     assert result.refuted_at <= fall.releases
@@ -346,7 +341,7 @@ def test_a_false_claim_falls(
 def test_a_million_releases_refute_nothing(
     mechanism: Mechanism, pair: Pair, releases: int
 ) -> None:
-    result = audit(mechanism, pair=pair, max_samples=releases, stop_when_refuted=False)
+    result = audit(mechanism, pair=pair, budget=Budget(releases, stop=False))
     print(result)
     assert result.samples == releases
     assert result.verdict is Verdict.NOT_REFUTED

@@ -19,7 +19,7 @@ import pytest
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
-from dpaudit.audit import Verdict, audit
+from dpaudit.audit import Budget, Verdict, audit
 from dpaudit.mechanism import Mechanism
 
 ROWS, LENGTH, COMPONENTS = 2000, 20, 2
@@ -41,7 +41,7 @@ def test_published_noise_of_random_batches_falls(name: str) -> None:
         pair=odd_pair(COMPONENTS, LENGTH, count=ROWS - 1),
         layer="transcript",
         confidence=0.999,
-        max_samples=100,
+        budget=100,
     )
     print(result)
     assert result.verdict is Verdict.REFUTED
@@ -53,7 +53,7 @@ def test_no_noise_falls() -> None:
         at_paper_size("noiseless-ggd"),
         pair=shown_pair(COMPONENTS, LENGTH, count=ROWS - 1),
         confidence=0.999,
-        max_samples=20,
+        budget=20,
     )
     print(result)
     assert result.verdict is Verdict.REFUTED
@@ -70,8 +70,7 @@ def test_corrected_noise_stands(name: str, runs: int) -> None:
         pair=shown_pair(COMPONENTS, LENGTH, count=ROWS - 1),
         layer="transcript",
         confidence=NEARLY_CERTAIN,
-        max_samples=runs,
-        stop_when_refuted=False,
+        budget=Budget(runs, stop=False),
     )
     print(result)
     assert result.verdict is Verdict.NOT_REFUTED

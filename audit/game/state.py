@@ -24,9 +24,9 @@ from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.pair_audit import Look, PairAudit, shows
+from dpaudit.audit.pairs import Choice
 from dpaudit.audit.sampling.sampler import Sampler, fingerprint
 from dpaudit.audit.sampling.workers import Workers
-from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
@@ -87,7 +87,8 @@ class AuditState:
     Parameters
     ----------
     mechanism : Mechanism or callable
-    search : PairSearch
+    search : Choice
+        Which pair plays the coming round.
     settings : Settings
     workers : Workers, optional
         Who draws; by default whoever plays.
@@ -96,7 +97,7 @@ class AuditState:
     def __init__(
         self,
         mechanism: Mechanism | Callable[..., Any],
-        search: PairSearch,
+        search: Choice,
         settings: Settings,
         workers: Workers | None = None,
     ) -> None:
@@ -104,7 +105,7 @@ class AuditState:
         self.seed = settings.seed
         self.at_epsilon, self.at_delta = reference_point(self.claim)
         families = families_for(self.claim, self.at_delta, self.at_epsilon)
-        stops = settings.stop_when_refuted
+        budget, stops = settings.budget, settings.budget.stop
         self.tests = {
             key: SequentialTest(
                 family,
@@ -120,9 +121,9 @@ class AuditState:
         self.drawn = np.zeros(2, dtype=np.intp)
         self._mechanism, self._attacks = mechanism, settings.attacks
         self._stop, self._bits = stops, settings.bits
-        self.limit = settings.max_samples
+        self.limit = budget.releases
         self.refuted_at: int | None = None
-        self._refine = settings.refine
+        self._refine = budget.refine
         self._search, self._workers = search, workers or Workers()
         self.trail = Trail([], {})
         self.trajectory: list[tuple[int, float]] = []

@@ -93,14 +93,14 @@ class Store:
     --------
     >>> import tempfile
     >>> from dpaudit import Pair, PureDP
-    >>> from dpaudit.audit import audit
+    >>> from dpaudit.audit import Run, audit
     >>> def noisy_sum(data, rng):
     ...     return data.sum() + rng.laplace()
     >>> work = {"pair": Pair([0.0], [0.0, 1.0]), "claim": PureDP(1.0)}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store(folder + "/audits.db")
-    ...     first = audit(noisy_sum, **work, max_samples=10, store=store)
-    ...     again = audit(noisy_sum, **work, max_samples=10, store=store)
+    ...     first = audit(noisy_sum, **work, budget=10, run=Run(store=store))
+    ...     again = audit(noisy_sum, **work, budget=10, run=Run(store=store))
     ...     frame = store.to_pandas()
     >>> first.from_store, again.from_store, first.log_evidence == again.log_evidence
     (False, True, True)

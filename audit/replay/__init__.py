@@ -5,7 +5,7 @@ stays a linear map of draws for as long as it can (`tracked`, `moves`), so that 
 of noisy values are known exactly (`laws`). What that proves stands in `judge`.
 """
 
-from dpaudit.audit.replay.auditing import replay
+from dpaudit.audit.replay.auditing import EXECUTIONS, replay
 from dpaudit.audit.replay.declare.libraries import register
 from dpaudit.audit.replay.declare.primitives import invariant, primitive
 from dpaudit.audit.replay.follow.steps import Step
@@ -18,6 +18,7 @@ from dpaudit.audit.replay.witness import (
 )
 
 __all__ = [
+    "EXECUTIONS",
     "Finding",
     "ReplayResult",
     "ReplayVerdict",

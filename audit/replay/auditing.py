@@ -3,12 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Literal
 
-from dpaudit.audit.harness import EXECUTIONS
-from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
+from dpaudit.audit.pairs import PairSource, pair_source
 from dpaudit.audit.replay.execute.patches import Watch
 from dpaudit.audit.replay.follow.returns import place_of_definition
 from dpaudit.audit.replay.follow.tape import hearing
@@ -23,18 +22,19 @@ from dpaudit.audit.replay.result import (
 )
 from dpaudit.audit.replay.witness import ReplayWitness
 from dpaudit.audit.sampling.workers import single_threaded
-from dpaudit.audit.search.pair_search import PairSource
-from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.settings import name_of, stated
+from dpaudit.audit.settings import Budget, Run, name_of, refuse, stated
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
-from dpaudit.validation import check_confidence, check_count, check_name, check_positive
+from dpaudit.validation import check_confidence, check_count, check_name
 
-__all__ = ["replay"]
+__all__ = ["EXECUTIONS", "replay"]
+
+EXECUTIONS = 200
+"""Most of them, on either side, that a replay adds for a statistical test."""
 
 _WAS_THERE = "a generator that was there before is used, and cannot be followed"
 _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
@@ -48,14 +48,11 @@ def replay(
     relation: Relation | str | None = None,
     claim: Claim | None = None,
     confidence: float = 0.999,
-    max_samples: int = EXECUTIONS,
-    max_seconds: float | None = None,
     seed: int = 0,
     sees: Literal["release", "transcript"] = "release",
     batches: Literal["secret", "public"] = "secret",
-    name: str | None = None,
-    reference: str | None = None,
-    store: Store | str | Path | None = None,
+    budget: Budget | int = Budget(EXECUTIONS),
+    run: Run = Run(),
 ) -> ReplayResult:
     """Record a mechanism on one dataset, replay it on its neighbour, and compare.
 
@@ -69,11 +66,6 @@ def replay(
         is no proof. A true claim is refuted with probability at most 1 - confidence.
         So is one whose noise nobody records, by numbers that seem to have none
         (`dpaudit.audit.replay.judge.hidden`).
-    max_samples : int
-        Most executions a side of that test, >= 2.
-    max_seconds : float, optional
-        > 0: no further pair is tried after that time. One always is, and what it
-        proves of noise that was recorded is executed again.
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}
@@ -85,10 +77,13 @@ def replay(
         hidden, or are values that everybody sees. If they are secret, and each row is
         in a batch by a flip of its own, nobody knows of the row that differs whether it
         is, and everybody knows it of the others (`dpaudit.audit.replay.judge.sampled`).
-    name, reference : str, optional
-        As for `dpaudit.audit.audit`.
-    store : Store or path, optional
-        Where the statistical test is kept.
+    budget : Budget or int
+        Most executions a side of that test; a number is just that. No further pair is
+        tried after its seconds: one always is, and what it proves of noise that was
+        recorded is executed again. To refine, or not to stop, is refused.
+    run : Run
+        Its name and reference, and the store, where the statistical test is kept;
+        others of its fields are refused.
 
     Returns
     -------
@@ -113,16 +108,16 @@ def replay(
     if not isinstance(promised, Claim):
         raise InputError(f"claim must be a Claim, got {promised!r}")
     alpha = 1 - check_confidence("confidence", confidence)
-    most = check_count("max_samples", max_samples, minimum=2)
+    budget = Budget.of(budget)
+    refuse("replay", budget, "refine", "stop")
+    refuse("replay", run, "attacks", "executor", "progress", "should_stop")
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))
     public = check_name("batches", batches, ("secret", "public")) == "public"
-    if max_seconds is not None:
-        max_seconds = check_positive("max_seconds", max_seconds)
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
-    until = math.inf if max_seconds is None else begun + max_seconds
-    shown_as = name or name_of(mechanism)
+    until = math.inf if budget.seconds is None else begun + budget.seconds
+    shown_as = run.name or name_of(mechanism)
     with hearing() as heard:
         with single_threaded(), Watch() as watch:
             worst, opened, pairs, executions = _worst(
@@ -143,10 +138,9 @@ def replay(
                 "claim": promised,
                 "confidence": 1 - alpha,
                 "seed": seed,
-                "name": shown_as,
-                "max_samples": most,
+                "budget": budget.releases,
             },
-            kept_in={"reference": reference, "store": store},
+            run=replace(run, name=shown_as),
         )
         settled.settle()
     refuted, witness = settled.refuted, settled.witness
@@ -158,7 +152,7 @@ def replay(
     if refuted and witness is None:
         witness = ReplayWitness(
             name=shown_as,
-            mechanism=stored_mechanism(mechanism, reference),
+            mechanism=stored_mechanism(mechanism, run.reference),
             claim=promised,
             pair=worst.pair,
             sees=sees,

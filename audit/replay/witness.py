@@ -14,6 +14,7 @@ from dpaudit.audit.keeping.accused import accused, seed_for
 from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.replay.result import Finding, ReplayResult
+from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.mechanism import Mechanism
@@ -190,11 +191,11 @@ def verify_replay(
         pair=witness.pair,
         claim=witness.claim,
         confidence=confidence,
-        max_samples=200 if max_samples is None else max_samples,
+        budget=200 if max_samples is None else max_samples,
         seed=seed,
         sees="transcript" if witness.sees == "transcript" else "release",
         batches="public" if witness.batches == "public" else "secret",
-        name=witness.name,
+        run=Run(name=witness.name),
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))
 

@@ -30,16 +30,14 @@ of it, so that bets never stake much more than they learned from. What explores 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
-import numpy as np
-
+from dpaudit.audit.pairs import PairSource, Round
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["PairSearch", "PairSource", "Round"]
+__all__ = ["PairSearch"]
 
 _PROBE = 16  # releases a side at which arms are first compared
 _ENTRY = 1 / 200  # later, as a share of all releases, so that rounds stay few
@@ -47,34 +45,6 @@ _MOVES, _RANDOM = 6, 2  # the field of a later tournament
 _CAUTION, _HOPE = 0.5, 2.0  # standard errors off z, and on it
 _WIDEN, _NARROW = 1.5, 0.7  # the step of the ascent, after a success, else
 _FIRST_STEP, _SMALLEST_STEP = 0.5, 0.01
-
-
-class PairSource(Protocol):
-    """Where pairs come from; `dpaudit.audit.search.proposals.Proposals` is one."""
-
-    @property
-    def endless(self) -> bool:
-        """Whether there are pairs beyond the first."""
-        ...
-
-    def first(self) -> Sequence[Pair]:
-        """Return the pairs to begin with, the most promising first."""
-        ...
-
-    def random(self, rng: np.random.Generator) -> Pair:
-        """Return a random pair."""
-        ...
-
-    def ascend(self, pair: Pair, scale: float, rng: np.random.Generator) -> Pair:
-        """Return a pair near to one that has done well."""
-        ...
-
-
-class Round(NamedTuple):
-    """What is played next: an arm, and how many releases a side."""
-
-    arm: int
-    size: int
 
 
 @dataclass

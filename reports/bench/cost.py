@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, audit
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.words import count
@@ -147,9 +147,9 @@ def processor_time(black_box: bool, releases: int, seed: int) -> float:
         "claim": mechanism.claim,
         "stop_when_refuted": black_box,
     }
-    audit(subject, **settings, max_samples=400)  # imports, and warms the caches
+    audit(subject, **settings, budget=400)  # imports, and warms the caches
     started = time.process_time()
-    audit(subject, **settings, max_samples=releases, seed=seed)
+    audit(subject, **settings, budget=releases, seed=seed)
     return time.process_time() - started
 
 
@@ -164,12 +164,10 @@ def engine_share(releases: int, seed: int) -> tuple[float, float]:
     """
     mechanism = _Timed.calibrated(1.0, 1e-5)
     pair = mechanism.worst_case(_DIMENSION)
-    audit(mechanism, pair=pair, max_samples=1000)  # imports, and warms the caches
+    audit(mechanism, pair=pair, budget=1000)  # imports, and warms the caches
     _Timed.seconds = 0.0
     started = time.perf_counter()
-    audit(
-        mechanism, pair=pair, max_samples=releases, stop_when_refuted=False, seed=seed
-    )
+    audit(mechanism, pair=pair, budget=Budget(releases, stop=False), seed=seed)
     whole = time.perf_counter() - started
     return (whole - _Timed.seconds) / whole, whole
 
@@ -188,7 +186,7 @@ def peak_memory(releases: int, seed: int) -> float:
 def audit_and_tell_memory(releases: int, seed: int) -> None:
     """Audit the Laplace mechanism, and print this process's peak memory in MB."""
     mechanism: Any = Laplace(1.0)
-    audit(mechanism, max_samples=releases, stop_when_refuted=False, seed=seed)
+    audit(mechanism, budget=Budget(releases, stop=False), seed=seed)
     print(json.dumps(peak_resident()))
 
 

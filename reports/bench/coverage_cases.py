@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from dpaudit.audit import Witness, audit, bounds, verify
+from dpaudit.audit import Budget, Witness, audit, bounds, verify
 from dpaudit.audit.layers.consistency import loss_consistency
 from dpaudit.audit.layers.whitebox import white_box_steps
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -137,7 +137,7 @@ class AuditCase(_Audited):
             BlackBox(self.mechanism) if self.black_box else self.mechanism,
             claim=self.claim,
             **_settings(seed, int(length)),
-            stop_when_refuted=bool(stream(seed, 1).integers(2)),
+            budget=Budget(stop=bool(stream(seed, 1).integers(2))),
             **options,
         )
         room = 1 + SLACK

@@ -195,9 +195,7 @@ class EqualRealsStudy(Study):
         subject = EqualReals(
             unit.case, UNITS[place % len(UNITS)], relations[place % len(relations)]
         )
-        result = audit(
-            subject, confidence=CONFIDENCE, max_samples=_RELEASES, seed=unit.seed
-        )
+        result = audit(subject, confidence=CONFIDENCE, budget=_RELEASES, seed=unit.seed)
         return {"refuted": result.refuted}
 
     def tables(self, profile: str, records: Records) -> list[Table]:

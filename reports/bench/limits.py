@@ -223,7 +223,7 @@ class Limits(Study):
             pair=mechanism.worst_case(),
             claim=SUBJECTS[name].claim,
             confidence=float(confidence),
-            max_samples=max(_SMALLEST_BUDGET, ceil(budget)),
+            budget=max(_SMALLEST_BUDGET, ceil(budget)),
             seed=unit.seed,
         )
         return {"refuted": result.refuted, "samples": result.samples}

@@ -84,7 +84,7 @@ class Refutation(Study):
                 pair=secret.worst_case(),
                 claim=PureDP(_BLACK_BOX_CLAIM),
                 confidence=_BLACK_BOX_CONFIDENCE,
-                max_samples=_BLACK_BOX_BUDGET,
+                budget=_BLACK_BOX_BUDGET,
                 seed=unit.seed,
             )
         else:
@@ -93,7 +93,7 @@ class Refutation(Study):
                 subject(unit.case),
                 pair=best_pair(unit.case),
                 confidence=_CONFIDENCE,
-                max_samples=budget,
+                budget=budget,
                 seed=unit.seed,
             )
         return {"refuted": result.refuted, "samples": result.samples}

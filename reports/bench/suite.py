@@ -12,7 +12,7 @@ The published bounds are DP-Sniper's (Bichsel, Steffen, Bogunovic, Vechev, IEEE 
 from dataclasses import dataclass
 from statistics import median
 
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, audit
 from dpaudit.reports.bench.best_events import CLAIMED, best_pair, subject
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count, number
@@ -87,8 +87,7 @@ class SuiteBounds(Study):
             subject(unit.case),
             pair=best_pair(unit.case),
             confidence=_CONFIDENCE,
-            max_samples=unit.option("releases"),
-            stop_when_refuted=False,
+            budget=Budget(unit.option("releases"), stop=False),
             seed=unit.seed,
         )
         return {"epsilon_lower": result.epsilon_lower, "seconds": result.seconds}

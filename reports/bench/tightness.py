@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from dpaudit.algorithms.textbook import Gaussian, Laplace
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
@@ -141,8 +141,7 @@ def _anytime(goal: Goal, seed: int) -> float:
         _MECHANISMS[goal.mechanism](),
         claim=GaussianDP(gaussian_mu(_EPSILON, _DELTA)) if goal.gaussian else None,
         confidence=_CONFIDENCE,
-        max_samples=goal.releases,
-        stop_when_refuted=False,
+        budget=Budget(goal.releases, stop=False),
         seed=seed,
     )
     if not goal.gaussian:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 from dpaudit.audit.sampling.sampler import (
     DATA,
     NEIGHBOUR,
@@ -289,10 +289,9 @@ def audited(
             pair=pair,
             claim=built.claim,
             confidence=CONFIDENCE,
-            max_samples=samples,
+            budget=samples,
             seed=seed,
-            name=contender.name,
-            reference=_reference(contender),
+            run=Run(name=contender.name, reference=_reference(contender)),
         )
     except DPAuditError as error:
         return {"verdict": f"not audited: {error}"}

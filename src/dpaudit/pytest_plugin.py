@@ -31,10 +31,10 @@ BUDGETS = {"quick": 2_000, "standard": 20_000, "full": 500_000}
 
 _PROPERTY = "dp_audit"
 _WORKER_FOLDER = "dpaudit_witnesses"  # what the controller tells its workers
-_SETTINGS = ("profile", "max_samples", "confidence")
+_SETTINGS = ("budget", "confidence")
 _MARKER = (
-    "dp_audit(profile=..., max_samples=..., confidence=...): audits of differential "
-    "privacy, and how thorough they are; every test with the fixture auditor has it"
+    "dp_audit(budget=..., confidence=...): audits of differential privacy, and how "
+    "thorough they are; every test with the fixture auditor has it"
 )
 
 
@@ -59,7 +59,7 @@ def auditor(
         if beside_report is None
         else lambda: beside_report,
         seed=config.option.dp_seed,
-        **{"profile": config.option.dp_profile, **_marked(item)},
+        **{"budget": config.option.dp_profile, **_marked(item)},
     )
 
 
@@ -73,9 +73,6 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
                 f"the marker dp_audit takes {', '.join(_SETTINGS)} by name, "
                 f"got {', '.join(given)}"
             )
-        # A nearer profile goes before a farther number, and the other way round.
-        if "profile" in marker.kwargs:
-            settings.pop("max_samples", None)
         settings |= marker.kwargs
     return settings
 

@@ -10,7 +10,7 @@ import pytest
 from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS, PORTFOLIO, GradientBoosting, Target
 from dpaudit.attacks.canary import canary_rows
-from dpaudit.audit import Witness, audit, verify
+from dpaudit.audit import Run, Witness, audit, verify
 from dpaudit.outputs import Batch, read
 
 # Trees look at no data, and take longer than all others.
@@ -126,7 +126,8 @@ def test_a_sum_that_lets_nan_pass_is_refuted_by_a_pair(tmp_path, relation):
 def test_a_store_brings_the_refutation_back(tmp_path):
     pair, store = pair_with(np.nan, Relation.ADD_REMOVE), tmp_path / "a.db"
     first, again = (
-        audit(clipped_sum, pair=pair, claim=CLAIM, store=store) for _ in range(2)
+        audit(clipped_sum, pair=pair, claim=CLAIM, run=Run(store=store))
+        for _ in range(2)
     )
     assert first.refuted
     assert again.from_store

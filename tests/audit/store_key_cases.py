@@ -27,7 +27,7 @@ import numpy as np
 from audit_cases import CLAIM, PAIR
 
 from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 
 HERE = sys.modules[__name__]
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
@@ -79,7 +79,9 @@ def audit_all(folder, kinds):
         told = []
         options = OPTIONS | {"store": f"{folder}/{kind}", "progress": told.append}
         try:
-            result = audit(CASES[name](1.0), **options, should_stop=kinds[kind])
+            result = audit(
+                CASES[name](1.0), **options, run=Run(should_stop=kinds[kind])
+            )
             known[f"{kind} {name}"] = result.from_store or told[0].resumed_at > 0
         except Exception as error:
             known[f"{kind} {name}"] = str(error)

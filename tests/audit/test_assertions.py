@@ -14,7 +14,8 @@ from audit_cases import CLAIM, PAIR, attacks
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.audit import Witness, assertions, audit, verify
+from dpaudit.attacks import BITS
+from dpaudit.audit import Run, Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
 from dpaudit.audit.result import UNFOUNDED
 
@@ -58,7 +59,7 @@ def auditor(records, tmp_path):
 def told(monkeypatch):
     """What `audit` is told, without an audit."""
     arguments = {}
-    result = audit(noisy_sum, max_samples=2, **options)
+    result = audit(noisy_sum, budget=2, **options)
 
     def instead(mechanism, **given):
         arguments.update(given)
@@ -103,7 +104,7 @@ def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
         return leaking_sum(data, rng)
 
     with pytest.raises(AssertionError, match=r"json'? --mechanism MODULE:OBJECT"):
-        auditor.assert_dp(inner, **options, name="a/b c")
+        auditor.assert_dp(inner, **options, run=Run(name="a/b c"))
 
 
 def test_each_audit_writes_one_witness(auditor, records, tmp_path):
@@ -114,8 +115,8 @@ def test_each_audit_writes_one_witness(auditor, records, tmp_path):
             auditor.assert_dp(
                 leaking_sum,
                 **options | {"pair": pair},
-                name="../a/b c",
-                max_samples=400,
+                run=Run(name="../a/b c"),
+                budget=400,
             )
     written = list((tmp_path / "new" / "folder").iterdir())
     assert len(written) == 2
@@ -161,12 +162,12 @@ def test_a_known_leak_is_refuted(auditor, records):
 def test_what_is_not_refuted_says_what_would_have_been(auditor, records):
     """A true claim is refuted with probability <= 1e-6."""
     with pytest.raises(AssertionError) as failure:
-        auditor.assert_refuted(noisy_sum, **options, max_samples=100)
+        auditor.assert_refuted(noisy_sum, **options, budget=100)
     assert records[0]["passed"] is False
     seen = records[0]["detectable_epsilon"]
     assert f"would have refuted epsilon >= {seen:.4g} nine times" in str(failure.value)
     with pytest.raises(AssertionError, match="was in its reach"):
-        auditor.assert_refuted(noisy_sum, **options, max_samples=2)
+        auditor.assert_refuted(noisy_sum, **options, budget=2)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_the_nearest_budget_counts(auditor, told, settings, arguments, expected)
 def test_what_is_expected_to_fall_gets_the_default_budget_at_least(auditor, told):
     for profile, expected in {"quick": 40, "standard": 40, "full": 400}.items():
         with pytest.raises(AssertionError):
-            auditor.assert_refuted(noisy_sum, **options, profile=profile)
+            auditor.assert_refuted(noisy_sum, **options, budget=profile)
         assert told["max_samples"] == expected
     assert told["confidence"] == CONFIDENCE == 1 - 1e-6
     auditor.assert_dp(noisy_sum, **options, confidence=0.9)
@@ -199,7 +200,9 @@ def test_what_is_expected_to_fall_gets_the_default_budget_at_least(auditor, told
 
 
 def test_other_options_reach_the_audit(auditor, told):
-    auditor.assert_dp(Laplace(1.0), domain="scalar:0,1", layer="transcript", bits=True)
+    auditor.assert_dp(
+        Laplace(1.0), domain="scalar:0,1", layer="transcript", run=Run(attacks=BITS)
+    )
     assert told["domain"] == "scalar:0,1"
     assert told["layer"] == "transcript"
     assert told["bits"] is True
@@ -211,7 +214,7 @@ def test_other_options_reach_the_audit(auditor, told):
 
 def test_unknown_profiles_are_named(auditor):
     with pytest.raises(InputError, match="did you mean 'full'"):
-        auditor.assert_dp(noisy_sum, **options, profile="ful")
+        auditor.assert_dp(noisy_sum, **options, budget="ful")
 
 
 def test_signs_of_dependence_are_warnings_of_the_test(auditor):
@@ -247,7 +250,7 @@ def test_seeds_depend_on_what_is_audited():
 
 
 def test_one_line_says_it_all():
-    result = audit(noisy_sum, max_samples=60, **options)
+    result = audit(noisy_sum, budget=60, **options)
     name, claim, verdict, lower, releases, limit = describe(result.to_dict())
     assert (name, claim) == ("noisy_sum", "PureDP(epsilon=1.0)")
     assert verdict == "not refuted"

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dpaudit import Pair, PureDP
+from dpaudit.attacks import BITS
 from dpaudit.attacks.base import flatten
-from dpaudit.audit import Verdict, audit, verify
+from dpaudit.audit import Run, Verdict, audit, verify
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid, data_size
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.errors import InputError
@@ -287,7 +288,7 @@ def test_equal_reals_of_every_form_are_equal(form):
 @pytest.mark.parametrize("form", ["reciprocal", "rotation", "noise scaled and back"])
 def test_equal_reals_are_not_refuted(form):
     """Wrong with probability 1e-6 each, and about as much for a boundary."""
-    found = audit(subject_of(form), confidence=1 - 1e-6, max_samples=60)
+    found = audit(subject_of(form), confidence=1 - 1e-6, budget=60)
     assert not found.refuted
     assert not any("given up" in warning for warning in found.warnings)
 
@@ -298,7 +299,7 @@ def test_wrong_mechanisms_fall_in_every_unit(scale):
         return np.array([data.sum() + rng.laplace(scale=0.3), 1.0]) * scale
 
     pair = Pair([0.5], [0.5, 1.0])
-    found = audit(half_the_noise, pair=pair, claim=PureDP(1.0), max_samples=2000)
+    found = audit(half_the_noise, pair=pair, claim=PureDP(1.0), budget=2000)
     assert found.refuted
     assert verify(found.witness, mechanism=half_the_noise, seed=1).confirmed
 
@@ -324,14 +325,14 @@ def test_a_refutation_by_last_bits_says_so(monkeypatch):
 
     unlucky(monkeypatch)
     settings = {"pair": Pair([0.5], [0.5, 1.0]), "claim": PureDP(1.0)}
-    found = audit(split, **settings, max_samples=100, seed=3)
+    found = audit(split, **settings, budget=100, seed=3)
     assert found.verdict is Verdict.NOT_REFUTED
     assert BITS_ONLY in found.warnings
     assert (found.epsilon_lower, found.delta_lower, found.witness) == (0.0, 0.0, None)
     assert (found.trajectory, found.roc, found.refuted_at) == ((), (), None)
     # Without that look it is a refutation, which nobody's replay confirms.
     monkeypatch.setattr(Portfolio, "rests_on_bits", lambda *_: False)
-    witness = audit(split, **settings, max_samples=100, seed=3).witness
+    witness = audit(split, **settings, budget=100, seed=3).witness
     again = verify(witness, mechanism=split, seed=4)
     assert not again.confirmed
     assert BITS_ONLY in again.warnings
@@ -339,8 +340,8 @@ def test_a_refutation_by_last_bits_says_so(monkeypatch):
 
 def test_who_asks_for_doubles_gets_them():
     settings = {"pair": Pair([0.5], [0.5, 1.0]), "claim": PureDP(1.0)}
-    assert audit(by_bits, **settings, max_samples=300, bits=True).refuted
-    found = audit(by_bits, **settings, max_samples=300)
+    assert audit(by_bits, **settings, budget=300, run=Run(attacks=BITS)).refuted
+    found = audit(by_bits, **settings, budget=300)
     assert not found.refuted
     (doubt,) = found.warnings
     assert doubt.startswith("1 of 2 entries of a release differ between D and D' by no")

@@ -13,7 +13,7 @@ from audit_cases import CLAIM, PAIR, SETTINGS, attacks, laplace_sum, values
 
 from dpaudit import GaussianDP, InputError, Pair
 from dpaudit.attacks import Identity
-from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit import Run, Store, StoreWarning, audit
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.progress import Clock
 from dpaudit.audit.game.state import AuditState
@@ -80,7 +80,7 @@ def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
     assert len(samples) > 2
     assert values(result) == values(expected)
     assert not result.from_store
-    again = audit(mechanism, **options, store=str(store))
+    again = audit(mechanism, **options, run=Run(store=str(store)))
     assert again.from_store
     assert again.seconds == result.seconds
     assert values(again) == values(expected)
@@ -107,14 +107,14 @@ OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": [Identity
 def test_only_what_is_missing_is_drawn(tmp_path):
     """Whoever goes on looks again at the pilot, of two, and some ten of the last."""
     store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
-    while audit(counted, **OPTIONS, store=store, should_stop=stop).interrupted:
+    while audit(counted, **OPTIONS, run=Run(store=store, should_stop=stop)).interrupted:
         audits += 1
         assert audits < 20
     assert audits > 2
     spent = len(counted.calls)
     looked_at = spent - 80 - (2 * 2 + 2)  # at the end there are signs of dependence
     assert 0 < looked_at <= (audits - 1) * 2 * (2 + 14)
-    assert audit(counted, **OPTIONS, store=store).from_store
+    assert audit(counted, **OPTIONS, run=Run(store=store)).from_store
     assert 2 * (2 + 10) <= len(counted.calls) - spent <= 2 * (2 + 14)
 
 
@@ -265,7 +265,7 @@ def killed(mechanism, store, clock, samples=20, step=0.0, **options):
             raise Kill
 
     with pytest.raises(Kill):
-        audit(mechanism, **(OPTIONS | options), store=store, progress=tell)
+        audit(mechanism, **OPTIONS | options, run=Run(store=store, progress=tell))
 
 
 class Short(Executor):
@@ -294,8 +294,10 @@ def test_own_randomness_is_not_drawn_again_after_a_kill(tmp_path, clock, share):
     killed(mechanism, store, clock, stop_when_refuted=False)
     for _ in range(2):  # nor the second time
         with pytest.raises(InputError, match=SECOND_TRY):
-            audit(mechanism, **options, store=store)
-    assert not audit(mechanism, **(options | {"seed": 1}), store=store).from_store
+            audit(mechanism, **options, run=Run(store=store))
+    assert not audit(
+        mechanism, **options | {"seed": 1}, run=Run(store=store)
+    ).from_store
 
 
 @pytest.mark.parametrize("mechanism", [Own(0), laplace_sum], ids=["own", "handed"])
@@ -309,19 +311,23 @@ def test_own_randomness_is_not_drawn_again_for_a_round_that_was_lost(
         clock[0] += 10.0  # a checkpoint of every round that anybody was told of
 
     with pytest.raises(ExecutorError):
-        audit(mechanism, **OPTIONS, store=store, executor=Short(30), progress=tell)
+        audit(
+            mechanism,
+            **OPTIONS,
+            run=Run(store=store, executor=Short(30), progress=tell),
+        )
     if mechanism is laplace_sum:
-        assert not audit(mechanism, **OPTIONS, store=store).from_store
+        assert not audit(mechanism, **OPTIONS, run=Run(store=store)).from_store
         return
     with pytest.raises(InputError, match=SECOND_TRY):
-        audit(mechanism, **OPTIONS, store=store)
+        audit(mechanism, **OPTIONS, run=Run(store=store))
 
 
 @pytest.mark.parametrize("stop", [Every(5), None], ids=["ended", "finished"])
 def test_own_randomness_is_not_known_again(tmp_path, stop):
     """Where nothing was lost: other code with other randomness would look the same."""
     mechanism, options = Own(0), OPTIONS | {"store": tmp_path / "audits.db"}
-    first = audit(mechanism, **options, should_stop=stop)
+    first = audit(mechanism, **options, run=Run(should_stop=stop))
     assert first.interrupted == (stop is not None)
     for _ in range(2):
         with pytest.raises(InputError, match=SECOND_TRY):
@@ -333,7 +339,7 @@ def test_a_mechanism_that_repeats_itself_goes_on_after_any_kill(tmp_path, clock,
     store = tmp_path / "audits.db"
     for samples in (15, 20):
         killed(laplace_sum, store, clock, samples=samples, step=step)
-    result = audit(laplace_sum, **OPTIONS, store=store)
+    result = audit(laplace_sum, **OPTIONS, run=Run(store=store))
     assert values(result) == values(audit(laplace_sum, **OPTIONS))
 
 
@@ -352,7 +358,7 @@ def test_seconds_are_those_of_all_processes(tmp_path, clock):
         told.append(progress)
 
     options = OPTIONS | {"store": tmp_path / "audits.db", "progress": tell}
-    first = audit(laplace_sum, **options, should_stop=Every(5))
+    first = audit(laplace_sum, **options, run=Run(should_stop=Every(5)))
     assert first.interrupted
     assert first.seconds == 50.0
     second = audit(laplace_sum, **options)

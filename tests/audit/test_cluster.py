@@ -3,7 +3,7 @@
 import pytest
 from audit_cases import CLAIM, PAIR, attacks, values
 
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 
 distributed = pytest.importorskip(
     "distributed", reason="the extra 'cluster' is not installed"
@@ -28,5 +28,5 @@ def test_an_audit_is_the_same_on_a_cluster():
         distributed.Client(cluster) as client,
         client.get_executor() as executor,
     ):
-        found = audit(closure(1.0), **OPTIONS, executor=executor)
+        found = audit(closure(1.0), **OPTIONS, run=Run(executor=executor))
     assert values(found) == values(audit(closure(1.0), **OPTIONS))

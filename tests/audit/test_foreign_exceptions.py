@@ -10,7 +10,7 @@ from audit_cases import CLAIM, PAIR
 
 from dpaudit import MechanismError
 from dpaudit.attacks import Abnormal, Identity
-from dpaudit.audit import audit, process_pool
+from dpaudit.audit import Run, audit, process_pool
 from dpaudit.audit.sampling.sampler import Sampler
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
@@ -89,7 +89,7 @@ class Failing:
 @pytest.mark.parametrize("error", [SystemExit(1), Own("o"), RuntimeError("r")])
 def test_what_comes_from_an_executor_is_its_failure(error):
     with pytest.raises(ExecutorError, match=f"was lost .{type(error).__name__}: "):
-        audit(Raising(Own), pair=PAIR, claim=CLAIM, executor=Failing(error))
+        audit(Raising(Own), pair=PAIR, claim=CLAIM, run=Run(executor=Failing(error)))
 
 
 def test_ctrl_c_ends_an_audit_wherever_it_comes():
@@ -102,7 +102,7 @@ def test_ctrl_c_ends_an_audit_wherever_it_comes():
         return rng.laplace()
 
     with pytest.raises(KeyboardInterrupt):
-        audit(interrupted, pair=PAIR, claim=CLAIM, max_samples=100)
+        audit(interrupted, pair=PAIR, claim=CLAIM, budget=100)
     assert len(calls) == 30
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

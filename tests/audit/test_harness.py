@@ -24,8 +24,8 @@ from dpaudit import (
 )
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
 from dpaudit.algorithms.textbook import Gaussian
-from dpaudit.attacks import MeanShift
-from dpaudit.audit import Verdict, audit, verify
+from dpaudit.attacks import BITS, MeanShift
+from dpaudit.audit import Budget, Run, Verdict, audit, verify
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
 
@@ -49,7 +49,7 @@ def half_laplace():
 @pytest.fixture(scope="module")
 def true_laplace():
     """The whole portfolio on a true claim; refuted with probability <= 1e-3."""
-    return audit(laplace_sum, pair=PAIR, claim=CLAIM, max_samples=300)
+    return audit(laplace_sum, pair=PAIR, claim=CLAIM, budget=300)
 
 
 def test_a_plain_callable_is_audited(half_laplace):
@@ -115,7 +115,7 @@ LEAKS = {
 def test_short_audits_and_those_of_constants_end_with_their_budget(budget):
     """And with a sentence; of a constant with the most that it can say, nothing."""
     for mechanism in (laplace_sum, lambda data, rng: 7.0):
-        result = audit(mechanism, pair=PAIR, claim=CLAIM, max_samples=budget)
+        result = audit(mechanism, pair=PAIR, claim=CLAIM, budget=budget)
         assert result.samples == budget
         assert not result.refuted
         json.dumps(result.to_dict(), allow_nan=False)
@@ -129,7 +129,7 @@ def test_short_audits_and_those_of_constants_end_with_their_budget(budget):
 def test_outputs_that_are_no_ordinary_numbers_leak(kind):
     chosen = attacks("identity", "abnormal", "atoms", "linear-discriminant")
     options = {"pair": PAIR, "claim": CLAIM, "max_samples": 200}
-    result = audit(LEAKS[kind], attacks=chosen, **options)
+    result = audit(LEAKS[kind], run=Run(attacks=chosen), **options)
     assert result.refuted
     assert result.epsilon_lower <= math.log(45)
 
@@ -150,7 +150,7 @@ def test_every_kind_of_claim(claim, refuted):
     """The mechanism is 1-GDP exactly; each false alarm has probability <= 1e-3."""
     samples = 3000 if refuted else 30
     result = audit(
-        gaussian_sum, pair=PAIR, claim=claim, max_samples=samples, attacks=IDENTITY
+        gaussian_sum, pair=PAIR, claim=claim, budget=samples, run=Run(attacks=IDENTITY)
     )
     assert result.refuted is refuted
     assert (result.mu_lower is not None) == isinstance(claim, GaussianDP)
@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_result():
 
 def test_progress_is_told():
     told = []
-    audit(laplace_sum, **SHORT, max_samples=50, progress=told.append)
+    audit(laplace_sum, **SHORT, budget=50, run=Run(progress=told.append))
     samples = [progress.samples for progress in told]
     assert samples[-1] == 50
     assert samples == sorted(set(samples))
@@ -185,7 +185,9 @@ def test_an_audit_can_be_ended_between_rounds():
     """The verdict of the rounds that were played; and refutations stay refutations."""
     rounds, answers = [], iter([False, False, True])
     ended = audit(
-        laplace_sum, **SHORT, progress=rounds.append, should_stop=lambda: next(answers)
+        laplace_sum,
+        **SHORT,
+        run=Run(progress=rounds.append, should_stop=lambda: next(answers)),
     )
     assert ended.interrupted
     assert ended.samples == rounds[-1].samples
@@ -195,9 +197,10 @@ def test_an_audit_can_be_ended_between_rounds():
     refuted = audit(
         half_laplace_sum,
         **SHORT,
-        stop_when_refuted=False,
-        progress=rounds.append,
-        should_stop=lambda: rounds[-1].epsilon_lower > 1,
+        budget=Budget(stop=False),
+        run=Run(
+            progress=rounds.append, should_stop=lambda: rounds[-1].epsilon_lower > 1
+        ),
     )
     assert refuted.refuted
     assert refuted.interrupted
@@ -248,7 +251,9 @@ def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
     """But two rounds are always played, of which the first takes two seconds."""
     priced, told = Priced(monkeypatch), []
-    result = audit(priced, **SHORT, max_seconds=most, progress=told.append)
+    result = audit(
+        priced, **SHORT, budget=Budget(seconds=most), run=Run(progress=told.append)
+    )
     spent = priced.now - 5
     assert result.interrupted
     assert result.seconds == pytest.approx(spent)
@@ -260,7 +265,7 @@ def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, mo
 
 def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
     options = SHORT | {"max_samples": 40}
-    limited = audit(Priced(monkeypatch), **options, max_seconds=1e5)
+    limited = audit(Priced(monkeypatch), **options, budget=Budget(seconds=1e5))
     free = audit(Priced(monkeypatch), **options)
     assert not limited.interrupted
     assert replace(limited, seconds=0.0) == replace(free, seconds=0.0)
@@ -279,9 +284,8 @@ def test_an_audit_that_is_at_its_end_is_not_interrupted():
     result = audit(
         laplace_sum,
         **SHORT,
-        max_samples=10,
-        progress=told.append,
-        should_stop=lambda: told[-1].samples == 10,
+        budget=10,
+        run=Run(progress=told.append, should_stop=lambda: told[-1].samples == 10),
     )
     assert result.samples == 10
     assert not result.interrupted
@@ -298,8 +302,7 @@ def test_an_audit_is_not_ended_before_it_has_a_pair():
         domain="scalar:0,1",
         relation="add-remove",
         claim=CLAIM,
-        attacks=IDENTITY,
-        should_stop=lambda: True,
+        run=Run(attacks=IDENTITY, should_stop=lambda: True),
     )
     assert result.interrupted
     assert result.pairs == 1
@@ -307,12 +310,12 @@ def test_an_audit_is_not_ended_before_it_has_a_pair():
 
 def test_the_worst_case_and_the_claim_come_from_the_mechanism():
     mechanism = GOEGaussian.from_mu(1.0, relation="replace-one")
-    result = audit(mechanism, max_samples=20, attacks=[MeanShift()])
+    result = audit(mechanism, budget=20, run=Run(attacks=[MeanShift()]))
     assert result.relation is Relation.REPLACE_ONE
     assert result.claim == GaussianDP(1.0)
     assert result.attack == "mean-shift"
     assert result.name == "GOEGaussian"
-    assert audit(mechanism, max_samples=2, name="mine").name == "mine"
+    assert audit(mechanism, budget=2, run=Run(name="mine")).name == "mine"
 
 
 def test_a_true_claim_stands_on_all_pairs():
@@ -322,8 +325,8 @@ def test_a_true_claim_stands_on_all_pairs():
         domain="box:0,1:3",
         relation="add-remove",
         claim=CLAIM,
-        max_samples=150,
-        attacks=IDENTITY,
+        budget=150,
+        run=Run(attacks=IDENTITY),
     )
     assert not result.refuted
     assert result.samples == 150
@@ -332,7 +335,9 @@ def test_a_true_claim_stands_on_all_pairs():
 
 def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
     """NumPy's Laplace sampler does not reach all doubles alike."""
-    result = audit(laplace_sum, pair=PAIR, claim=CLAIM, bits=True, max_samples=20_000)
+    result = audit(
+        laplace_sum, pair=PAIR, claim=CLAIM, run=Run(attacks=BITS), budget=20_000
+    )
     assert result.refuted
     assert result.bits
     assert result.attack == "bits"
@@ -346,7 +351,7 @@ def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
 
 def test_impure_mechanisms_are_warned_about():
     own = np.random.default_rng(0)
-    result = audit(lambda d, rng: d.sum() + own.laplace(), **SHORT, max_samples=20)
+    result = audit(lambda d, rng: d.sum() + own.laplace(), **SHORT, budget=20)
     state, unused = result.warnings
     assert "randomness of its own" in state
     assert "does not use its rng" in unused
@@ -401,7 +406,7 @@ def test_a_claim_is_audited_under_its_own_relation(options, sentence):
     mechanism = AnalyzeGauss.calibrated(1.0, 1e-5)
     with pytest.raises(InputError, match=sentence):
         audit(mechanism, **options)
-    agreeing = audit(mechanism, relation="add-remove", max_samples=2)
+    agreeing = audit(mechanism, relation="add-remove", budget=2)
     assert agreeing.relation is Relation.ADD_REMOVE
 
 
@@ -438,7 +443,7 @@ def test_extreme_claims_are_audited_without_a_hitch(epsilon):
 )
 def test_odd_numbers_are_audited_without_a_hitch(mechanism):
     """All of them keep any claim; each is refuted with probability <= 1e-3."""
-    result = audit(mechanism, **GIVEN, max_samples=60)
+    result = audit(mechanism, **GIVEN, budget=60)
     assert not result.refuted
     json.dumps(result.to_dict(), allow_nan=False)
 
@@ -447,6 +452,6 @@ def test_odd_numbers_are_audited_without_a_hitch(mechanism):
 def test_a_loss_beyond_arithmetic_does_not_end_an_audit(sigma):
     """The exact profile has no numbers for such a shift; the releases still speak."""
     mechanism = Gaussian(sigma=sigma, claim=ApproxDP(1.0, 1e-5))
-    result = audit(mechanism, pair=PAIR, max_samples=60, attacks=IDENTITY)
+    result = audit(mechanism, pair=PAIR, budget=60, run=Run(attacks=IDENTITY))
     assert result.exact is None
     assert result.refuted == (sigma < 1)

@@ -12,7 +12,7 @@ from audit_cases import attacks
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
 OPTIONS = {"pair": PAIR, "claim": PureDP(1.0)}
@@ -44,7 +44,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_what_hides_in_a_minority_layout_is_found(odd):
-    assert audit(seldom(ODD[odd]), **OPTIONS, max_samples=500, attacks=FEW).refuted
+    assert audit(seldom(ODD[odd]), **OPTIONS, budget=500, run=Run(attacks=FEW)).refuted
 
 
 def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
@@ -54,7 +54,9 @@ def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
             return float(data.sum()) + 0.1 * noise
         return np.array([data.sum() + noise])
 
-    assert audit(mechanism, **OPTIONS, max_samples=500, attacks=[Identity()]).refuted
+    assert audit(
+        mechanism, **OPTIONS, budget=500, run=Run(attacks=[Identity()])
+    ).refuted
 
 
 @pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])
@@ -66,7 +68,7 @@ def test_layouts_that_tell_nothing_refute_nothing(odd):
         return mechanism(np.array([float(rng.random() < 0.5)]), rng)
 
     options = {"pair": PAIR, "claim": PureDP(0.2), "max_samples": 150}
-    result = audit(private, **options, attacks=FEW)
+    result = audit(private, **options, run=Run(attacks=FEW))
     assert not result.refuted
     assert result.epsilon_lower < 0.2
 
@@ -96,7 +98,7 @@ def test_words_that_never_repeat_are_warned_about():
     def words(data, rng):
         return f"id{rng.integers(2**60):x}"
 
-    (warning,) = audit(words, **OPTIONS, max_samples=50).warnings
+    (warning,) = audit(words, **OPTIONS, budget=50).warnings
     assert "never occur twice" in warning
 
 
@@ -104,7 +106,7 @@ def test_numbers_in_words_are_no_such_case():
     def text(data, rng):
         return f"sum: {data.sum() + rng.laplace()}"
 
-    assert audit(text, **OPTIONS, max_samples=50).warnings == ()
+    assert audit(text, **OPTIONS, budget=50).warnings == ()
 
 
 def test_outputs_that_are_mostly_empty_are_outputs():
@@ -122,18 +124,18 @@ def test_outputs_that_are_mostly_empty_are_outputs():
 
     for nothing in ({}, None, [], ValueError):
         for seed in range(3):
-            found = audit(mostly(nothing), **OPTIONS, max_samples=60, seed=seed)
+            found = audit(mostly(nothing), **OPTIONS, budget=60, seed=seed)
             assert (found.refuted, found.warnings) == (False, ())
 
     def leaks(data, rng):
         return {"0": 1.0} if len(data) == 2 and rng.random() < 0.1 else {}
 
-    assert audit(leaks, **OPTIONS, max_samples=1000).refuted
+    assert audit(leaks, **OPTIONS, budget=1000).refuted
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_who_returns_nothing_at_all_is_asked_why(nothing):
-    (warning,) = audit(lambda d, g: nothing, **OPTIONS, max_samples=20).warnings[1:]
+    (warning,) = audit(lambda d, g: nothing, **OPTIONS, budget=20).warnings[1:]
     assert warning.endswith("does the mechanism return its result?")
 
 
@@ -141,7 +143,7 @@ def test_what_only_its_type_is_known_of_is_warned_about():
     def mixed(data, rng):
         return object() if rng.random() < 0.3 else rng.laplace()
 
-    (warning,) = audit(mixed, **OPTIONS, max_samples=50).warnings
+    (warning,) = audit(mixed, **OPTIONS, budget=50).warnings
     assert "(object)" in warning
 
 
@@ -153,7 +155,7 @@ def test_no_release_of_an_audit_is_played_twice():
         drawn.append(data.sum() + rng.laplace())
         return drawn[-1]
 
-    result = audit(noted, **OPTIONS, max_samples=60)
+    result = audit(noted, **OPTIONS, budget=60)
     played = drawn[: sum(result.drawn)]
     assert len(played) >= 100
     assert len(set(played)) == len(played)

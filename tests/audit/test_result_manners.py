@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, Pair, Profile, PureDP
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, Run, audit
 from dpaudit.reports.audit_page import page_of, write_page
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m & two\nlines"
@@ -24,9 +24,8 @@ def result():
         noisy_sum,
         pair=Pair([0.0], [0.0, 1.0]),
         claim=PureDP(1.0),
-        max_samples=400,
-        refine=0.2,
-        name=HOSTILE,
+        budget=Budget(400, refine=0.2),
+        run=Run(name=HOSTILE),
     )
 
 
@@ -84,7 +83,7 @@ def test_a_result_without_an_event_is_drawn_too():
         lambda data, rng: "the same word",
         pair=Pair([0.0], [1.0], "replace-one"),
         claim=GaussianDP(1.0),
-        max_samples=20,
+        budget=20,
     )
     assert silent.roc == ()
     assert len(silent.plot().axes) == 2

@@ -8,7 +8,7 @@ from audit_cases import CLAIM, PAIR, attacks, laplace_sum
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
-from dpaudit.audit import Store, audit
+from dpaudit.audit import Run, Store, audit
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.outputs import Batch
 
@@ -251,12 +251,14 @@ def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
 
     store = Store(tmp_path / "audits.db")
     first = audit(
-        mechanism, **options, store=store, should_stop=lambda: next(rounds) == 4
+        mechanism,
+        **options,
+        run=Run(store=store, should_stop=lambda: next(rounds) == 4),
     )
     assert first.interrupted
     before = set(drawn)
     drawn.clear()
-    audit(mechanism, **options, store=store)
+    audit(mechanism, **options, run=Run(store=store))
     # The pilot and the last looks alone are the same again.
     assert len(set(drawn) - before) == 2 * (60 - first.samples)
 

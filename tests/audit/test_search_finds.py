@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit import PureDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 
 
 def beyond_the_quartiles(x, rng):
@@ -46,8 +46,8 @@ def test_a_search_finds_the_pair(mechanism, domain, relation):
         domain=domain,
         relation=relation,
         claim=PureDP(1.0),
-        max_samples=6000,
-        attacks=[Identity()],
+        budget=6000,
+        run=Run(attacks=[Identity()]),
         seed=1,
     )
     assert result.refuted

@@ -9,7 +9,7 @@ import pytest
 from audit_cases import CLAIM, PAIR, attacks, laplace_sum
 
 from dpaudit import InputError
-from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit import Run, Store, StoreWarning, audit
 from dpaudit.audit.keeping.store import Checkpoint
 
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 4}
@@ -205,9 +205,9 @@ def test_an_audit_begins_anew_with_a_damaged_store(path):
         Store(path).to_pandas()
     assert path.read_bytes() == b"damaged"  # a reader does not touch it
     with pytest.warns(StoreWarning, match="a new one begun"):
-        result = audit(laplace_sum, **OPTIONS, store=path)
+        result = audit(laplace_sum, **OPTIONS, run=Run(store=path))
     assert result.log_evidence == expected.log_evidence
-    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
 
 
 @pytest.mark.parametrize(("format_", "who"), [(2, "the older one"), (4, "a newer one")])
@@ -221,7 +221,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
         with pytest.raises(InputError, match=f"is a store of format {format_}, and th"):
             use()
     with pytest.raises(InputError, match=f"knows format 3: {who} reads it"):
-        audit(laplace_sum, **OPTIONS, store=path)
+        audit(laplace_sum, **OPTIONS, run=Run(store=path))
     assert path.read_bytes() == content
     assert [p.name for p in path.parent.iterdir()] == ["audits.db"]
 
@@ -267,7 +267,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_any_work(path, tmp_pa
         "/proc/a.db",  # where nobody may write
     ):
         with pytest.raises(InputError, match=r"cannot write '.*'"):
-            audit(never, **OPTIONS, store=place)
+            audit(never, **OPTIONS, run=Run(store=place))
 
 
 def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
@@ -280,7 +280,7 @@ def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
     with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-        audit(never, **OPTIONS, store=path)
+        audit(never, **OPTIONS, run=Run(store=path))
 
 
 def test_a_table_of_results(path):
@@ -289,7 +289,9 @@ def test_a_table_of_results(path):
         store.to_pandas()
     store.prepare()
     assert len(store.to_pandas()) == 0
-    results = [audit(laplace_sum, **OPTIONS, store=path, seed=seed) for seed in (5, 3)]
+    results = [
+        audit(laplace_sum, **OPTIONS, run=Run(store=path), seed=seed) for seed in (5, 3)
+    ]
     frame = store.to_pandas()
     assert frame["seed"].tolist() == [5, 3]
     for name in ("samples", "log_evidence", "epsilon_lower", "seconds", "attack"):

@@ -14,7 +14,7 @@ from store_key_cases import CASES, KINDS, OPTIONS, audit_all
 
 from dpaudit import InputError
 from dpaudit.attacks import Identity
-from dpaudit.audit import Store, audit
+from dpaudit.audit import Run, Store, audit
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.sampling.sampler import Sampler
 
@@ -96,7 +96,7 @@ CHANGES = {
 def test_what_a_mechanism_does_now_counts(tmp_path, monkeypatch, should_stop, change):
     options = OPTIONS | {"store": tmp_path / "audits.db"}
     monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
-    first = audit(Changed(), **options, should_stop=should_stop)
+    first = audit(Changed(), **options, run=Run(should_stop=should_stop))
     for _ in range(2):
         monkeypatch.setitem(globals(), "CHANGE", change)
         with pytest.raises(InputError, match=NOT_BELIEVED):
@@ -141,7 +141,7 @@ def test_searches_and_batches_are_known_again(tmp_path, options, fails):
     options = {**options, "max_samples": 150, "stop_when_refuted": False}
     options |= {"attacks": [Identity()]}
     kept, played = options | {"store": tmp_path / "audits.db"}, itertools.count()
-    first = audit(Many(fails), **kept, should_stop=lambda: next(played) == 19)
+    first = audit(Many(fails), **kept, run=Run(should_stop=lambda: next(played) == 19))
     again = audit(Many(fails), **kept)
     assert first.interrupted
     assert audit(Many(fails), **kept).from_store
@@ -173,7 +173,7 @@ def test_every_look_counts(tmp_path):
     """At the pilot and at the last rounds, of the pair played last and of the best."""
     options = {**SEARCH, "max_samples": 300, "attacks": [Identity()]}
     path = tmp_path / "audits.db"
-    expected = values(audit(Many(), **options, store=path))
+    expected = values(audit(Many(), **options, run=Run(store=path)))
     (key,) = Store(path).to_pandas()["key"]
     result, trail = thaw(Store(path).result(key), {"claim": CLAIM})
     looks = [(arm, i) for arm, seen in trail.looks.items() for i in range(len(seen))]
@@ -190,7 +190,7 @@ def test_every_look_counts(tmp_path):
         frozen = freeze((result, trail._replace(looks=changed)), {"claim": CLAIM})
         store.add_result(key, "code", result.to_dict(), frozen)
         if place is None:
-            assert values(audit(Many(), **options, store=store)) == expected
+            assert values(audit(Many(), **options, run=Run(store=store))) == expected
             continue
         with pytest.raises(InputError, match=NOT_BELIEVED):
-            audit(Many(), **options, store=store)
+            audit(Many(), **options, run=Run(store=store))

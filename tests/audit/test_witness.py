@@ -13,7 +13,7 @@ from audit_cases import CLAIM, PAIR, attacks
 from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise
 from dpaudit.attacks import Attack, Identity
-from dpaudit.audit import Witness, audit, verify
+from dpaudit.audit import Run, Witness, audit, verify
 from dpaudit.audit.result import UNFOUNDED
 from dpaudit.codec import encode
 
@@ -59,13 +59,15 @@ class LeakyMean:
 def witness_of(mechanism, *names, **options):
     """Return what an audit with these attacks leaves."""
     options = {"pair": PAIR, "claim": CLAIM} | options
-    return audit(mechanism, attacks=attacks(*names), **options).witness
+    return audit(mechanism, run=Run(attacks=attacks(*names)), **options).witness
 
 
 @pytest.fixture(scope="module")
 def witness():
     chosen = attacks("exact-loss")
-    return audit(SymmetricNoise.as_published(1.0), seed=3, attacks=chosen).witness
+    return audit(
+        SymmetricNoise.as_published(1.0), seed=3, run=Run(attacks=chosen)
+    ).witness
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +184,7 @@ def test_attacks_of_ones_own_leave_no_witness():
             return -releases
 
     for attack in (Mine(), Impostor()):
-        result = audit(loud_sum, pair=PAIR, claim=CLAIM, attacks=[attack])
+        result = audit(loud_sum, pair=PAIR, claim=CLAIM, run=Run(attacks=[attack]))
         assert result.refuted
         assert result.witness is None
 
@@ -407,7 +409,7 @@ class Noisy:
 
 @pytest.fixture(scope="module")
 def sum_witness():
-    return audit(Noisy(), pair=PAIR, attacks=attacks("identity")).witness
+    return audit(Noisy(), pair=PAIR, run=Run(attacks=attacks("identity"))).witness
 
 
 def warned(witness, mechanism, **options):

@@ -17,7 +17,7 @@ from audit_cases import CLAIM, PAIR, attacks, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
-from dpaudit.audit import Store, audit, process_pool
+from dpaudit.audit import Run, Store, audit, process_pool
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
@@ -147,7 +147,7 @@ def test_audits_are_the_same_whoever_draws(options, pools):
     mechanism = options.pop("mechanism")
     expected = values(audit(mechanism, **options))
     for pool in pools.all:
-        assert values(audit(mechanism, executor=pool, **options)) == expected
+        assert values(audit(mechanism, run=Run(executor=pool), **options)) == expected
 
 
 def test_the_cut_follows_the_round_and_the_size_of_a_release():
@@ -222,7 +222,7 @@ class Short:
 def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):
     for pool in pools.all:
         with pytest.raises(error, match=words):
-            audit(mechanism, pair=PAIR, claim=CLAIM, executor=pool)
+            audit(mechanism, pair=PAIR, claim=CLAIM, run=Run(executor=pool))
 
 
 def write_to_memory(data, rng):
@@ -250,7 +250,7 @@ def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
 def test_a_dataset_cannot_be_unlocked(pools):
     for executor in (None, pools.one, pools.process):
         with pytest.raises(MechanismError, match="raises ValueError on both"):
-            audit(unlock, pair=PAIR, claim=CLAIM, executor=executor)
+            audit(unlock, pair=PAIR, claim=CLAIM, run=Run(executor=executor))
 
 
 def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
@@ -262,7 +262,7 @@ def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
 
     for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
         with pytest.raises(InputError, match="define it at the top level of a module"):
-            audit(mechanism, pair=PAIR, claim=CLAIM, executor=pools.process)
+            audit(mechanism, pair=PAIR, claim=CLAIM, run=Run(executor=pools.process))
 
 
 class OwnGenerator:
@@ -282,7 +282,7 @@ def test_a_generator_is_not_copied_to_the_workers(generator, pools):
     """Every unit drew the same noise from its copy, and refuted true claims."""
     mechanism = OwnGenerator(generator)
     with pytest.raises(InputError, match=f"of its own .{type(generator).__name__}."):
-        audit(mechanism, pair=PAIR, claim=CLAIM, executor=pools.process)
+        audit(mechanism, pair=PAIR, claim=CLAIM, run=Run(executor=pools.process))
     Workers(pools.one).check(mechanism)  # threads share it
 
 
@@ -309,7 +309,7 @@ def shut_down():
 )
 def test_an_executor_that_is_of_no_use_is_named(executor, error, words):
     with pytest.raises(error, match=words):
-        audit(laplace_sum, pair=PAIR, claim=CLAIM, executor=executor)
+        audit(laplace_sum, pair=PAIR, claim=CLAIM, run=Run(executor=executor))
 
 
 CALLS: list[None] = []
@@ -338,10 +338,14 @@ def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypat
         process_pool(1) as pool,
         pytest.raises(ExecutorError, match=r"a worker was lost \(BrokenProcessPool"),
     ):
-        audit(ends_its_process, **options, executor=pool, store=store, progress=tell)
+        audit(
+            ends_its_process,
+            **options,
+            run=Run(executor=pool, store=store, progress=tell),
+        )
     kept = told[-1].samples
     assert kept > 10
-    result = audit(ends_its_process, **options, store=store, progress=tell)
+    result = audit(ends_its_process, **options, run=Run(store=store, progress=tell))
     assert told[-1].resumed_at == kept
     assert values(result) == values(audit(ends_its_process, **options))
 
@@ -369,7 +373,11 @@ def test_blas_has_one_thread_everywhere(pools):
 
     for pool in (None, pools.one):
         audit(
-            notes, pair=PAIR, claim=CLAIM, max_samples=3, attacks=ATTACKS, executor=pool
+            notes,
+            pair=PAIR,
+            claim=CLAIM,
+            budget=3,
+            run=Run(attacks=ATTACKS, executor=pool),
         )
         assert set(seen) == {1}
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit import Pair, PureDP
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 from dpaudit.audit.assertions import describe
 from dpaudit.cli import main
 from dpaudit.reports.audit_page import page_of
@@ -57,7 +57,7 @@ def hostile(data, rng):
 @pytest.fixture(scope="module")
 def result():
     claim = HostileClaim(1.0)
-    return audit(hostile, pair=PAIR, claim=claim, name=HOSTILE, max_samples=100)
+    return audit(hostile, pair=PAIR, claim=claim, run=Run(name=HOSTILE), budget=100)
 
 
 def test_a_result_is_lines_of_text(result):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
 
 MODULE = """
 import json, time
@@ -96,7 +96,9 @@ def test_an_audit_survives_a_kill(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "slow_module", raising=False)
     module = importlib.import_module("slow_module")
-    left = audit(module.mechanism, **module.OPTIONS, store=path, progress=told.append)
+    left = audit(
+        module.mechanism, **module.OPTIONS, run=Run(store=path, progress=told.append)
+    )
     assert values(left) == values(audit(module.mechanism, **module.OPTIONS))
     assert sound(path)
     assert not list(tmp_path.glob("*corrupt*"))

@@ -19,7 +19,7 @@ import pytest
 
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit import Run, Store, StoreWarning, audit
 from dpaudit.audit.keeping.store import Checkpoint
 
 OPTIONS = {
@@ -181,10 +181,10 @@ def audited(tmp_path_factory):
     """A store with one finished audit and one that was interrupted; their results."""
     path = tmp_path_factory.mktemp("audited") / "audits.db"
     results = [
-        values(audit(laplace_sum, **OPTIONS, store=path)),
+        values(audit(laplace_sum, **OPTIONS, run=Run(store=path))),
         values(audit(laplace_sum, **OPTIONS, seed=1)),
     ]
-    audit(laplace_sum, **OPTIONS, seed=1, store=path, should_stop=lambda: True)
+    audit(laplace_sum, **OPTIONS, seed=1, run=Run(store=path, should_stop=lambda: True))
     return path.read_bytes(), results
 
 
@@ -275,7 +275,7 @@ def never(data, rng):
 
 def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read_only):
     """And nobody is let begin one there."""
-    result = audit(laplace_sum, **OPTIONS, store=read_only)
+    result = audit(laplace_sum, **OPTIONS, run=Run(store=read_only))
     assert result.from_store
     assert values(result) == audited[1][0]
     store = Store(read_only)
@@ -286,7 +286,7 @@ def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read
     assert [file.name for file in read_only.parent.iterdir()] == ["audits.db"]
     for mechanism, seed in ((laplace_sum, 1), (never, 0)):
         with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-            audit(mechanism, **OPTIONS, seed=seed, store=read_only)
+            audit(mechanism, **OPTIONS, seed=seed, run=Run(store=read_only))
 
 
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
@@ -309,22 +309,22 @@ def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
         now[0] += 10.0  # so that a checkpoint is due after every round
 
     with pytest.warns(StoreWarning, match="is not kept: cannot write .*disk is full"):
-        result = audit(laplace_sum, **OPTIONS, store=path, progress=tell)
+        result = audit(laplace_sum, **OPTIONS, run=Run(store=path, progress=tell))
     monkeypatch.undo()
     alone = values(audit(laplace_sum, **OPTIONS))
-    again = audit(laplace_sum, **OPTIONS, store=path)
+    again = audit(laplace_sum, **OPTIONS, run=Run(store=path))
     assert values(result) == alone == values(again)
-    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
 
 
 @pytest.mark.filterwarnings("error")
 def test_warnings_that_are_errors_end_no_audit(tmp_path, capsys):
     path = tmp_path / "audits.db"
     path.write_bytes(b"damaged")
-    result = audit(laplace_sum, **OPTIONS, store=path)
+    result = audit(laplace_sum, **OPTIONS, run=Run(store=path))
     assert "audits.db' is damaged" in capsys.readouterr().err
     assert values(result) == values(audit(laplace_sum, **OPTIONS))
-    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
 
 
 def test_two_audits_at_once_are_one(tmp_path):
@@ -334,7 +334,7 @@ def test_two_audits_at_once_are_one(tmp_path):
 
     def work():
         meet.wait()
-        found.append(audit(laplace_sum, **OPTIONS, store=path))
+        found.append(audit(laplace_sum, **OPTIONS, run=Run(store=path)))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:

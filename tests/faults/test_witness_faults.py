@@ -25,7 +25,7 @@ import numpy as np
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import BITS, PORTFOLIO, LinearDiscriminant
-from dpaudit.audit import Witness, audit, verify
+from dpaudit.audit import Run, Witness, audit, verify
 
 SHIPPED = Path(__file__).parents[2] / "docs/witnesses/symmetric-noise.json"
 PAIR = Pair([[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]])
@@ -177,7 +177,7 @@ def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path):
         pair=PAIR,
         claim=PureDP(1.0),
         layer="transcript",
-        attacks=[LinearDiscriminant()],
+        run=Run(attacks=[LinearDiscriminant()]),
     )
     shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
     path, seen = tmp_path / "witness.json", Counter()

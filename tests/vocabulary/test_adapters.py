@@ -26,7 +26,7 @@ from dpaudit.adapters import (
     process,
 )
 from dpaudit.attacks import PORTFOLIO
-from dpaudit.audit import audit, verify
+from dpaudit.audit import Run, audit, verify
 from dpaudit.audit.keeping.identity import key_of
 from dpaudit.codec import encode, rebuild
 from dpaudit.streams import stream
@@ -102,7 +102,7 @@ def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
     mechanism = program(
         "    noise = [x / 4 for x in noise]", claim=PureDP(1.0), relation="add-remove"
     )
-    result = audit(mechanism, pair=PAIR, attacks=FEW)
+    result = audit(mechanism, pair=PAIR, run=Run(attacks=FEW))
     assert result.refuted
     assert verify(result.witness, seed=1).confirmed
 
@@ -111,7 +111,7 @@ def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
 def test_a_program_with_randomness_of_its_own_has_to_say_so(program, seedable):
     own = "    noise = [x / 9 * random.SystemRandom().random() for x in noise]"
     mechanism = program(own, seedable=seedable)
-    result = audit(mechanism, pair=PAIR, claim=PureDP(1.0), attacks=FEW)
+    result = audit(mechanism, pair=PAIR, claim=PureDP(1.0), run=Run(attacks=FEW))
     assert result.verdict == ("NO_VERDICT" if seedable else "REFUTED")
     if not seedable:
         assert verify(result.witness, seed=1).confirmed

@@ -30,6 +30,7 @@ from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.statistics import Followed, Simulated
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.audit.sampling.workers import single_threaded
+from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
 
@@ -71,7 +72,7 @@ class Settlement:
     sees : {"release", "transcript"}
     until : float
         Of the clock, when there is no time to execute again.
-    options, kept_in : dict
+    options : dict
         Of a test, and where that on releases is kept.
     refuted : bool
     samples : int
@@ -94,7 +95,7 @@ class Settlement:
     sees: str
     until: float
     options: dict[str, Any]
-    kept_in: dict[str, Any]
+    run: Run
     refuted: bool = False
     samples: int = 0
     repeats: int = 0
@@ -125,7 +126,7 @@ class Settlement:
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
             simulated: Any = Simulated(worst.pair, *worst.laws)
-            options = self.options | {"max_samples": _SIMULATED}
+            options = self.options | {"budget": _SIMULATED}
             self.refuted = audit(simulated, **options).refuted
         elif not self.exact and self.sees == "transcript" and worst.transcripts:
             self._hold_transcripts()
@@ -159,7 +160,7 @@ class Settlement:
                     worst.pair,
                     self.claim,
                     alpha=1 - options["confidence"],
-                    most=options["max_samples"],
+                    most=options["budget"],
                     seed=options["seed"],
                 )
             except UnsupportedError:
@@ -176,7 +177,7 @@ class Settlement:
 
     def _hold_releases(self) -> None:
         """Let releases decide."""
-        found = audit(self.mechanism, **self.options, **self.kept_in)
+        found = audit(self.mechanism, **self.options, run=self.run)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 

@@ -22,7 +22,7 @@ from typing import Any
 from dpaudit.algorithms import Entry, entry, names_of
 from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.atomic import replacing
-from dpaudit.audit import Witness, audit
+from dpaudit.audit import Budget, Run, Witness, audit
 from dpaudit.extras import how_to_install
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.runner import Job, Progress, carry_out
@@ -102,12 +102,12 @@ def examine(
     libraries = library_versions(chosen.extra)
     result = audit(
         chosen.build(),
-        name=chosen.name,
-        max_samples=max_samples,
+        run=Run(
+            name=chosen.name, store=None if folder is None else folder / "audits.db"
+        ),
+        budget=Budget(max_samples, stop=False),
         confidence=confidence,
         seed=seed,
-        stop_when_refuted=False,
-        store=None if folder is None else folder / "audits.db",
     ).to_dict()
     if result["witness"] is not None:
         result["witness"]["versions"] |= libraries

@@ -32,7 +32,7 @@ import numpy as np
 
 from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
 from dpaudit.atomic import replacing
-from dpaudit.audit import Verdict, audit
+from dpaudit.audit import Budget, Run, Verdict, audit
 from dpaudit.audit.replay import replay
 from dpaudit.audit.result import UNFOUNDED
 from dpaudit.domains import Binary, Box, Domain
@@ -159,10 +159,9 @@ def _replayed(
             domain=subject.domain,
             relation=relation,
             claim=subject.claim,
-            max_samples=most,
-            max_seconds=_REPLAY_S,
+            budget=Budget(most, seconds=_REPLAY_S),
             sees=sees,
-            name=str(subject),
+            run=Run(name=str(subject)),
             **options,
         )
     except Exception as error:
@@ -192,7 +191,7 @@ def _drawn(
         result = audit(
             mechanism,
             claim=subject.claim,
-            name=str(subject),
+            run=Run(name=str(subject)),
             **where,
             **options,
             **more,

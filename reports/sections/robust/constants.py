@@ -71,7 +71,7 @@ def audited_constants(cell: Cell) -> list[Record]:
         pair=odd_pair(1, None, count=rows - 1),
         layer="transcript",
         confidence=setting["confidence"],
-        max_samples=setting["max_samples"],
+        budget=setting["max_samples"],
         seed=cell.seed,
     )
     refuted_at = result.refuted_at

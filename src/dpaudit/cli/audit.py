@@ -9,8 +9,14 @@ import click
 from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import completed_names, highlighted, json_option
-from dpaudit.cli.pairs import chosen_pair
+from dpaudit.cli.options import (
+    budget_options,
+    completed_names,
+    highlighted,
+    is_default,
+    json_option,
+)
+from dpaudit.cli.pairs import chosen_pair, pair_options
 from dpaudit.cli.running import Interrupt, apart, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
@@ -35,33 +41,13 @@ __all__ = ["audit_command"]
 @click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
 @click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
 @click.option("--relation", help="add-remove or replace-one [the mechanism's].")
-@click.option(
-    "--pair",
-    "pair_reference",
-    metavar="MODULE:OBJECT",
-    help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
-)
-@click.option(
-    "--data",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.csv|.parquet|.npy",
-    help="The dataset, a row to a person; with --neighbour instead of --pair.",
-)
-@click.option(
-    "--neighbour",
-    metavar="drop:17|add:ROW.json|replace:17:ROW.json",
-    help="How the neighbouring dataset differs; rows are counted from 0.",
-)
-@click.option(
-    "--allow-nonfinite", is_flag=True, help="Take NaN and infinite entries of --data."
-)
+@pair_options
 @click.option(
     "--domain",
     metavar="KIND:...",
     help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...; with "
     "NaN and infinite rows: box:0,1:5:nonfinite.",
 )
-@click.option("--dimension", type=int, help="Columns of the worst-case pair.")
 @click.option(
     "--layer",
     type=click.Choice(["exact", "white-box", "transcript", "black-box", "replay"]),
@@ -90,30 +76,7 @@ __all__ = ["audit_command"]
     help="Audit the doubles that are returned, not the mechanism over real numbers.",
 )
 @click.option("--confidence", type=float, default=0.999, show_default=True)
-@click.option(
-    "--max-samples",
-    type=int,
-    default=200_000,
-    show_default=True,
-    help="Most releases to draw on either side.",
-)
-@click.option(
-    "--max-seconds",
-    type=float,
-    help="About how long to go on at most; the verdict so far is printed.",
-)
-@click.option(
-    "--refine",
-    type=float,
-    default=10.0,
-    show_default=True,
-    help="A refuted audit goes on for so many times as many releases, for its bounds.",
-)
-@click.option(
-    "--to-the-end",
-    is_flag=True,
-    help="Go on to --max-samples after a refutation, for tighter bounds.",
-)
+@budget_options
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
     "--workers",
@@ -145,21 +108,14 @@ def audit_command(
     epsilon: float | None,
     delta: float | None,
     relation: str | None,
-    pair_reference: str | None,
-    data: Path | None,
-    neighbour: str | None,
-    allow_nonfinite: bool,
+    pair: dict[str, Any],
     domain: str | None,
-    dimension: int | None,
     layer: str,
     sees: str,
     batches: str,
     bits: bool,
     confidence: float,
-    max_samples: int,
-    max_seconds: float | None,
-    refine: float,
-    to_the_end: bool,
+    budget: dict[str, Any],
     seed: int,
     workers: int,
     store: Path | None,
@@ -175,7 +131,9 @@ def audit_command(
     Ctrl-C ends the audit after the present round, with the verdict so far and exit code
     130; a second one ends it at once. With --store the same command goes on from there.
     """
-    from dpaudit.audit import Verdict, audit
+    from dpaudit.attacks import BITS
+    from dpaudit.audit import Budget, Run, Verdict, audit
+    from dpaudit.audit.replay import EXECUTIONS
 
     if witness_path is not None:
         check_writable(witness_path)
@@ -187,57 +145,43 @@ def audit_command(
     witness_file, page = (
         None if path is None else path.absolute() for path in (witness_path, page)
     )
-    options: dict[str, Any]
+    named: dict[str, Any]
+    claim = None
     if ":" in mechanism:
         with apart():
-            subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
+            subject, claim, named = _own_mechanism(mechanism, epsilon, delta, relation)
     else:
         subject = _catalogue_mechanism(mechanism, epsilon, delta, relation)
-        options = {"name": mechanism}
+        named = {"name": mechanism}
     with apart():
-        pair = chosen_pair(
-            subject,
-            reference=pair_reference,
-            data=data,
-            neighbour=neighbour,
-            dimension=dimension,
-            relation=relation,
-            allow_nonfinite=allow_nonfinite,
-        )
+        neighbours = chosen_pair(subject, relation=relation, **pair)
+    asked = bits or workers != 1 or not is_default("refine")
     if layer in ("exact", "white-box"):
-        unused = (domain, witness_path, store, max_seconds)
-        asked = bits or workers != 1 or not _is_default("refine")
+        unused = (domain, witness_path, store, budget["seconds"])
         if asked or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
                 "--store, --refine or --max-seconds"
             )
-        claim = options.get("claim")
+        releases = budget["releases"]
         refuted = _analyse(
-            layer, subject, pair, claim, confidence, max_samples, seed, as_json
+            layer, subject, neighbours, claim, confidence, releases, seed, as_json
         )
         return REFUTED if refuted else 0
+    what: dict[str, Any] = {
+        **{"pair": neighbours, "domain": domain, "relation": relation},
+        **{"claim": claim, "confidence": confidence, "seed": seed},
+    }
     if layer == "replay":
-        asked = bits or workers != 1 or not _is_default("refine")
-        if asked or max_seconds is not None:
+        if asked or not budget["stop"]:
             raise InputError(
-                "--layer replay takes no --bits, --workers, --refine or --max-seconds"
+                "--layer replay takes no --bits, --workers, --refine or --to-the-end"
             )
-        return _replay(
-            subject,
-            witness_file,
-            as_json,
-            pair=pair,
-            domain=domain,
-            relation=relation,
-            confidence=confidence,
-            max_samples=None if _is_default("max_samples") else max_samples,
-            seed=seed,
-            sees=sees,
-            batches=batches,
-            store=store,
-            **options,
-        )
+        what |= {"sees": sees, "batches": batches, "run": Run(store=store, **named)}
+        budget |= {"refine": 0.0}
+        if is_default("releases"):
+            budget |= {"releases": EXECUTIONS}
+        return _replay(subject, witness_file, as_json, budget=Budget(**budget), **what)
     with (
         apart(),
         Interrupt() as interrupt,
@@ -245,25 +189,15 @@ def audit_command(
         crew(workers) as executor,
         watch() as progress,
     ):
-        result = audit(
-            subject,
-            pair=pair,
-            domain=domain,
-            relation=relation,
-            layer=layer,
-            bits=bits,
-            confidence=confidence,
-            max_samples=max_samples,
-            max_seconds=max_seconds,
-            seed=seed,
-            stop_when_refuted=not to_the_end,
-            refine=refine,
+        run = Run(
+            attacks=BITS if bits else None,
             executor=executor,
             store=store,
             progress=progress,
             should_stop=interrupt.asked,
-            **options,
+            **named,
         )
+        result = audit(subject, layer=layer, budget=Budget(**budget), run=run, **what)
     if result.witness is not None and witness_file is not None:
         result.witness.save(witness_file)
     if page is not None:
@@ -299,19 +233,21 @@ def _catalogue_mechanism(
 
 def _own_mechanism(
     reference: str, epsilon: float | None, delta: float | None, relation: str | None
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the object, the claim that the options make, and its names."""
     from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.codec import load_reference
     from dpaudit.neighbours import Relation
 
     look_for_modules()
     subject = load_reference(reference)
-    options: dict[str, Any] = {"name": reference, "reference": reference}
+    claim: ApproxDP | PureDP | None = None
+    named: dict[str, Any] = {"name": reference, "reference": reference}
     if isinstance(subject, type):
         subject = subject()
-        options["reference"] = None
+        named["reference"] = None
     if epsilon is not None:
-        options["claim"] = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+        claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     elif delta is not None:
         raise InputError("--delta needs --epsilon")
     if relation is not None:
@@ -320,28 +256,18 @@ def _own_mechanism(
             raise InputError(
                 f"{reference} states its claim under {stated}, not {relation}"
             )
-    return subject, options
-
-
-def _is_default(option: str) -> bool:
-    """Say whether an option of the command that runs was not given."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is click.core.ParameterSource.DEFAULT
+    return subject, claim, named
 
 
 def _replay(
     subject: Any,
     witness_path: Path | None,
     as_json: bool,
-    *,
-    max_samples: int | None,
     **options: Any,
 ) -> int:
     """Print what a replay finds; return the exit code."""
     from dpaudit.audit import replay
 
-    if max_samples is not None:
-        options["max_samples"] = max_samples
     with apart():
         result = replay(subject, **options)
     if result.witness is not None and witness_path is not None:

@@ -49,7 +49,7 @@ def test_noisy_sum_keeps_its_claim(auditor):
 
 # Rows of one number in [0, 1]: the audit looks for the neighbours that tell the most.
 # That takes longer, so that it gets fewer releases here.
-@pytest.mark.dp_audit(max_samples=500)
+@pytest.mark.dp_audit(budget=500)
 def test_noisy_sum_keeps_its_claim_on_pairs_that_are_searched_for(auditor):
     auditor.assert_dp(noisy_sum, claim=CLAIM, domain="box:0,1:1", relation="add-remove")
 

@@ -1,15 +1,97 @@
-"""What the commands share: the JSON option, names that shells complete, colours."""
+"""What the commands share: groups of options, names that shells complete, colours."""
 
 import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["completed_names", "highlighted", "json_option"]
+__all__ = [
+    "budget_options",
+    "completed_names",
+    "grouped",
+    "highlighted",
+    "is_default",
+    "json_option",
+]
+
+_Function = Callable[..., Any]
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
 )
+
+
+def grouped(
+    name: str, *options: Callable[[_Function], _Function]
+) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives options to a command as one argument: a dict.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    *options : callable
+        What `click.option` returns, in the order of the help.
+    """
+
+    def decorate(command: _Function) -> _Function:
+        @wraps(command)
+        def gathered(**given: Any) -> Any:
+            part = {key: given.pop(key) for key in keys}
+            return command(**{name: part}, **given)
+
+        before = len(getattr(gathered, "__click_params__", ()))
+        for option in reversed(options):
+            option(gathered)
+        keys = [each.name for each in vars(gathered)["__click_params__"][before:]]
+        return gathered
+
+    return decorate
+
+
+def is_default(option: str) -> bool:
+    """Say whether an option of the command that runs was not given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+budget_options = grouped(
+    "budget",
+    click.option(
+        "--max-samples",
+        "releases",
+        type=int,
+        default=200_000,
+        show_default=True,
+        help="Most releases to draw on either side.",
+    ),
+    click.option(
+        "--max-seconds",
+        "seconds",
+        type=float,
+        help="About how long to go on at most; the verdict so far is printed.",
+    ),
+    click.option(
+        "--refine",
+        type=float,
+        default=10.0,
+        show_default=True,
+        help="A refuted audit goes on for so many times as many releases, for its "
+        "bounds.",
+    ),
+    click.option(
+        "--to-the-end",
+        "stop",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Go on to --max-samples after a refutation, for tighter bounds.",
+    ),
+)
+"""The fields of a `dpaudit.audit.Budget`."""
 
 
 def completed_names(

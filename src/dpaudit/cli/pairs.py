@@ -5,6 +5,9 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from dpaudit.cli.options import grouped
 from dpaudit.cli.tables import check_file, read_rows
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
@@ -12,9 +15,37 @@ from dpaudit.validation import check_real
 if TYPE_CHECKING:
     from dpaudit.neighbours import Pair
 
-__all__ = ["chosen_pair"]
+__all__ = ["chosen_pair", "pair_options"]
 
 _EDITS = "drop:ROW, add:FILE.json or replace:ROW:FILE.json"
+
+pair_options = grouped(
+    "pair",
+    click.option(
+        "--pair",
+        "reference",
+        metavar="MODULE:OBJECT",
+        help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
+    ),
+    click.option(
+        "--data",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE.csv|.parquet|.npy",
+        help="The dataset, a row to a person; with --neighbour instead of --pair.",
+    ),
+    click.option(
+        "--neighbour",
+        metavar="drop:17|add:ROW.json|replace:17:ROW.json",
+        help="How the neighbouring dataset differs; rows are counted from 0.",
+    ),
+    click.option(
+        "--allow-nonfinite",
+        is_flag=True,
+        help="Take NaN and infinite entries of --data.",
+    ),
+    click.option("--dimension", type=int, help="Columns of the worst-case pair."),
+)
+"""The ways to name one, as `chosen_pair` takes them."""
 
 
 def chosen_pair(

@@ -98,7 +98,7 @@ def test_the_seed_makes_no_difference_to_opendp(name):
 
 
 def test_an_audit_says_that_the_library_draws_its_own_randomness():
-    result = audit(built("opendp-laplace"), max_samples=100)
+    result = audit(built("opendp-laplace"), budget=100)
     assert any("randomness of its own" in warning for warning in result.warnings)
     assert any("does not use its rng" in warning for warning in result.warnings)
 

@@ -66,7 +66,7 @@ def test_clipping_per_batch_is_seen_at_its_line():
 def test_hidden_iterates_refute_nothing():
     # Whether the last iterate alone shows too much is left to releases.
     far = Pair(SGD.data, np.vstack([SGD.data, [1.0, 1.0, 1.0]]))
-    result = replay(clips_the_batch, pair=far, claim=PureDP(0.5), max_samples=20)
+    result = replay(clips_the_batch, pair=far, claim=PureDP(0.5), budget=20)
     assert (result.verdict, result.proof) == ("NOT_FOLLOWED", False)
 
 

@@ -161,7 +161,7 @@ def test_a_hidden_choice_of_known_probabilities_is_no_proof():
 
     for sees in ("release", "transcript"):
         result = replay(
-            seldom, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2, seed=1
+            seldom, pair=PAIR, claim=PureDP(1.0), sees=sees, budget=2, seed=1
         )
         assert not result.proof
 
@@ -212,9 +212,7 @@ def test_what_rounding_leaves_of_a_probability_refutes_nothing(mechanism, sees):
     losses = []
     for n in (8, 25, 34, 35, 36, 37):
         pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
-        result = replay(
-            mechanism, pair=pair, claim=PureDP(1.0), sees=sees, max_samples=2
-        )
+        result = replay(mechanism, pair=pair, claim=PureDP(1.0), sees=sees, budget=2)
         assert not result.refuted, (n, str(result))
         losses.append(result.loss)
     if sees == "release":
@@ -228,7 +226,7 @@ def test_what_underflow_leaves_of_a_probability_refutes_nothing(n):
         return int(rng.choice(2, p=weights / weights.sum()))
 
     pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
-    result = replay(mechanism, pair=pair, claim=PureDP(0.5), max_samples=2)
+    result = replay(mechanism, pair=pair, claim=PureDP(0.5), budget=2)
     assert not result.refuted, str(result)
 
 

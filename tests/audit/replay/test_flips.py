@@ -107,7 +107,7 @@ def shown_afterwards(x, rng):
     "mechanism", [one_uniform_for_all, compared_twice, shown_afterwards]
 )
 def test_draws_that_are_used_otherwise_too_are_no_flips(mechanism):
-    result = replay(mechanism, pair=SIX, claim=PureDP(1.0), max_samples=2)
+    result = replay(mechanism, pair=SIX, claim=PureDP(1.0), budget=2)
     assert not result.proof
     assert result.executions > 1
 

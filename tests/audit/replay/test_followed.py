@@ -65,7 +65,7 @@ def test_noise_to_which_data_are_added_twice_has_two_readings():
     options = {"pair": Pair(rows(0.3, 0.0), rows(0.3, 1.0))}
     options["claim"] = ApproxDP(1.0, 1e-6)
     assert replay(right_late_sum, **options).verdict == "NOT_REFUTED"
-    assert audit(eager, layer="transcript", max_samples=100, **options).refuted
+    assert audit(eager, layer="transcript", budget=100, **options).refuted
 
 
 def test_coins_have_no_transcript():

@@ -110,7 +110,7 @@ def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
 
 def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
     # Hidden noise of a claim of epsilon 15 is seen in one of three million executions.
-    result = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(15.0), max_samples=2)
+    result = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(15.0), budget=2)
     assert (str(result.verdict), result.proof) == ("NOT_FOLLOWED", False)
     assert "may have noise that is not seen" in result.findings[-1].message
 

@@ -155,7 +155,7 @@ LOST = {
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_a_right_mechanism_is_never_refuted(mechanism, sees):
     # The statistical test has a false-alarm probability of 1e-3 a mechanism; seeded.
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), sees=sees, budget=2)
     followed = mechanism in FOLLOWED and sees == "release"
     allowed = {"NOT_REFUTED"} if followed else {"NOT_REFUTED", "NOT_FOLLOWED"}
     if mechanism in LOST and sees == "release":
@@ -186,14 +186,14 @@ def test_other_ways_to_the_generator_are_held_to_the_claim(mechanism):
 def test_what_compiled_code_makes_of_a_number_is_not_the_number(mechanism, refuted):
     """On a circle the loss of Gaussian noise is no more infinite; on a line it is."""
     pair = Pair(rows(0.1), rows(0.1, 0.05))
-    result = replay(mechanism, pair=pair, claim=PureDP(1.0), max_samples=2)
+    result = replay(mechanism, pair=pair, claim=PureDP(1.0), budget=2)
     assert result.refuted == result.proof == refuted, str(result)
     assert not refuted or result.loss == math.inf
 
 
 def test_a_mechanism_that_only_raises_is_an_error():
     with pytest.raises(MechanismError, match="every time"):
-        replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+        replay(raises_always, pair=PAIR, claim=PureDP(1.0), budget=2)
 
 
 def picky(x, rng):
@@ -203,7 +203,7 @@ def picky(x, rng):
 
 
 def test_a_failure_that_comes_of_following_is_no_finding():
-    result = replay(picky, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    result = replay(picky, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert "an ordinary execution" in result.findings[0].message
 
@@ -216,7 +216,7 @@ def test_other_threads_have_their_own_numpy():
         seen.append([type(each) for each in drawn])
         return total(x) + rng.laplace(0, 1.0)
 
-    replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    replay(mechanism, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert seen
     assert all(each == [np.ndarray, float] for each in seen)
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_read_of_a_release_is_said():
     def opaque(x, rng):
         return SimpleNamespace(value=total(x) + rng.laplace(0, 0.01))
 
-    result = replay(opaque, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    result = replay(opaque, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert "returns SimpleNamespace" in result.findings[0].message
 
@@ -262,7 +262,7 @@ def test_patches_are_undone_after_any_exit(kind):
     }
     before = [getattr(owner, name) for owner in patched for name in patched[owner]]
     with contextlib.suppress(InputError, MechanismError):
-        replay(leaves, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+        replay(leaves, pair=PAIR, claim=PureDP(1.0), budget=2)
     assert before == [
         getattr(owner, name) for owner in patched for name in patched[owner]
     ]

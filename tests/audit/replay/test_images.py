@@ -101,7 +101,7 @@ def test_descent_on_products_is_followed_in_both_readings():
         assert not trace.tape.lost
         noisy = [one for one in trace.tape.observations if isinstance(one.law, Law)]
         assert {one.shape for one in noisy} == {(3,)}
-    result = replay(logistic, pair=PAIR, claim=ApproxDP(8.0, 1e-3), max_samples=2)
+    result = replay(logistic, pair=PAIR, claim=ApproxDP(8.0, 1e-3), budget=2)
     assert result.verdict == "NOT_REFUTED"
     assert len(result.steps) == 6
 

@@ -8,6 +8,7 @@ import pytest
 from replay_cases import rows
 
 from dpaudit import Pair, PureDP
+from dpaudit.audit import Budget
 from dpaudit.audit.replay import replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
@@ -111,7 +112,7 @@ RETRIES = {
 def check(name, sees, seed, epsilon=1.0):
     mechanism = KEPT[name]() if name in KEPT else RETRIES[name]
     options = {"pair": PAIR, "claim": PureDP(epsilon), "sees": sees}
-    result = replay(mechanism, seed=seed, max_samples=20, **options)
+    result = replay(mechanism, seed=seed, budget=20, **options)
     above = result.loss > epsilon + 1e-8
     assert not (result.verdict == "NOT_REFUTED" and above), (seed, str(result))
     if name in KEPT:  # and it says so
@@ -147,10 +148,12 @@ def test_a_proof_says_what_it_rests_on_and_how_often_it_was_looked_at():
         return x.sum() + rng.laplace(scale=0.5)
 
     options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 2}
-    result = replay(half, max_seconds=1e-9, **options)
+    result = replay(half, budget=Budget(seconds=1e-9), **options)
     words = "there is no randomness that is not seen (executed again 13 times)"
     assert f"REFUTED by proof, if {words} (2 executions" in str(result)
     for told in (result.to_dict(), result.witness.to_dict()):
         assert (told["proof"], told["repeats"], told["assumes"]) == (True, 13, words)
     assert replay(lambda x, rng: len(x), **options).assumes == ""
-    assert not replay(lambda x, rng: len(x), max_seconds=1e-9, **options).refuted
+    assert not replay(
+        lambda x, rng: len(x), budget=Budget(seconds=1e-9), **options
+    ).refuted

@@ -123,7 +123,7 @@ FOLLOWED = [
 @pytest.mark.parametrize("name", RIGHT)
 def test_no_right_mechanism_of_the_catalogue_is_refuted(name):
     """A statistical test has a false-alarm probability of 1e-6; proofs have none."""
-    result = replay(build(name), max_samples=2, confidence=1 - 1e-6)
+    result = replay(build(name), budget=2, confidence=1 - 1e-6)
     assert result.verdict != "REFUTED"
     if name in FOLLOWED:
         assert (result.verdict, result.findings) == ("NOT_REFUTED", ())

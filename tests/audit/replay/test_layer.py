@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 
 from dpaudit import InputError, Pair, PureDP
-from dpaudit.audit import audit, replay
+from dpaudit.attacks import BITS
+from dpaudit.audit import Run, audit, replay
 from dpaudit.audit.assertions import Auditor
 from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
@@ -21,7 +22,13 @@ def test_audit_hands_over_to_replay():
     result = audit(private_divisor, pair=PAIR, claim=CLAIM, layer="replay")
     assert (result.verdict, result.proof, result.samples) == ("REFUTED", True, 0)
     with pytest.raises(InputError, match="layer 'replay' takes no"):
-        audit(private_divisor, pair=PAIR, claim=CLAIM, layer="replay", bits=True)
+        audit(
+            private_divisor,
+            pair=PAIR,
+            claim=CLAIM,
+            layer="replay",
+            run=Run(attacks=BITS),
+        )
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,7 @@ REPLACED = Pair(X, np.vstack([X[:-1], [[1.0, 0.0]]]), "replace-one")
 def judged(mechanism, pair, claim=CLAIM):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return replay(
-            mechanism, pair=pair, claim=claim, sees="transcript", max_samples=2
-        )
+        return replay(mechanism, pair=pair, claim=claim, sees="transcript", budget=2)
 
 
 def found(result):

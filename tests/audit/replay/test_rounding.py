@@ -66,7 +66,7 @@ def test_what_cancels_refutes_nothing(name, sees):
 
 @pytest.mark.parametrize("mechanism", [seconds_and_thirds, with_its_width])
 def test_what_is_larger_than_that_does(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(0.99), max_samples=2)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(0.99), budget=2)
     assert (str(result.verdict), result.proof) == ("REFUTED", True)
     assert result.loss == pytest.approx(1.0, abs=1e-4)
 
