@@ -12,7 +12,6 @@ import io
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -99,25 +98,46 @@ def public_names(path: Path) -> list[str]:
     return [name for name in listed if name in defined]
 
 
-def imports(path: Path, names: Iterable[str]) -> set[str]:
-    """Return which modules of the package a module imports, anywhere in it."""
-    known, found = set(names), set()
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            deeper = {f"{node.module}.{each.name}" for each in node.names}
-            found |= deeper & known or {node.module}
-    return (found & known) - {dotted(path)}
+def handed_on(path: Path) -> dict[str, str]:
+    """Return the names that a package's face hands on, and from which module."""
+    return {
+        each.asname or each.name: node.module
+        for node in tree(path).body
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for each in node.names
+    }
 
 
 def graph() -> dict[str, set[str]]:
-    """Return which modules each module imports; a package's face is passed through.
+    """Return which modules each module imports, anywhere in it.
 
-    To import from a package is to import what its ``__init__`` imports the name from.
+    A package's face is passed through: who imports a name from it imports the module
+    that the name is from. A face itself has no arrows.
     """
     modules = all_sources()
-    return {name: imports(path, modules) for name, path in modules.items()}
+    faces = {
+        name: handed_on(path)
+        for name, path in modules.items()
+        if path.name == "__init__.py"
+    }
+
+    def origin(module: str, name: str) -> str:
+        if f"{module}.{name}" in modules:
+            return f"{module}.{name}"
+        handed = faces.get(module, {}).get(name)
+        return module if handed is None else origin(handed, name)
+
+    arrows: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        found = set()
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Import):
+                found |= {each.name for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found |= {origin(node.module, each.name) for each in node.names}
+        defines = name not in faces or public_names(path)
+        arrows[name] = (found & set(modules)) - {name} if defines else set()
+    return arrows
 
 
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.pairs import PairSource, choice_among, pair_source
+from dpaudit.audit.pairs import Choice, OnePair, PairSource, pair_source
 from dpaudit.audit.progress import Progress
 from dpaudit.audit.result import AuditResult
-from dpaudit.audit.sampling.workers import Workers, single_threaded
+from dpaudit.audit.sampling.draws import Here, single_threaded
 from dpaudit.audit.settings import Budget, Run, Settings, stated
 from dpaudit.audit.summary import summarise
 from dpaudit.claims import Claim
@@ -120,9 +120,8 @@ def audit(
     transcript = settings.layer is Layer.TRANSCRIPT
     subject = view_transcript(mechanism) if transcript else mechanism
     source = pair_source(mechanism, pair, domain, relation, settings.seed)
-    workers = Workers(run.executor)
-    workers.check(subject)
-    state = AuditState(subject, choice_among(source, settings.seed), settings, workers)
+    workers = _workers(run, subject)
+    state = AuditState(subject, _choice(source, settings.seed), settings, workers)
     recorder = _recorder(run, mechanism, source, settings)
     if recorder is not None:
         with single_threaded():
@@ -131,7 +130,11 @@ def audit(
             return found
     with single_threaded(), nullcontext() if recorder is None else recorder.open():
         clock = _Clock(state, 0.0 if recorder is None else recorder.resume(state))
-        interrupted = _play(state, clock, budget, run, recorder)
+        interrupted = False
+        for _ in state.rounds():
+            interrupted = _told_to_end(state, clock, budget, run, recorder)
+            if interrupted:
+                break
         result = summarise(state, mechanism, settings, interrupted=interrupted)
         result = replace(result, seconds=clock.seconds)
         if recorder is not None and not interrupted:
@@ -139,34 +142,51 @@ def audit(
     return result
 
 
-def _play(
+def _choice(source: PairSource, seed: int) -> Choice:
+    """Return what chooses among the pairs of a source."""
+    if not source.endless and len(first := source.first()) == 1:
+        return OnePair(first[0])
+    from dpaudit.audit.search.pair_search import PairSearch
+
+    return PairSearch(source, seed)
+
+
+def _workers(run: Run, subject: Any) -> Here:
+    """Return who draws."""
+    if run.executor is None:
+        return Here()
+    from dpaudit.audit.sampling.workers import Workers
+
+    workers = Workers(run.executor)
+    workers.check(subject)
+    return workers
+
+
+def _told_to_end(
     state: AuditState,
     clock: "_Clock",
     budget: Budget,
     run: Run,
     recorder: "Recorder | None",
 ) -> bool:
-    """Play an audit's rounds; return whether it was interrupted."""
-    for _ in state.rounds():
-        clock.lap()
-        if recorder is not None:
-            recorder.note(state)
-        if run.progress is not None:
-            run.progress(clock.progress())
-        # Where no pair was accepted yet, there is nothing to report.
-        interrupted = bool(
-            state.pairs
-            and not state.finished
-            and (
-                clock.runs_out(budget.seconds)
-                or (run.should_stop is not None and run.should_stop())
-            )
+    """Keep and tell a round; return whether the audit is to be interrupted here."""
+    clock.lap()
+    if recorder is not None:
+        recorder.note(state)
+    if run.progress is not None:
+        run.progress(clock.progress())
+    # Where no pair was accepted yet, there is nothing to report.
+    interrupted = bool(
+        state.pairs
+        and not state.finished
+        and (
+            clock.runs_out(budget.seconds)
+            or (run.should_stop is not None and run.should_stop())
         )
-        if recorder is not None:
-            recorder.keep(state, clock.seconds, closing=interrupted)
-        if interrupted:
-            return True
-    return False
+    )
+    if recorder is not None:
+        recorder.keep(state, clock.seconds, closing=interrupted)
+    return interrupted
 
 
 def _recorder(

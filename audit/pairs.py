@@ -13,7 +13,7 @@ from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["Choice", "PairSource", "Round", "choice_among", "pair_source"]
+__all__ = ["Choice", "OnePair", "PairSource", "Round", "pair_source"]
 
 
 class PairSource(Protocol):
@@ -77,8 +77,8 @@ class Choice(Protocol):
         ...
 
 
-class _OnePair:
-    """The choice where there is none."""
+class OnePair:
+    """The choice where there is none: a pair plays until it is refused."""
 
     searching = False
 
@@ -100,15 +100,6 @@ class _OnePair:
 
     def best(self) -> int:
         return 0
-
-
-def choice_among(source: PairSource, seed: int) -> Choice:
-    """Return how an audit with that seed chooses among pairs."""
-    if not source.endless and len(first := source.first()) == 1:
-        return _OnePair(first[0])
-    from dpaudit.audit.search.pair_search import PairSearch
-
-    return PairSearch(source, seed)
 
 
 class _Given:

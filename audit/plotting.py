@@ -1,6 +1,6 @@
 """The picture of one audit: how its bound grew, and what its attack tells apart."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,16 +9,13 @@ from matplotlib.ticker import NullFormatter
 
 from dpaudit.printable import printable
 
-if TYPE_CHECKING:
-    from dpaudit.audit.result import AuditResult
-
 __all__ = ["draw"]
 
 _BLUE, _RED, _GREY = "#1f6fb4", "#c0392b", "#8a8a8a"
 
 
-def draw(result: "AuditResult") -> Figure:
-    """Return a figure of two panels.
+def draw(result: Any) -> Figure:
+    """Return a figure of two panels on an `AuditResult`.
 
     Left: the lower bound on epsilon at `at_delta` after each round, and what the claim
     allows there. Right: for every event of the strongest attack the share of releases
@@ -34,7 +31,7 @@ def draw(result: "AuditResult") -> Figure:
     return figure
 
 
-def _bound(axes: Axes, result: "AuditResult") -> None:
+def _bound(axes: Axes, result: Any) -> None:
     releases, lower = np.array(result.trajectory, dtype=np.float64).reshape(-1, 2).T
     if len(releases):
         axes.step(releases, lower, where="post", color=_BLUE, label="proven, at least")
@@ -53,7 +50,7 @@ def _bound(axes: Axes, result: "AuditResult") -> None:
     axes.legend(frameon=False)
 
 
-def _roc(axes: Axes, result: "AuditResult") -> None:
+def _roc(axes: Axes, result: Any) -> None:
     fpr = np.linspace(0, 1, 401)
     allowed = result.claim.tpr(fpr)
     # The claim holds for an event and for what is left of it.

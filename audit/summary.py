@@ -14,6 +14,7 @@ from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import Settings, name_of
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
@@ -151,6 +152,8 @@ def _is_known(attack: Attack) -> bool:
 
 def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
     """Return what the exact layer says on the pair, where there is one."""
+    if not isinstance(mechanism, HasExactClaim):
+        return None
     try:
         return exact_verdict(mechanism, pair, claim)
     except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic

@@ -26,9 +26,9 @@ probability by the mass within kappa u s of its boundaries; docs/statistics.md s
 that can do to an audit.
 
 Grids have steps (`dpaudit.audit.canonical.grid`) that follow from sizes of entries
-(`dpaudit.audit.canonical.sizes`), which are learned (`dpaudit.audit.canonical.canon`).
-What is read as rounding and tells D from D' is said in the result (`Canon.doubts`);
-``bits=True`` asks the other question, about the doubles themselves.
+which are learned (`dpaudit.audit.canonical.canon`). What is read as rounding and tells
+D from D' is said in the result (`Canon.doubts`); attacks that read bits ask the other
+question, about the doubles themselves.
 """
 
 from dpaudit.audit.canonical.canon import BITS_ONLY, Canon, data_size

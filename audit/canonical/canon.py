@@ -1,20 +1,37 @@
-"""The grids of an audit: one for each layout of releases, learned from the past."""
+r"""The grids of an audit: one for each layout of releases, learned from the past.
+
+A column's size is the 10 % quantile of the magnitudes seen, so that a few
+huge entries do not make all others alike; what is larger has a size of its own.
+
+- *Fine* columns, that vary by less than 2^-20 of their size (a timestamp with noise of
+  a second), have steps of 2^-10 of their spread. Below 2^-38 of it all is rounding.
+- *Residues* are entries below 2^-40 of the other entries of their array, or of the
+  data, that look like what is left of a sum that should be 0: see `_are_residues`.
+  They are read on the grid of what they are left of, which is to say as 0.
+- *Lattices*, whose entries are multiples of one power of two with 36 bits in all
+  (integers, eighths), have steps of that power at most: they are exact.
+- *Single precision*: entries of 19 to 24 bits that are no integers have u = 2^-24 and
+  steps of 2^-12 of their size.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical.grid import BITS, SMALLEST, Grid
-from dpaudit.audit.canonical.sizes import learned_grid
 from dpaudit.mechanism import Release
 from dpaudit.outputs import Batch, Part, arrays_of, map_arrays
 from dpaudit.streams import stream
 
 __all__ = ["BITS_ONLY", "Canon", "data_size"]
+
+Ints = NDArray[np.int_]
+Bools = NDArray[np.bool_]
 
 BITS_ONLY = (
     "what seemed a violation differs in its last bits only: over the real numbers this "
@@ -25,6 +42,16 @@ BITS_ONLY = (
 _LEARNED = 2**20  # entries that a grid is learned from
 _SEEN = 5  # releases a side: equal laws lie apart by chance once in 126 entries, then
 _AGAIN, _ENOUGH = 4, 2000  # more releases before a grid is learned again; and the last
+
+_SINGLE_BITS = 12  # of an entry in single precision
+_ROUNDING = {BITS: 38, _SINGLE_BITS: 19}  # what varies by 2^-38 of itself is rounding
+_WITHIN = 10  # what varies by little has steps of 2^-10 of its spread
+# Residues lie below 2^-40 of what they are left of, by 2^-30 more; squares by 2^-90.
+_RESIDUE, _BAND, _DEEP = 40, 30, 90
+_LATTICE = 36  # bits that exact numbers may have
+_SINGLE = (19, 24)
+_FEW_BITS = 24
+_LOW, _HIGH = 0.1, 0.9  # quantiles
 
 
 @dataclass
@@ -76,7 +103,7 @@ class Canon:
             if all(side is None for side in sides):
                 continue
             arrays = _by_array([side for side in sides if side is not None])
-            grid = learned_grid(arrays, self.data, self._offset, self._binade)
+            grid = _learned_grid(arrays, self.data, self._offset, self._binade)
             if layout not in self.grids or not grid.resembles(self.grids[layout]):
                 self.grids[layout] = grid
                 changed.append(layout)
@@ -181,3 +208,133 @@ def _told_by_rounding(
     )
     constant = (both == both[0]).all(axis=0)
     return int((apart & constant).sum()), len(apart)
+
+
+def _learned_grid(
+    arrays: list[list[Array]], data: float, offset: float, binade: float
+) -> Grid:
+    """Return the grid for releases like these, shapes (n, m): of an array, by sides."""
+    with np.errstate(all="ignore"):
+        found = [_sizes(sides, data) for sides in arrays]
+    exponent, bits, reach = (
+        _compact(np.concatenate(parts)) for parts in zip(*found, strict=True)
+    )
+    longest = max(len(exponent), len(bits), len(reach))
+    return Grid(
+        np.broadcast_to(exponent, longest),
+        np.broadcast_to(bits, longest),
+        np.broadcast_to(reach, longest),
+        offset,
+        binade,
+    )
+
+
+def _compact(values: NDArray[Any]) -> NDArray[Any]:
+    """Return one entry if all are alike."""
+    return values[:1] if len(values) and (values == values[0]).all() else values
+
+
+def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
+    """Return exponents, bits and reaches for the columns of one array."""
+    entries = np.vstack(sides)
+    finite = np.isfinite(entries)
+    magnitude = np.where(finite & (entries != 0), np.abs(entries), np.inf)
+    magnitude.sort(axis=0)
+    counts = np.isfinite(magnitude).sum(axis=0)
+    small, large = (_picked(magnitude, counts, q, 0.0) for q in (_LOW, _HIGH))
+    bits, lattice = _bits(entries)
+    # On one side alone it may be in single precision, too.
+    single = np.any([_is_single(*_bits(side)) for side in sides], axis=0)
+    lattice = np.where(single, SMALLEST, lattice)
+    precision = np.where(single, _SINGLE_BITS, BITS)
+
+    exponent = np.frexp(small)[1] - precision
+    # A column of zeros has the size of what is beside it.
+    around = max(float(large.max(initial=0.0)), data)
+    exponent[counts == 0] = np.frexp(around)[1] - _RESIDUE if around else SMALLEST
+
+    # Fine columns, by the middle of what was seen of them.
+    ordered = np.sort(np.where(finite, entries, np.inf), axis=0)
+    low, high = (_picked(ordered, finite.sum(axis=0), q, 0.0) for q in (_LOW, _HIGH))
+    spread, middle = high - low, np.maximum(np.abs(low), np.abs(high))
+    rounding = np.where(single, _ROUNDING[_SINGLE_BITS], _ROUNDING[BITS])
+    fine = (spread > np.ldexp(middle, -rounding)) & (
+        spread < np.ldexp(middle, _WITHIN - precision)
+    )
+    reach = np.where(fine, 2 * middle, 0.0)
+    within = np.maximum(
+        np.frexp(spread)[1] - _WITHIN, np.frexp(middle)[1] - rounding - 8
+    )
+    exponent = np.where(fine, np.minimum(exponent, within), exponent)
+
+    exact = lattice > SMALLEST
+    finest = exact & (exponent > lattice)
+    # What is beyond the bits of a lattice has last bits of its own.
+    reach = np.where(finest, np.ldexp(1.0, lattice + _LATTICE), reach)
+    exponent = np.where(exact, np.minimum(exponent, lattice), exponent)
+
+    for size, own in ((float(large.max(initial=0.0)), True), (data, False)):
+        residue = _are_residues(entries, small, bits, size, own)
+        exponent = np.where(residue, np.frexp(size)[1] - BITS, exponent)
+        reach = np.where(residue, 0.0, reach)
+    return np.maximum(exponent, SMALLEST), precision, reach
+
+
+def _picked(ordered: Array, counts: Ints, q: float, empty: float) -> Array:
+    """Return quantiles of columns in order, of which the first `counts` are seen."""
+    place = (np.maximum(counts - 1, 0) * q).astype(np.intp)
+    picked = np.take_along_axis(ordered, place[np.newaxis], axis=0)[0]
+    return np.where(counts > 0, picked, empty)
+
+
+def _bits(entries: Array) -> tuple[Ints, Ints]:
+    """Return how many bits the entries of a column have, at most, and their lattice.
+
+    A lattice is told by the exponent of the power of two that all entries are multiples
+    of; it is that of the least double where there is none to speak of.
+    """
+    seen = np.isfinite(entries) & (entries != 0)
+    significand, exponent = np.frexp(np.where(seen, entries, 1.0))
+    integer = np.abs(significand * 2.0**53).astype(np.int64)
+    trailing = np.frexp((integer & -integer).astype(np.float64))[1] - 1
+    most = np.where(seen, 53 - trailing, 0).max(axis=0, initial=0)
+    lowest = np.where(seen, exponent - 53 + trailing, 2000).min(axis=0, initial=2000)
+    highest = np.where(seen, exponent, -2000).max(axis=0, initial=-2000)
+    exact = (highest > -2000) & (highest - lowest <= _LATTICE)
+    return most, np.where(exact, lowest, SMALLEST)
+
+
+def _is_single(bits: Ints, lattice: Ints) -> Bools:
+    """Say which columns are in single precision: with its bits, and no integers."""
+    return (bits >= _SINGLE[0]) & (bits <= _SINGLE[1]) & (lattice < 0)
+
+
+def _are_residues(
+    entries: Array, small: Array, bits: Ints, size: float, own: bool
+) -> Bools:
+    """Say which columns look like what is left of sums of that size that should be 0.
+
+    They lie below 2^-40 of it, and not by more than squares of them do (the variance of
+    a constant). What is left of one sum has few bits, because it is a multiple of the
+    last bit of the summands. Beside larger entries of their own array, columns are
+    residues, too, whose values repeat (a difference of two constants) or, where they
+    are no squares, have either sign (one of noisy values). The other reading would be
+    that of noise, or of constants, so far below everything else.
+    """
+    if not 0 < size < np.inf:
+        return np.zeros(len(small), dtype=np.bool_)
+    share = small / size
+    below = (small > 0) & (share < 2.0**-_RESIDUE)
+    below &= share > 2.0 ** -(_RESIDUE + _DEEP)
+    few = below & (bits <= _FEW_BITS)
+    if not (own and below.any()):
+        return few
+    columns = np.flatnonzero(below)
+    seen = entries[:, columns]
+    ordered = np.sort(seen, axis=0)
+    distinct = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
+    enough = _LOW * len(seen)
+    signed = ((seen > 0).sum(axis=0) >= enough) & ((seen < 0).sum(axis=0) >= enough)
+    near = share[columns] > 2.0 ** -(_RESIDUE + _BAND)
+    below[columns] = (2 * distinct <= len(seen)) | (signed & near)
+    return below | few

@@ -14,6 +14,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.canonical import Canon, data_size
 from dpaudit.audit.game.portfolio import Portfolio
+from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import (
     DATA,
     NEIGHBOUR,
@@ -21,7 +22,6 @@ from dpaudit.audit.sampling.sampler import (
     Sampler,
     fingerprint,
 )
-from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
@@ -64,7 +64,7 @@ class PairAudit:
     pair : Pair
     attacks : sequence of Attack
     seed, key : int
-    workers : Workers, optional
+    workers : Here, optional
         As for `Sampler`.
     bits : bool
         Whether attacks see the doubles that were returned, rather than canonical ones.
@@ -77,7 +77,7 @@ class PairAudit:
         attacks: Sequence[Attack],
         seed: int,
         key: int,
-        workers: Workers | None = None,
+        workers: Here | None = None,
         *,
         bits: bool = False,
     ) -> None:

@@ -25,8 +25,8 @@ from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.pair_audit import Look, PairAudit, shows
 from dpaudit.audit.pairs import Choice
+from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import Sampler, fingerprint
-from dpaudit.audit.sampling.workers import Workers
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
@@ -90,7 +90,7 @@ class AuditState:
     search : Choice
         Which pair plays the coming round.
     settings : Settings
-    workers : Workers, optional
+    workers : Here, optional
         Who draws; by default whoever plays.
     """
 
@@ -99,7 +99,7 @@ class AuditState:
         mechanism: Mechanism | Callable[..., Any],
         search: Choice,
         settings: Settings,
-        workers: Workers | None = None,
+        workers: Here | None = None,
     ) -> None:
         self.claim, self.alpha = settings.claim, settings.alpha
         self.seed = settings.seed
@@ -124,7 +124,7 @@ class AuditState:
         self.limit = budget.releases
         self.refuted_at: int | None = None
         self._refine = budget.refine
-        self._search, self._workers = search, workers or Workers()
+        self._search, self._workers = search, workers or Here()
         self.trail = Trail([], {})
         self.trajectory: list[tuple[int, float]] = []
         self._pair_audits: dict[int, PairAudit] = {}

@@ -21,7 +21,7 @@ from dpaudit.audit.replay.result import (
     ReplayVerdict,
 )
 from dpaudit.audit.replay.witness import ReplayWitness
-from dpaudit.audit.sampling.workers import single_threaded
+from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Budget, Run, name_of, refuse, stated
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain

@@ -7,11 +7,14 @@ and each batched draw one that is named by the number of its first release. So w
 seeds another library from a generator does it once for every release, or draw.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import sys
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -28,14 +31,48 @@ from dpaudit.outputs import (
 from dpaudit.printable import said
 from dpaudit.streams import stream, streams
 
-__all__ = ["draw_one", "draw_unit", "ways_to_draw"]
+__all__ = [
+    "Here",
+    "Task",
+    "draw_one",
+    "draw_unit",
+    "single_threaded",
+    "ways_to_draw",
+]
+
+Task: TypeAlias = tuple[Any, Any, int, tuple[int, ...], int, int]
+"""The arguments of `draw_unit`: mechanism, data, seed, key, first, count."""
 
 _PATIENCE = 1000
 # What streams are for: single releases, batched draws, single ones in place of a batch.
 _SINGLE, _BATCH, _INSTEAD = range(3)
 
 
-@telling_interrupts()
+class Here:
+    """Carries out units of work in this thread, in their order."""
+
+    def draw(
+        self, tasks: Iterable[Task], in_flight: int
+    ) -> Generator[Batch, None, None]:
+        """Yield what each task draws.
+
+        Parameters
+        ----------
+        tasks : iterable of Task
+        in_flight : int
+            Most tasks that are handed out and not taken back, which bounds the memory.
+
+        Raises
+        ------
+        ExecutorError
+            If an executor fails, rather than the mechanism.
+        DPAuditError
+            As `draw_unit` does.
+        """
+        for task in tasks:
+            yield draw_unit(*task)
+
+
 def draw_unit(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
@@ -64,25 +101,26 @@ def draw_unit(
     DPAuditError
         Whatever the mechanism raises of dpaudit's own: it refuses the data.
     """
-    one, many = ways_to_draw(mechanism)
-    if many is None:
-        generators = streams(seed, *key, _SINGLE, first=first, count=count)
-        return Batch.gather([_attempt(one, data, rng) for rng in generators])
-    drawn = _stacked(many, data, count, stream(seed, *key, _BATCH, first))
-    if not isinstance(drawn, BaseException):
-        return drawn
-    # That some release failed is known by now. To draw anew without that condition
-    # would make failures rarer than they are; drawn until one fails, the outputs have
-    # the law of `count` independent ones.
-    for turn in range(_PATIENCE):
-        again = streams(seed, *key, _INSTEAD, first, turn, first=0, count=count)
-        batch = Batch.gather([_attempt(one, data, rng) for rng in again])
-        if any(layout.startswith("raises ") for layout in batch.parts):
-            return batch
-    raise MechanismError(
-        f"the mechanism's draw raised {said(drawn)}; single "
-        "releases did not, though both must have the same distribution"
-    ) from drawn
+    with telling_interrupts():
+        one, many = ways_to_draw(mechanism)
+        if many is None:
+            generators = streams(seed, *key, _SINGLE, first=first, count=count)
+            return Batch.gather([*map(partial(_attempt, one, data), generators)])
+        drawn = _stacked(many, data, count, stream(seed, *key, _BATCH, first))
+        if not isinstance(drawn, BaseException):
+            return drawn
+        # That some release failed is known by now. To draw anew without that condition
+        # would make failures rarer than they are; drawn until one fails, the outputs
+        # have the law of `count` independent ones.
+        for turn in range(_PATIENCE):
+            again = streams(seed, *key, _INSTEAD, first, turn, first=0, count=count)
+            batch = Batch.gather([_attempt(one, data, rng) for rng in again])
+            if any(layout.startswith("raises ") for layout in batch.parts):
+                return batch
+        raise MechanismError(
+            f"the mechanism's draw raised {said(drawn)}; single "
+            "releases did not, though both must have the same distribution"
+        ) from drawn
 
 
 @telling_interrupts()
@@ -201,3 +239,14 @@ def _attempt(
         if isinstance(error, DPAuditError) or raised_by_signal(error):
             raise
         return raised(error)
+
+
+def single_threaded() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread."""
+    # Libraries are loaded by modules: where there are more of these, it looks again.
+    return _blas(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _blas(_modules: int) -> ThreadpoolController:
+    return ThreadpoolController()

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.audit.sampling.draws import draw_one, draw_unit, ways_to_draw
-from dpaudit.audit.sampling.workers import Workers
+from dpaudit.audit.sampling.draws import Here, draw_one, draw_unit, ways_to_draw
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
@@ -75,7 +74,7 @@ class Sampler:
     key : int
         Which pair of the audit this is. A release depends on the seed, the key, its
         side, and how many came before it on that side.
-    workers : Workers, optional
+    workers : Here, optional
         Who draws; by default whoever asks.
 
     Raises
@@ -90,12 +89,12 @@ class Sampler:
         pair: Pair,
         seed: int,
         key: int = 0,
-        workers: Workers | None = None,
+        workers: Here | None = None,
     ) -> None:
         self._batched = ways_to_draw(mechanism)[1] is not None
         self._mechanism, self._pair = mechanism, pair
         self._seed, self._key = seed, key
-        self._workers = workers or Workers()
+        self._workers = workers or Here()
         self._bytes_each: float | None = None
         self._drawn = [0, 0]
         self._first: dict[int, Batch] = {}

@@ -19,17 +19,15 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
+from contextlib import nullcontext
 from multiprocessing import get_context, parent_process
 from os import _exit, getpid
 from secrets import token_hex
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from dpaudit.audit.sampling.draws import draw_unit
+from dpaudit.audit.sampling.draws import Here, Task, draw_unit, single_threaded
 from dpaudit.errors import (
     DPAuditError,
     ExecutorError,
@@ -41,12 +39,9 @@ from dpaudit.neighbours import WRITTEN, checksum
 from dpaudit.outputs import Batch
 from dpaudit.validation import check_count
 
-__all__ = ["Task", "Workers", "process_pool", "single_threaded"]
+__all__ = ["Workers", "process_pool"]
 
 _TOKEN = token_hex(8)
-
-Task: TypeAlias = tuple[Any, Any, int, tuple[int, ...], int, int]
-"""The arguments of `draw_unit`: mechanism, data, seed, key, first, count."""
 
 _UNSENDABLE = (
     "the mechanism cannot be sent to another process ({}): define it at the top level "
@@ -82,13 +77,12 @@ class _Sent(pickle.Pickler):
             self.generator = obj
 
 
-class Workers:
+class Workers(Here):
     """Carries out units of work, and returns them in order.
 
     Parameters
     ----------
-    executor : concurrent.futures.Executor, optional
-        By default whoever asks does the work.
+    executor : concurrent.futures.Executor
 
     Raises
     ------
@@ -96,8 +90,8 @@ class Workers:
         If it is none.
     """
 
-    def __init__(self, executor: Executor | None = None) -> None:
-        if executor is not None and not callable(getattr(executor, "submit", None)):
+    def __init__(self, executor: Executor) -> None:
+        if not callable(getattr(executor, "submit", None)):
             raise InputError(
                 f"executor must be a concurrent.futures.Executor, got {executor!r}"
             )
@@ -127,25 +121,6 @@ class Workers:
     def draw(
         self, tasks: Iterable[Task], in_flight: int
     ) -> Generator[Batch, None, None]:
-        """Yield what each task draws.
-
-        Parameters
-        ----------
-        tasks : iterable of Task
-        in_flight : int
-            Most tasks that are handed out and not taken back, which bounds the memory.
-
-        Raises
-        ------
-        ExecutorError
-            If the executor fails, rather than the mechanism.
-        DPAuditError
-            As `draw_unit` does.
-        """
-        if self._executor is None:
-            for task in tasks:
-                yield draw_unit(*task)
-            return
         waiting: deque[Future[Batch]] = deque()
         try:
             for task in tasks:
@@ -159,7 +134,6 @@ class Workers:
                 future.cancel()  # after an error; else there are none
 
     def _submit(self, task: Task) -> "Future[Batch]":
-        assert self._executor is not None
         try:
             return self._executor.submit(_draw_for, _this_process(), *task)
         except Exception as error:
@@ -199,17 +173,6 @@ def process_pool(workers: int) -> ProcessPoolExecutor:
     finally:
         signal.signal(signal.SIGINT, before)
     return executor
-
-
-def single_threaded() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread."""
-    # Libraries are loaded by modules: where there are more of these, it looks again.
-    return _blas(len(sys.modules)).limit(limits=1)
-
-
-@lru_cache(maxsize=1)
-def _blas(_modules: int) -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _begin() -> None:

@@ -29,7 +29,7 @@ from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement
 from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.statistics import Followed, Simulated
 from dpaudit.audit.replay.laws.composition import pure_epsilon
-from dpaudit.audit.sampling.workers import single_threaded
+from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
