@@ -99,6 +99,18 @@ class Events:
         """The smaller of the two estimated probabilities."""
         return np.minimum(self.p, self.q)
 
+    @property
+    def separation(self) -> tuple[float, float]:
+        """By how many standard deviations one tells D from D', at most; and the error.
+
+        Deviations are those of a single release, so that pasts of different sizes
+        compare.
+        """
+        middle = (self.p + self.q) / 2
+        deviation = 2 * np.sqrt(middle * (1 - middle))
+        best = float(np.max(np.abs(self.p - self.q) / deviation))
+        return best, 1 / float(np.sqrt(self.scored.sum(axis=0).max()))
+
     def take(self, places: Sequence[int] | Counts) -> "Events":
         """Return some of the events."""
         return Events(

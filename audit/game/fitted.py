@@ -3,14 +3,14 @@
 A score must depend on its release alone, and an event on more than last bits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks import Attack, Parameters, Target
-from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
@@ -18,7 +18,14 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.errors import MechanismError
 from dpaudit.outputs import Batch
 
-__all__ = ["FittedAttack", "can_read", "check_company", "read_by", "rests_on_bits"]
+__all__ = [
+    "Contender",
+    "FittedAttack",
+    "can_read",
+    "check_company",
+    "read_by",
+    "rests_on_bits",
+]
 
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 
@@ -85,6 +92,57 @@ class FittedAttack:
         with np.errstate(all="ignore"):
             rounded = np.floor(raw / self.resolution + self.offset) * self.resolution
         return np.where(np.isnan(rounded), -np.inf, rounded)
+
+    def honest_scores(
+        self, target: Target, on_data: Batch, on_neighbour: Batch
+    ) -> tuple[Array, Array]:
+        """Score what it was fitted on: by cross-fitting, if the attack learns."""
+        attack, layout = self.attack, self.layout
+        if not attack.learns:
+            return self.score(target, on_data), self.score(target, on_neighbour)
+        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
+        with np.errstate(all="ignore"):
+            scores = attack.honest_scores(target, first, second)
+        if scores is not None:
+            return (
+                self.rounded(on_data, scores[0]),
+                self.rounded(on_neighbour, scores[1]),
+            )
+        parts: tuple[list[Array], list[Array]] = ([], [])
+        folds = [batch.halves() for batch in (on_data, on_neighbour)]
+        for learn, judge in ((0, 1), (1, 0)):
+            mine = [sides[learn] for sides in folds]
+            if not all(can_read(attack, batch, layout) for batch in mine):
+                continue  # nothing to learn from in this half
+            other = self.fit(attack, target, mine[0], mine[1], layout, self.offset)
+            for side in (DATA, NEIGHBOUR):
+                parts[side].append(other.score(target, folds[side][judge]))
+        return (
+            np.concatenate([*parts[DATA], []]),
+            np.concatenate([*parts[NEIGHBOUR], []]),
+        )
+
+
+@dataclass
+class Contender:
+    """An attack on a layout in the portfolio, its current fit and honest scores."""
+
+    attack: Attack
+    layout: str
+    fitted: FittedAttack | None = None
+    fitted_on: int = 0
+    in_use: bool = True
+    record: ScoreRecord = field(default_factory=ScoreRecord)
+
+    def events(self, index: int) -> Events:
+        """Return the candidate events of the attack, which goes by that index."""
+        return self.record.events(index, exclusive=self.attack.exclusive)
+
+    def sharpened(self, events: Events, *, unbeaten: bool) -> Events:
+        """Return its events with what is known, or can be fitted, of their ratios."""
+        if self.attack.sufficient:
+            return self.record.informed(events) if unbeaten else events
+        return events if self.attack.exclusive else self.record.modelled(events)
 
 
 def rests_on_bits(

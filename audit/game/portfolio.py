@@ -19,18 +19,17 @@ clearly better than it does: then it is wrong.
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.arrays import Array
 from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.fitted import (
+    Contender,
     FittedAttack,
     can_read,
     check_company,
@@ -56,39 +55,6 @@ _TRIAL = 1000  # up to this many releases every attack scores, later those in us
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
 _SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
 _LEARNERS = {type(attack) for attack in PORTFOLIO if attack.learns}
-
-
-def _separation(events: Events) -> tuple[float, float]:
-    """Return by how many standard deviations an event tells D from D', and the error.
-
-    Deviations are those of a single release, so that pasts of different sizes compare.
-    """
-    middle = (events.p + events.q) / 2
-    deviation = 2 * np.sqrt(middle * (1 - middle))
-    best = float(np.max(np.abs(events.p - events.q) / deviation))
-    return best, 1 / float(np.sqrt(events.scored.sum(axis=0).max()))
-
-
-@dataclass
-class _Contender:
-    """An attack on a layout in the portfolio, its current fit and honest scores."""
-
-    attack: Attack
-    layout: str
-    fitted: FittedAttack | None = None
-    fitted_on: int = 0
-    in_use: bool = True
-    record: ScoreRecord = field(default_factory=ScoreRecord)
-
-    def events(self, index: int) -> Events:
-        """Return the candidate events of the attack, which goes by that index."""
-        return self.record.events(index, exclusive=self.attack.exclusive)
-
-    def sharpened(self, events: Events, *, unbeaten: bool) -> Events:
-        """Return its events with what is known, or can be fitted, of their ratios."""
-        if self.attack.sufficient:
-            return self.record.informed(events) if unbeaten else events
-        return events if self.attack.exclusive else self.record.modelled(events)
 
 
 class Portfolio:
@@ -122,7 +88,7 @@ class Portfolio:
         self._pool_limit = 0
         self._bytes_each = 1.0
         self._recruited = 0
-        self._contenders: list[_Contender] = []
+        self._contenders: list[Contender] = []
         self.seen = np.zeros(2, dtype=np.intp)
 
     def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
@@ -164,12 +130,12 @@ class Portfolio:
         offers = [events for events in offers if len(events)]
         for attack, events in zip(owners, offers, strict=True):
             if attack.sufficient:
-                reached, error = _separation(events)
+                reached, error = events.separation
+                apart = [other.separation for other in offers]
                 better = [
                     other
-                    for other in offers
-                    if _separation(other)[0]
-                    > reached + _CLEARLY * max(error, _separation(other)[1])
+                    for other, (far, its_error) in zip(offers, apart, strict=True)
+                    if far > reached + _CLEARLY * max(error, its_error)
                 ]
                 return [events, *better]
         return offers
@@ -349,7 +315,7 @@ class Portfolio:
                 assert readable is not None
                 applies = attack.applies(self._target, readable)
                 if applies:
-                    self._contenders.append(_Contender(attack, layout))
+                    self._contenders.append(Contender(attack, layout))
                 settled = applies or (seen > _TRIAL and not attack.patient)
                 self._tried[key] = np.inf if settled else seen
 
@@ -369,7 +335,7 @@ class Portfolio:
         wide = max(self._bytes_each / 8, _NARROW)
         return max(int(attack.appetite / wide), 64)
 
-    def _due(self, contender: _Contender) -> bool:
+    def _due(self, contender: Contender) -> bool:
         """Say whether an attack should be fitted now."""
         useful = min(self._available(contender.layout), self._useful(contender.attack))
         if not contender.attack.learns:
@@ -394,7 +360,7 @@ class Portfolio:
             return min(sum(b.size for b in side) for side in self._pool)
         return min(sum(b.count(layout) for b in side) for side in self._pool)
 
-    def _fit(self, contender: _Contender) -> None:
+    def _fit(self, contender: Contender) -> None:
         """Fit an attack to the pool, and forget what its last fit scored."""
         attack, layout = contender.attack, contender.layout
         pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
@@ -406,11 +372,14 @@ class Portfolio:
             return
         first = contender.fitted is None
         try:
-            fitted = self._fitted(attack, layout, *pools)
+            offset = 0.5 if self.canon is None else self.canon.score_offset
+            fitted = FittedAttack.fit(
+                attack, self._target, pools[0], pools[1], layout, offset
+            )
             if first:
                 for pool in pools:
                     check_company(fitted, self._target, pool)
-            honest = self._honest_scores(fitted, *pools)
+            honest = fitted.honest_scores(self._target, pools[0], pools[1])
         except Exception as error:
             # These ask the mechanism for nothing: whatever fails is dpaudit's.
             if type(attack) not in _LEARNERS:
@@ -423,40 +392,3 @@ class Portfolio:
         contender.record = ScoreRecord()
         for side, scores in enumerate(honest):
             contender.record.add(side, scores)
-
-    def _fitted(
-        self, attack: Attack, layout: str, on_data: Batch, on_neighbour: Batch
-    ) -> FittedAttack:
-        offset = 0.5 if self.canon is None else self.canon.score_offset
-        return FittedAttack.fit(
-            attack, self._target, on_data, on_neighbour, layout, offset
-        )
-
-    def _honest_scores(
-        self, fitted: FittedAttack, on_data: Batch, on_neighbour: Batch
-    ) -> tuple[Array, Array]:
-        """Score the pool; by cross-fitting where the attack learns from it."""
-        target, attack, layout = self._target, fitted.attack, fitted.layout
-        if not attack.learns:
-            return fitted.score(target, on_data), fitted.score(target, on_neighbour)
-        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
-        with np.errstate(all="ignore"):
-            scores = attack.honest_scores(target, first, second)
-        if scores is not None:
-            return (
-                fitted.rounded(on_data, scores[0]),
-                fitted.rounded(on_neighbour, scores[1]),
-            )
-        parts: tuple[list[Array], list[Array]] = ([], [])
-        folds = [batch.halves() for batch in (on_data, on_neighbour)]
-        for learn, judge in ((0, 1), (1, 0)):
-            mine = [sides[learn] for sides in folds]
-            if not all(can_read(attack, batch, layout) for batch in mine):
-                continue  # nothing to learn from in this half
-            other = self._fitted(attack, layout, mine[0], mine[1])
-            for side in (DATA, NEIGHBOUR):
-                parts[side].append(other.score(target, folds[side][judge]))
-        return (
-            np.concatenate([*parts[DATA], []]),
-            np.concatenate([*parts[NEIGHBOUR], []]),
-        )

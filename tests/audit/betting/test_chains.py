@@ -17,7 +17,7 @@ from dpaudit.audit.betting.families import (
 )
 from dpaudit.audit.betting.pooling import _pool, pooled_chains
 from dpaudit.audit.betting.projection import project
-from dpaudit.audit.betting.symmetry import _agreeing_tails, symmetric_chains
+from dpaudit.audit.betting.strategy import _agreeing_tails, symmetric_chains
 
 FAMILIES = {
     "pure": epsilon_family(1.0, 0.0, claimed=True),
