@@ -26,11 +26,10 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
-from dpaudit.domains import Box, Categories, Domain, UnitBall
+from dpaudit.domains import Box, Categories, Domain, UnitBall, WithNonfinite
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.nonfinite import WithNonfinite
 from dpaudit.streams import stream
 
 __all__ = ["Proposals"]

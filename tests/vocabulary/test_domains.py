@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from dpaudit import InputError
 from dpaudit.codec import encode, rebuild
-from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
-from dpaudit.nonfinite import WithNonfinite
+from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall, WithNonfinite
 from dpaudit.streams import stream
 
 dimensions, n_rows = st.integers(1, 6), st.integers(1, 9)

@@ -35,10 +35,9 @@ from dpaudit.atomic import replacing
 from dpaudit.audit import Budget, Run, Verdict, audit
 from dpaudit.audit.replay import replay
 from dpaudit.audit.result import UNFOUNDED
-from dpaudit.domains import Binary, Box, Domain
+from dpaudit.domains import Binary, Box, Domain, WithNonfinite
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.nonfinite import WithNonfinite
 from dpaudit.printable import said
 from dpaudit.reports.store import plain_number
 

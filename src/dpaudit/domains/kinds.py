@@ -1,167 +1,24 @@
-"""Data domains: which rows a dataset may hold.
+"""The domains of rows that are numbers, vectors or categories."""
 
-A privacy claim speaks about all neighbouring datasets of some domain, and so a search
-for the pair that breaks it needs to know what the domain is. A domain knows its rows:
-how to draw one, which ones are extreme, what lies near a row, and which legal row is
-nearest to any other. A dataset is legal if each of its rows is.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
+from dpaudit.domains.base import Domain, rows_in
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
-from dpaudit.validation import check_count, check_positive, check_real
+from dpaudit.validation import check_count, check_positive
 
-__all__ = ["Binary", "Box", "Categories", "Domain", "UnitBall"]
-
-
-_FORMS = (
-    "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
-    "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N and "
-    ":nonfinite if wanted"
-)
+__all__ = ["Binary", "Box", "Categories", "UnitBall"]
 
 
 @dataclass(frozen=True)
-class Domain(ABC):
-    """The rows that a dataset may hold.
-
-    Parameters
-    ----------
-    n_rows : int
-        How many rows a typical dataset has, >= 1.
-    """
-
-    n_rows: int = field(default=5, kw_only=True)
-
-    def __post_init__(self) -> None:
-        check_count("n_rows", self.n_rows)
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a row: () for numbers, (k,) for vectors."""
-
-    @abstractmethod
-    def random_row(self, *, rng: Generator) -> Array:
-        """Return a random row; extreme ones are not rare."""
-
-    @abstractmethod
-    def extremes(self) -> tuple[Array, ...]:
-        """Return a handful of different extreme rows, the most telling first."""
-
-    @abstractmethod
-    def nearby(self, row: ArrayLike, scale: float, *, rng: Generator) -> Array:
-        """Return a random legal row near a legal one, at times the row itself.
-
-        Parameters
-        ----------
-        row : array_like
-        scale : float
-            Size of the step, as a share of the size of the domain, in (0, 1].
-            Discrete domains change one entry, whatever the scale.
-        rng : numpy.random.Generator
-        """
-
-    @abstractmethod
-    def _nearest(self, row: Array) -> Array:
-        """Return the legal row nearest to a finite row of the right shape."""
-
-    def project(self, row: ArrayLike) -> Array:
-        """Return the legal row nearest to any finite row of the right shape.
-
-        Raises
-        ------
-        InputError
-            If the row has another shape or is not finite.
-        """
-        entries = check_real("row", row)
-        if entries.shape != self.shape or not np.isfinite(entries).all():
-            raise InputError(
-                f"row must be a finite array of shape {self.shape}, got {row!r}"
-            )
-        return self._nearest(entries)
-
-    def contains(self, row: ArrayLike) -> bool:
-        """Say whether a row is legal.
-
-        Examples
-        --------
-        >>> UnitBall(2).contains([0.6, 0.8]), UnitBall(2).contains([1.0, 1.0])
-        (True, False)
-        """
-        try:
-            return np.array_equal(self.project(row), np.asarray(row), equal_nan=True)
-        except ValueError:
-            return False
-
-    @staticmethod
-    def parse(text: str) -> "Domain":
-        """Return the domain that a short text names; ``str(domain)`` is such a text.
-
-        Raises
-        ------
-        InputError
-            If the text has none of the forms, or a value is not allowed.
-
-        Examples
-        --------
-        >>> Domain.parse("ball:3")
-        UnitBall(n_rows=5, dimension=3, norm=1.0)
-        >>> Domain.parse("scalar:0,1:rows=10")
-        Box(n_rows=10, low=0.0, high=1.0, dimension=None)
-        >>> str(Categories(4, one_hot=False))
-        'codes:4:rows=5'
-        >>> Domain.parse("scalar:0,1:nonfinite").contains(float("nan"))
-        True
-        """
-        parts = text.split(":")
-        words = [part for part in parts if "=" not in part]
-        options = dict(part.split("=", 1) for part in parts if "=" in part)
-        try:
-            if words[-1] == "nonfinite":
-                # It stands on this module.
-                from dpaudit.nonfinite import WithNonfinite
-
-                return WithNonfinite(_parsed(words[:-1], options))
-            return _parsed(words, options)
-        except InputError as error:
-            raise InputError(f"domain {text!r}: {error}") from None
-        except ValueError:
-            raise InputError(f"domain must be {_FORMS}, got {text!r}") from None
-
-
-def _parsed(words: list[str], options: dict[str, str]) -> Domain:
-    """Return the domain, or raise `ValueError` if the words have no known form."""
-    norm = float(options.pop("norm", "1")) if words[:1] == ["ball"] else 1.0
-    n_rows = int(options.pop("rows", "5"))
-    if options:
-        raise ValueError(options)
-    match words:
-        case ["ball", dimension]:
-            return UnitBall(int(dimension), norm, n_rows=n_rows)
-        case ["box", interval, dimension]:
-            low, high = map(float, interval.split(","))
-            return Box(low, high, int(dimension), n_rows=n_rows)
-        case ["scalar", interval]:
-            low, high = map(float, interval.split(","))
-            return Box(low, high, n_rows=n_rows)
-        case ["binary", dimension]:
-            return Binary(int(dimension), n_rows=n_rows)
-        case ["categories" | "codes" as kind, count]:
-            return Categories(int(count), kind == "categories", n_rows=n_rows)
-    raise ValueError(words)
-
-
-@dataclass(frozen=True)
-class UnitBall(Domain):
+class UnitBall(Domain, kinds=("ball",)):
     """Vectors of bounded Euclidean length.
 
     Parameters
@@ -182,6 +39,12 @@ class UnitBall(Domain):
 
     def __str__(self) -> str:
         return f"ball:{self.dimension}:norm={self.norm!r}:rows={self.n_rows}"
+
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
+        _, dimension = words
+        norm, n_rows = float(options.get("norm", "1")), rows_in(options, "norm")
+        return cls(int(dimension), norm, n_rows=n_rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,7 +80,7 @@ class UnitBall(Domain):
 
 
 @dataclass(frozen=True)
-class Box(Domain):
+class Box(Domain, kinds=("box", "scalar")):
     """Real numbers of an interval, or vectors of such numbers.
 
     Parameters
@@ -249,6 +112,14 @@ class Box(Domain):
         kind = "scalar" if self.dimension is None else "box"
         size = "" if self.dimension is None else f":{self.dimension}"
         return f"{kind}:{interval}{size}:rows={self.n_rows}"
+
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
+        kind, interval, *dimension = words
+        if len(dimension) != (kind == "box"):
+            raise ValueError(words)
+        low, high = map(float, interval.split(","))
+        return cls(low, high, *map(int, dimension), n_rows=rows_in(options))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -285,7 +156,7 @@ class Box(Domain):
 
 
 @dataclass(frozen=True)
-class Binary(Box):
+class Binary(Box, kinds=("binary",)):
     """Vectors of zeros and ones: the corners of a box.
 
     Parameters
@@ -305,6 +176,11 @@ class Binary(Box):
     def __str__(self) -> str:
         return f"binary:{self.dimension}:rows={self.n_rows}"
 
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
+        _, dimension = words
+        return cls(int(dimension), n_rows=rows_in(options))
+
     def random_row(self, *, rng: Generator) -> Array:
         """Return a row with a uniform share of ones."""
         return self.corner(rng.random(self.dimension) < rng.random())
@@ -321,7 +197,7 @@ class Binary(Box):
 
 
 @dataclass(frozen=True)
-class Categories(Domain):
+class Categories(Domain, kinds=("categories", "codes")):
     """One of finitely many categories.
 
     Parameters
@@ -343,6 +219,11 @@ class Categories(Domain):
     def __str__(self) -> str:
         kind = "categories" if self.one_hot else "codes"
         return f"{kind}:{self.count}:rows={self.n_rows}"
+
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
+        kind, count = words
+        return cls(int(count), kind == "categories", n_rows=rows_in(options))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -5,14 +5,16 @@ the influence of a row by clipping or comparing may let them pass: a NaN is neit
 smaller nor larger than any bound.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.domains import Domain
+from dpaudit.domains.base import Domain
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
@@ -24,7 +26,7 @@ _SHARE = 0.25  # of random rows, and of moves from a finite one
 
 
 @dataclass(frozen=True)
-class WithNonfinite(Domain):
+class WithNonfinite(Domain, kinds=("nonfinite",)):
     """The rows of a domain, and these with any entries made NaN or infinite.
 
     Parameters
@@ -34,6 +36,7 @@ class WithNonfinite(Domain):
 
     Examples
     --------
+    >>> from dpaudit.domains import Domain
     >>> domain = Domain.parse("ball:2:nonfinite")
     >>> domain.contains([np.nan, 0.5]), domain.contains([np.inf, 1.5])
     (True, False)
@@ -46,6 +49,13 @@ class WithNonfinite(Domain):
         if not isinstance(self.inner, Domain) or isinstance(self.inner, WithNonfinite):
             raise InputError(f"inner must be a domain of finite rows, got {self.inner}")
         object.__setattr__(self, "n_rows", self.inner.n_rows)
+
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
+        (inner,) = words
+        if not isinstance(inner, Domain):
+            raise ValueError(words)
+        return cls(inner)
 
     def __str__(self) -> str:
         return f"{self.inner}:nonfinite"

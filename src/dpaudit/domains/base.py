@@ -1,0 +1,161 @@
+"""What a domain of rows is, and how a short text names one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from dpaudit.arrays import Array
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count, check_real
+
+__all__ = ["Domain", "rows_in"]
+
+_FORMS = (
+    "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
+    "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N and "
+    ":nonfinite if wanted"
+)
+
+_KINDS: dict[str, "type[Domain]"] = {}  # by the word with which their texts begin
+
+
+@dataclass(frozen=True)
+class Domain(ABC):
+    """The rows that a dataset may hold.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows a typical dataset has, >= 1.
+    """
+
+    n_rows: int = field(default=5, kw_only=True)
+
+    def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
+        _KINDS.update(dict.fromkeys(kinds, cls))
+
+    def __post_init__(self) -> None:
+        check_count("n_rows", self.n_rows)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a row: () for numbers, (k,) for vectors."""
+
+    @abstractmethod
+    def random_row(self, *, rng: Generator) -> Array:
+        """Return a random row; extreme ones are not rare."""
+
+    @abstractmethod
+    def extremes(self) -> tuple[Array, ...]:
+        """Return a handful of different extreme rows, the most telling first."""
+
+    @abstractmethod
+    def nearby(self, row: ArrayLike, scale: float, *, rng: Generator) -> Array:
+        """Return a random legal row near a legal one, at times the row itself.
+
+        Parameters
+        ----------
+        row : array_like
+        scale : float
+            Size of the step, as a share of the size of the domain, in (0, 1].
+            Discrete domains change one entry, whatever the scale.
+        rng : numpy.random.Generator
+        """
+
+    @abstractmethod
+    def _nearest(self, row: Array) -> Array:
+        """Return the legal row nearest to a finite row of the right shape."""
+
+    def project(self, row: ArrayLike) -> Array:
+        """Return the legal row nearest to any finite row of the right shape.
+
+        Raises
+        ------
+        InputError
+            If the row has another shape or is not finite.
+        """
+        entries = check_real("row", row)
+        if entries.shape != self.shape or not np.isfinite(entries).all():
+            raise InputError(
+                f"row must be a finite array of shape {self.shape}, got {row!r}"
+            )
+        return self._nearest(entries)
+
+    def contains(self, row: ArrayLike) -> bool:
+        """Say whether a row is legal.
+
+        Examples
+        --------
+        >>> from dpaudit.domains import UnitBall
+        >>> UnitBall(2).contains([0.6, 0.8]), UnitBall(2).contains([1.0, 1.0])
+        (True, False)
+        """
+        try:
+            return np.array_equal(self.project(row), np.asarray(row), equal_nan=True)
+        except ValueError:
+            return False
+
+    @staticmethod
+    def parse(text: str) -> "Domain":
+        """Return the domain that a short text names; ``str(domain)`` is such a text.
+
+        Raises
+        ------
+        InputError
+            If the text has none of the forms, or a value is not allowed.
+
+        Examples
+        --------
+        >>> Domain.parse("ball:3")
+        UnitBall(n_rows=5, dimension=3, norm=1.0)
+        >>> Domain.parse("scalar:0,1:rows=10")
+        Box(n_rows=10, low=0.0, high=1.0, dimension=None)
+        >>> from dpaudit.domains import Categories
+        >>> str(Categories(4, one_hot=False))
+        'codes:4:rows=5'
+        >>> Domain.parse("scalar:0,1:nonfinite").contains(float("nan"))
+        True
+        """
+        parts = text.split(":")
+        words = [part for part in parts if "=" not in part]
+        options = dict(part.split("=", 1) for part in parts if "=" in part)
+        outer = words.pop() if words[-1:] == ["nonfinite"] else None
+        try:
+            if not words or words[0] not in _KINDS:
+                raise ValueError(text)
+            domain = _KINDS[words[0]]._read(words, options)
+            return domain if outer is None else _KINDS[outer]._read([domain], {})
+        except InputError as error:
+            raise InputError(f"domain {text!r}: {error}") from None
+        except ValueError:
+            raise InputError(f"domain must be {_FORMS}, got {text!r}") from None
+
+    @classmethod
+    def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> "Domain":
+        """Return the domain that the words of a text name, the first its kind.
+
+        Raises
+        ------
+        ValueError
+            If they have not its form.
+        """
+        raise ValueError(words)
+
+
+def rows_in(options: Mapping[str, str], *others: str) -> int:
+    """Return the number of rows in the options of a text, which may have others.
+
+    Raises
+    ------
+    ValueError
+        If there are any but these.
+    """
+    if set(options) - {"rows", *others}:
+        raise ValueError(options)
+    return int(options.get("rows", "5"))
