@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.tables import shrunk_log_ratio
+from dpaudit.batches import Batch
 from dpaudit.mechanism import Release
-from dpaudit.outputs import Batch
 
 __all__ = ["Abnormal"]
 

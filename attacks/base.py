@@ -79,7 +79,7 @@ class Attack(ABC):
     reads: ClassVar[Literal["numbers", "bits", "outputs"]] = "numbers"
     """What it is given: releases, the numbers of outputs of one layout, or outputs.
 
-    Outputs are a `~dpaudit.outputs.Batch`, in which each has a layout of its own. Who
+    Outputs are a `~dpaudit.batches.Batch`, in which each has a layout of its own. Who
     reads bits wants the numbers to the last bit: an audit with such an attack is of the
     doubles that are returned, not of the mechanism over the real numbers.
     """

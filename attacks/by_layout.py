@@ -19,8 +19,8 @@ from dpaudit.attacks.abnormal import Abnormal, layouts_of
 from dpaudit.attacks.atoms import Atoms
 from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.logistic import LogisticClassifier
+from dpaudit.batches import Batch
 from dpaudit.mechanism import Release
-from dpaudit.outputs import Batch
 
 __all__ = ["ByLayout"]
 

@@ -20,11 +20,11 @@ from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
+from dpaudit.batches import Batch
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
-from dpaudit.outputs import Batch
 from dpaudit.printable import printable
 from dpaudit.validation import check_confidence, check_count
 

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical.grid import BITS, SMALLEST, Grid
+from dpaudit.batches import Batch, Part
 from dpaudit.mechanism import Release
-from dpaudit.outputs import Batch, Part, arrays_of, map_arrays
+from dpaudit.outputs import arrays_of, map_arrays
 from dpaudit.streams import stream
 
 __all__ = ["BITS_ONLY", "Canon", "data_size"]

@@ -15,8 +15,8 @@ from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
+from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
-from dpaudit.outputs import Batch
 
 __all__ = [
     "Contender",

@@ -26,8 +26,9 @@ from typing import Any
 
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.sampling.sampler import Sampler
+from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError
-from dpaudit.outputs import UNREAD, Batch, read
+from dpaudit.outputs import UNREAD, read
 
 __all__ = [
     "Signs",

@@ -22,10 +22,10 @@ from dpaudit.audit.sampling.sampler import (
     Sampler,
     fingerprint,
 )
+from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import Batch
 
 __all__ = ["Look", "PairAudit", "shows"]
 

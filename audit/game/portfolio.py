@@ -37,7 +37,8 @@ from dpaudit.audit.game.fitted import (
     rests_on_bits,
 )
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
-from dpaudit.outputs import UNREAD, Batch
+from dpaudit.batches import Batch
+from dpaudit.outputs import UNREAD
 from dpaudit.printable import said
 
 __all__ = ["Portfolio"]

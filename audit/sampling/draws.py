@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.outputs import (
-    Batch,
     Output,
     arrays_of,
     map_arrays,

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.audit.sampling.draws import Here, draw_one, draw_unit, ways_to_draw
+from dpaudit.batches import Batch
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import Batch, arrays_of
+from dpaudit.outputs import arrays_of
 from dpaudit.streams import position, stream
 
 __all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "fingerprint"]

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.sampling.draws import Here, Task, draw_unit, single_threaded
+from dpaudit.batches import Batch
 from dpaudit.errors import (
     DPAuditError,
     ExecutorError,
@@ -36,7 +37,6 @@ from dpaudit.errors import (
 )
 from dpaudit.interrupts import raised_by_signal
 from dpaudit.neighbours import WRITTEN, checksum
-from dpaudit.outputs import Batch
 from dpaudit.validation import check_count
 
 __all__ = ["Workers", "process_pool"]

@@ -184,7 +184,7 @@ class _Cut:
         """Take a pair apart, each row projected on the domain."""
         shorter, longer = sorted((pair.data, pair.neighbour), key=len)
         matches = zip(shorter, longer, strict=False)
-        differs = [not _equal(one, two) for one, two in matches]
+        differs = [not np.array_equal(one, two, equal_nan=True) for one, two in matches]
         place = differs.index(True) if any(differs) else len(shorter)
         rows = [domain.project(row) for row in longer]
         after = rows.pop(place)
@@ -196,7 +196,7 @@ class _Cut:
         """Put the pair together, or return None if both datasets are the same."""
         head, tail = self.common[: self.place], self.common[self.place :]
         middle = [self.before] if relation is Relation.REPLACE_ONE else []
-        if middle and _equal(self.before, self.after):
+        if middle and np.array_equal(self.before, self.after, equal_nan=True):
             return None
         data, neighbour = (
             np.array([*head, *between, *tail]).reshape(-1, *domain.shape)
@@ -232,7 +232,7 @@ def _move(
         old, new = common[index], domain.nearby(common[index], scale, rng=rng)
         copies = rng.random() < 0.5
         for i, row in enumerate(common):
-            if i == index or (copies and _equal(row, old)):
+            if i == index or (copies and np.array_equal(row, old, equal_nan=True)):
                 common[i] = new
         return replace(cut, common=common)
     if relation is Relation.REPLACE_ONE and rng.random() < 0.5:
@@ -268,10 +268,6 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
     if not (pair.finite or isinstance(domain, WithNonfinite)):
         return None
     return _Cut.of(pair, domain).pair(domain, pair.relation)
-
-
-def _equal(one: Array, two: Array) -> bool:
-    return np.array_equal(one, two, equal_nan=True)
 
 
 def _check_relation(pair: Pair, relation: Relation) -> None:

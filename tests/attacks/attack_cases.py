@@ -34,7 +34,8 @@ from dpaudit.attacks import (
     Target,
     Tracing,
 )
-from dpaudit.outputs import Batch, Output, read
+from dpaudit.batches import Batch
+from dpaudit.outputs import Output, read
 
 SCALARS = Pair([0.0], [0.0, 1.0])
 ROWS = Pair(

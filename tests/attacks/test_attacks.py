@@ -33,7 +33,8 @@ from dpaudit.attacks import (
     Support,
     Target,
 )
-from dpaudit.outputs import Batch, read
+from dpaudit.batches import Batch
+from dpaudit.outputs import read
 
 
 def sample(mechanism, pair, size=400, seed=0):

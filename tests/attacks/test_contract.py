@@ -18,8 +18,9 @@ from attack_cases import (
 
 from dpaudit import Pair
 from dpaudit.attacks import BITS, PORTFOLIO, Target
+from dpaudit.batches import Batch, Part
 from dpaudit.codec import decode, encode
-from dpaudit.outputs import Batch, Part, arrays_of, read
+from dpaudit.outputs import arrays_of, read
 
 every_case = pytest.mark.parametrize("case", CASES, ids=case_name)
 every_attack = pytest.mark.parametrize(

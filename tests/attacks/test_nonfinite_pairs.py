@@ -11,7 +11,8 @@ from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS, PORTFOLIO, GradientBoosting, Target
 from dpaudit.attacks.canary import canary_rows
 from dpaudit.audit import Run, Witness, audit, verify
-from dpaudit.outputs import Batch, read
+from dpaudit.batches import Batch
+from dpaudit.outputs import read
 
 # Trees look at no data, and take longer than all others.
 ATTACKS = [a for a in PORTFOLIO + BITS if not isinstance(a, GradientBoosting)]

@@ -12,9 +12,10 @@ from dpaudit.attacks.base import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid, data_size
 from dpaudit.audit.game.portfolio import Portfolio
+from dpaudit.batches import Batch
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.outputs import Batch, Output
+from dpaudit.outputs import Output
 from dpaudit.reports.bench.equal_reals import FORMS, UNITS, EqualReals
 
 SCALES = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e290)

@@ -19,7 +19,8 @@ from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
-from dpaudit.outputs import Batch, Output
+from dpaudit.batches import Batch
+from dpaudit.outputs import Output
 
 NOBODY = np.empty(0, dtype=np.intp)
 LAYOUT = "numbers"

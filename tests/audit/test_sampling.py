@@ -10,7 +10,7 @@ from scipy.stats import binom, chisquare
 from dpaudit import InputError, MechanismError
 from dpaudit.audit import Run, Store, audit
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
-from dpaudit.outputs import Batch
+from dpaudit.batches import Batch
 
 
 def everything(sampler: Sampler, side: int = DATA, size: int = 40):

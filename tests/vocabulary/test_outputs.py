@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.outputs import Batch, Output, raised, read, read_stack
+from dpaudit.batches import Batch
+from dpaudit.outputs import Output, raised, read, read_stack
 
 
 class Unspeakable:

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 import numpy as np
 import scipy
 
-from dpaudit import interrupts, outputs
+from dpaudit import batches, interrupts, outputs
 from dpaudit.audit.sampling import draws
 
 __all__ = [
@@ -27,6 +27,7 @@ _EXECUTOR = os.path.join(_REPLAY, "execute"), "executor.py"
 # What may stand between the two.
 _DRAWN_BY = os.path.split(os.path.abspath(draws.__file__))
 _INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
+_BATCHES = os.path.split(os.path.abspath(batches.__file__))
 _OUTPUTS = os.path.split(os.path.abspath(outputs.__file__))
 _LIBRARY = os.path.dirname(os.__file__)
 # Instructions that load what is called: names by themselves, and attributes.
@@ -152,7 +153,7 @@ def _kind(file: str) -> str:
         return "end"
     if f"{folder}/".startswith(f"{_REPLAY}/"):
         return "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _OUTPUTS):
+    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _BATCHES, _OUTPUTS):
         return "own"
     if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
         return "own"

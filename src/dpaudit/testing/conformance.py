@@ -6,6 +6,7 @@ such mistakes; it does not judge the privacy claim, which is the audit's job.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ from dpaudit.mechanism import (
 )
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
+from dpaudit.testing.two_samples import broken_change_of_measure, difference_of_laws
 from dpaudit.validation import check_count
 
 __all__ = ["ConformanceError", "run_conformance"]
@@ -36,10 +38,6 @@ _FALSE_ALARM = 1e-9
 """Probability that a correct mechanism fails; for each of the two random checks."""
 
 _REPEATS = 500
-_COMPARED = 10_000  # beyond, the exact p-value takes long and the power hardly grows
-_PROJECTIONS = 4
-_DIRECTION_STEPS = 2**16  # whole numbers, so that sums of ranks are exact
-_LOSS_BOUNDS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0)
 
 _NOT_DETERMINISTIC = (
     "is not deterministic: one generator state gave two results in a row "
@@ -145,7 +143,10 @@ def run_conformance(
             if not np.all(inside):
                 _fail("releases lie outside in_support on the data they were drawn on")
     if isinstance(mechanism, HasExactClaim):
-        _check_exact_claim(mechanism, pair)
+        with suppress(UnsupportedError):
+            exact: Any = mechanism.exact_claim(pair)
+            if not isinstance(exact, Claim):
+                _fail(f"exact_claim must return a Claim, got {exact!r}")
     if isinstance(mechanism, HasPrivacyLoss):
         _check_privacy_loss(mechanism, pair, on_data, on_neighbour)
 
@@ -331,40 +332,17 @@ def _check_no_state(
 
 
 def _check_same_distribution(repeated: Release, batch: Release, seed: int) -> None:
-    from scipy.stats import ks_2samp  # slow to import
-
-    singles, batched = _entries(repeated), _entries(batch)[:_COMPARED]
-    ranks = _ranks(np.vstack([singles, batched]))
-    directions = stream(seed, _DIRECTIONS).standard_normal(
-        (ranks.shape[1], _PROJECTIONS)
+    difference = difference_of_laws(
+        _entries(repeated), _entries(batch), stream(seed, _DIRECTIONS), _FALSE_ALARM
     )
-    level = _FALSE_ALARM / (2 * _PROJECTIONS)
-    for projected in (ranks @ np.rint(_DIRECTION_STEPS * directions)).T:
-        for values in (projected, abs(projected - np.median(projected))):
-            one, many = values[: len(singles)], values[len(singles) :]
-            distance, p_value = tuple(ks_2samp(one, many, method="exact"))
-            if p_value < level:
-                _fail(
-                    f"draw and repeated release differ in distribution: {len(one)} and "
-                    f"{len(many)} values of one projection have the Kolmogorov-Smirnov "
-                    f"distance {distance:.3f} (p = {p_value:.1e})"
-                )
+    if difference is not None:
+        _fail(f"draw and repeated release differ in distribution: {difference}")
 
 
 def _entries(batch: Release) -> Array:
     """Return one row of numbers per release."""
     flat = [item.reshape(len(item), -1) for item in _fields(batch).values()]
     return np.hstack(flat).astype(np.float64)
-
-
-def _ranks(rows: Array) -> Array:
-    """Return the ranks of each column, and of what is not finite in it."""
-    from scipy.stats import rankdata  # slow to import
-
-    kinds = [where(rows) for where in (np.isnan, np.isposinf, np.isneginf)]
-    finite = np.where(np.isfinite(rows), rows, 0.0)
-    columns = np.hstack([finite, *(kind[:, kind.any(axis=0)] for kind in kinds)])
-    return np.asarray(rankdata(columns, method="min", axis=0), dtype=np.float64)
 
 
 def _check_sensitivity(
@@ -385,15 +363,6 @@ def _check_sensitivity(
             f"statistic moves by {moved:g} on the pair, beyond its stated sensitivity "
             f"{allowed.value:g} ({allowed.norm} norm)"
         )
-
-
-def _check_exact_claim(mechanism: HasExactClaim, pair: Pair) -> None:
-    try:
-        exact = mechanism.exact_claim(pair)
-    except UnsupportedError:
-        return
-    if not isinstance(exact, Claim):
-        _fail(f"exact_claim must return a Claim, got {exact!r}")
 
 
 def _check_privacy_loss(
@@ -425,21 +394,10 @@ def _check_privacy_loss(
     for value, side in ((forth, "data"), (back, "neighbour")):
         if np.isneginf(value).any():
             _fail(f"privacy_loss calls a release on the {side} impossible there")
-    _check_change_of_measure(forth, -back, "data", "neighbour")
-    _check_change_of_measure(back, -forth, "neighbour", "data")
-
-
-def _check_change_of_measure(on_p: Array, on_q: Array, p: str, q: str) -> None:
-    """Compare E_Q[e^L 1{L <= t}] with P(L <= t), L being the loss of P against Q."""
-    log_term = np.log(2 * 2 * len(_LOSS_BOUNDS) / _FALSE_ALARM)
-    for bound in _LOSS_BOUNDS:
-        expected = np.mean(np.exp(np.minimum(on_q, bound)) * (on_q <= bound))
-        observed = np.mean(on_p <= bound)
-        variance = 1 / len(on_p) + np.exp(2 * bound) / len(on_q)
-        allowed = np.sqrt(log_term / 2 * variance)
-        if abs(observed - expected) > allowed:
-            _fail(
-                f"privacy_loss is not that of the releases: on the {p} it is "
-                f"<= {bound:g} in a share {observed:.4f} of them, but those on the "
-                f"{q} imply {expected:.4f} (allowed difference {allowed:.4f})"
-            )
+    for sides in (
+        (forth, -back, "data", "neighbour"),
+        (back, -forth, "neighbour", "data"),
+    ):
+        wrong = broken_change_of_measure(*sides, _FALSE_ALARM / 2)
+        if wrong is not None:
+            _fail(f"privacy_loss is not that of the releases: {wrong}")

@@ -1,0 +1,229 @@
+"""Many outputs at once: stacked by layout, each at its place."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.mechanism import Release
+from dpaudit.outputs import Output, arrays_of, map_arrays, read
+
+__all__ = ["Batch", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The outputs of one layout in a batch.
+
+    Parameters
+    ----------
+    places : ndarray of int, shape (n,)
+        Where in the batch they stand; increasing.
+    numbers : Release or None
+        Stacked; None if the layout has none.
+    """
+
+    places: NDArray[np.intp]
+    numbers: Release | None
+
+    def slice(self, low: int, high: int, start: int) -> "Part":
+        """Return some of them, for a batch that begins at another place."""
+        places = self.places[low:high] - start
+        if self.numbers is None:
+            return Part(places, None)
+        return Part(places, map_arrays(self.numbers, lambda array: array[low:high]))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some outputs of a mechanism, in order.
+
+    Parameters
+    ----------
+    size : int
+    parts : mapping of str to Part
+        By layout, in order of appearance; every output is in one of them.
+    """
+
+    size: int
+    parts: Mapping[str, Part]
+
+    @classmethod
+    def of(cls, output: Output) -> "Batch":
+        """Return a batch of stacked outputs, see `read_stack`."""
+        assert output.numbers is not None
+        size = len(arrays_of(output.numbers)[0])
+        return cls(size, {output.layout: Part(np.arange(size), output.numbers)})
+
+    @classmethod
+    def gather(cls, outputs: Sequence[Output | float]) -> "Batch":
+        """Return single outputs as a batch; a plain number need not be read."""
+        size = len(outputs)
+        if size and {*map(type, outputs)} <= {float, np.float64}:
+            numbers = np.array(outputs, dtype=np.float64)
+            return cls(size, {"shape ()": Part(np.arange(size), numbers)})
+        found = [each if type(each) is Output else read(each) for each in outputs]
+        places: dict[str, list[int]] = {}
+        for place, output in enumerate(found):
+            places.setdefault(output.layout, []).append(place)
+        return cls(
+            size,
+            {
+                layout: Part(
+                    np.array(where),
+                    _combined([found[place].numbers for place in where], np.stack),
+                )
+                for layout, where in places.items()
+            },
+        )
+
+    def numbers(self, layout: str) -> Release | None:
+        """Return the stacked numbers of one layout, None where there are none."""
+        part = self.parts.get(layout)
+        return None if part is None else part.numbers
+
+    def count(self, layout: str) -> int:
+        """Return how many outputs have a layout."""
+        part = self.parts.get(layout)
+        return 0 if part is None else len(part.places)
+
+    def end(self, layout: str, most: int) -> int:
+        """Return where a section ends that holds `most` outputs of a layout, or all."""
+        part = self.parts.get(layout)
+        if part is None or len(part.places) <= most:
+            return self.size
+        return int(part.places[most])
+
+    @property
+    def layouts(self) -> NDArray[np.object_]:
+        """The layout of every output, shape (size,)."""
+        every = np.empty(self.size, dtype=object)
+        for layout, part in self.parts.items():
+            every[part.places] = layout
+        return every
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many outputs have each layout."""
+        return {layout: len(part.places) for layout, part in self.parts.items()}
+
+    @property
+    def bytes_each(self) -> float:
+        """Memory per output that holds numbers, at least one byte; 0 if none does."""
+        arrays = [
+            array
+            for part in self.parts.values()
+            if part.numbers is not None
+            for array in arrays_of(part.numbers)
+        ]
+        holding = sum(
+            len(part.places) for part in self.parts.values() if part.numbers is not None
+        )
+        return max(sum(a.nbytes for a in arrays) / holding, 1.0) if holding else 0.0
+
+    def equals(self, other: "Batch") -> bool:
+        """Say whether another batch holds the same outputs, NaN equal to itself."""
+        if self.size != other.size or self.parts.keys() != other.parts.keys():
+            return False
+        return all(
+            np.array_equal(part.places, other.parts[layout].places)
+            and _are_equal(part.numbers, other.parts[layout].numbers)
+            for layout, part in self.parts.items()
+        )
+
+    def repeats(self, one: "Batch") -> bool:
+        """Say whether all outputs are the one of another batch."""
+        if self.parts.keys() != one.parts.keys():
+            return False
+        for layout, part in self.parts.items():
+            if part.numbers is None:
+                continue
+            numbers = one.numbers(layout)
+            assert numbers is not None
+            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
+            if not all(((a == b) | (np.isnan(a) & np.isnan(b))).all() for a, b in both):
+                return False
+        return True
+
+    def distance(self, other: "Batch") -> float:
+        """Return the largest difference of two numbers; infinite where layouts differ.
+
+        NaN and infinities are at no distance from themselves, and far from all else.
+        """
+        if self.size != other.size or self.parts.keys() != other.parts.keys():
+            return math.inf
+        largest = 0.0
+        for layout, part in self.parts.items():
+            if not np.array_equal(part.places, other.parts[layout].places):
+                return math.inf
+            if part.numbers is None:
+                continue
+            numbers = other.numbers(layout)
+            assert numbers is not None
+            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
+            for one, two in both:
+                same = (one == two) | (np.isnan(one) & np.isnan(two))
+                with np.errstate(invalid="ignore", over="ignore"):
+                    gaps = np.where(same, 0.0, np.abs(one - two))
+                gaps[np.isnan(gaps)] = math.inf
+                largest = max(largest, float(gaps.max(initial=0.0)))
+        return largest
+
+    def section(self, start: int, stop: int) -> "Batch":
+        """Return the outputs from one place to another; 0 <= start, stop."""
+        stop = min(stop, self.size)
+        start = min(start, stop)
+        parts = {}
+        for layout, part in self.parts.items():
+            low, high = np.searchsorted(part.places, (start, stop)).tolist()
+            if low < high:
+                parts[layout] = part.slice(low, high, start)
+        return Batch(stop - start, parts)
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Return the first half and the rest."""
+        middle = self.size // 2
+        return self.section(0, middle), self.section(middle, self.size)
+
+    @classmethod
+    def join(cls, batches: Iterable["Batch"]) -> "Batch":
+        """Return the outputs of several batches as one."""
+        size = 0
+        found: dict[str, list[Part]] = {}
+        for batch in batches:
+            for layout, part in batch.parts.items():
+                moved = Part(part.places + size, part.numbers)
+                found.setdefault(layout, []).append(moved)
+            size += batch.size
+        return cls(size, {layout: _joined(parts) for layout, parts in found.items()})
+
+
+def _are_equal(first: Release | None, second: Release | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    both = zip(arrays_of(first), arrays_of(second), strict=True)
+    return all(np.array_equal(one, two, equal_nan=True) for one, two in both)
+
+
+def _combined(
+    numbers: Sequence[Release | None], how: Callable[[list[Array]], Array]
+) -> Release | None:
+    """Return the numbers of several outputs, or stacks, of one layout as one."""
+    first = numbers[0]
+    if first is None:
+        return None
+    if isinstance(first, Mapping):
+        mappings = cast(Sequence[Mapping[str, Array]], numbers)
+        return {key: how([mapping[key] for mapping in mappings]) for key in first}
+    return how(cast(list[Array], list(numbers)))
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    places = np.concatenate([part.places for part in parts])
+    return Part(places, _combined([part.numbers for part in parts], np.concatenate))
