@@ -33,10 +33,7 @@ from dpaudit.validation import check_count
 
 __all__ = ["ConformanceError", "run_conformance"]
 
-
-_FALSE_ALARM = 1e-9
-"""Probability that a correct mechanism fails; for each of the two random checks."""
-
+_FALSE_ALARM = 1e-9  # of a correct mechanism; for each of the two random checks
 _REPEATS = 500
 
 _NOT_DETERMINISTIC = (
