@@ -1,0 +1,71 @@
+"""How large the house may be, and how it may hang together: `python .ci/house.py`."""
+
+import re
+import runpy
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+from dpaudit.audit import audit
+
+ROOT = Path(__file__).parents[2]
+HOUSE = runpy.run_path(str(ROOT / ".ci/house.py"))
+LONGEST = 28
+MODULES = HOUSE["all_sources"]()
+
+
+def length(path):
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.fixture(scope="module")
+def arrows():
+    return HOUSE["graph"]()
+
+
+def test_no_module_is_long():
+    assert {
+        name: length(path) for name, path in MODULES.items() if length(path) > 400
+    } == {}
+
+
+def test_no_module_imports_in_a_circle(arrows):
+    assert HOUSE["circles"](arrows) == []
+
+
+def test_chains_of_imports_are_short(arrows):
+    chain = HOUSE["longest_chain"](arrows)
+    assert len(chain) <= LONGEST, " > ".join(chain)
+
+
+def test_circles_and_chains_are_seen():
+    knot = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}
+    assert HOUSE["circles"](knot) == [["a", "b", "c"]]
+    line = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert HOUSE["circles"](line) == []
+    assert HOUSE["longest_chain"](line) == ["a", "b", "c"]
+
+
+def test_an_audit_of_one_pair_enters_few_modules():
+    depth, files = HOUSE["entered"]()
+    mine = [file for file in files if file.startswith("audit/")]
+    others = (
+        r"audit/(keeping/(store|database|checkpoint)|sampling/workers|search|replay)"
+    )
+    assert len(mine) <= 25
+    assert depth <= 10
+    assert [file for file in mine if re.match(rf"{others}[/.]", file)] == []
+
+
+def test_audit_takes_few_arguments_and_its_room_has_few_modules():
+    assert len(signature(audit).parameters) <= 10
+    assert len(list((ROOT / "audit").glob("*.py"))) <= 12
+
+
+def test_what_is_to_be_read_first_is_read_in_an_hour():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    first = text.partition("First, why a verdict holds")[2].partition("Second,")[0]
+    files = re.findall(r"^- `([^`]+)`", first, flags=re.MULTILINE)
+    assert len(files) >= 4
+    assert sum(length(ROOT / file) for file in files) <= 1500
