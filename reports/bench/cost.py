@@ -145,11 +145,13 @@ def processor_time(black_box: bool, releases: int, seed: int) -> float:
     settings: dict[str, Any] = {
         "pair": mechanism.worst_case(),
         "claim": mechanism.claim,
-        "stop_when_refuted": black_box,
     }
-    audit(subject, **settings, budget=400)  # imports, and warms the caches
+    audit(
+        subject, **settings, budget=Budget(400, stop=black_box)
+    )  # imports, and warms the caches
     started = time.process_time()
-    audit(subject, **settings, budget=releases, seed=seed)
+    budget = Budget(releases, stop=black_box)
+    audit(subject, **settings, budget=budget, seed=seed)
     return time.process_time() - started
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum
+from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
 
 from dpaudit import (
     ApproxDP,
@@ -30,7 +30,6 @@ from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
 
 IDENTITY = attacks("identity")
-SHORT = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY}
 
 
 def half_laplace_sum(data, rng):
@@ -128,7 +127,7 @@ def test_short_audits_and_those_of_constants_end_with_their_budget(budget):
 @pytest.mark.parametrize("kind", LEAKS)
 def test_outputs_that_are_no_ordinary_numbers_leak(kind):
     chosen = attacks("identity", "abnormal", "atoms", "linear-discriminant")
-    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 200}
+    options = {"pair": PAIR, "claim": CLAIM, "budget": 200}
     result = audit(LEAKS[kind], run=Run(attacks=chosen), **options)
     assert result.refuted
     assert result.epsilon_lower <= math.log(45)
@@ -160,15 +159,14 @@ def test_every_kind_of_claim(claim, refuted):
 
 
 def test_the_same_seed_gives_the_same_result():
-    options = SHORT | {"max_samples": 40}
-    one, again, other = (audit(laplace_sum, **options, seed=s) for s in (1, 1, 2))
+    one, again, other = (audited(laplace_sum, budget=40, seed=s) for s in (1, 1, 2))
     assert replace(one, seconds=0.0) == replace(again, seconds=0.0)
     assert other.log_evidence != one.log_evidence
 
 
 def test_progress_is_told():
     told = []
-    audit(laplace_sum, **SHORT, budget=50, run=Run(progress=told.append))
+    audited(laplace_sum, budget=50, run=Run(progress=told.append))
     samples = [progress.samples for progress in told]
     assert samples[-1] == 50
     assert samples == sorted(set(samples))
@@ -184,9 +182,8 @@ def test_progress_is_told():
 def test_an_audit_can_be_ended_between_rounds():
     """The verdict of the rounds that were played; and refutations stay refutations."""
     rounds, answers = [], iter([False, False, True])
-    ended = audit(
+    ended = audited(
         laplace_sum,
-        **SHORT,
         run=Run(progress=rounds.append, should_stop=lambda: next(answers)),
     )
     assert ended.interrupted
@@ -194,9 +191,8 @@ def test_an_audit_can_be_ended_between_rounds():
     assert len(rounds) == 3
     assert "INTERRUPTED" in str(ended)
     assert ended.to_dict()["interrupted"] is True
-    refuted = audit(
+    refuted = audited(
         half_laplace_sum,
-        **SHORT,
         budget=Budget(stop=False),
         run=Run(
             progress=rounds.append, should_stop=lambda: rounds[-1].epsilon_lower > 1
@@ -219,14 +215,10 @@ class Priced:
         return data.sum() + rng.laplace(scale=self.scale)
 
 
-REFINED = SHORT | {"refine": 100}
-
-
 def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth():
     """Half the noise that is needed: the true epsilon is 2."""
-    most = {"max_samples": 60_000}
-    stopped = audit(half_laplace_sum, **REFINED | most | {"refine": 0.0})
-    refined = audit(half_laplace_sum, **REFINED | most)
+    stopped = audited(half_laplace_sum, budget=60_000)
+    refined = audited(half_laplace_sum, budget=Budget(60_000, refine=100))
     assert refined.refuted
     assert not refined.interrupted
     assert refined.refuted_at == stopped.refuted_at == stopped.samples
@@ -240,7 +232,7 @@ def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_
 
 def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
     fast, slow = (
-        audit(Priced(monkeypatch, price=price, scale=0.2), **REFINED | {"refine": 3})
+        audited(Priced(monkeypatch, price=price, scale=0.2), budget=Budget(refine=3))
         for price in (0.0, 100.0)
     )
     assert slow.to_dict() == fast.to_dict() | {"seconds": slow.seconds}
@@ -251,9 +243,7 @@ def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
     """But two rounds are always played, of which the first takes two seconds."""
     priced, told = Priced(monkeypatch), []
-    result = audit(
-        priced, **SHORT, budget=Budget(seconds=most), run=Run(progress=told.append)
-    )
+    result = audited(priced, budget=Budget(seconds=most), run=Run(progress=told.append))
     spent = priced.now - 5
     assert result.interrupted
     assert result.seconds == pytest.approx(spent)
@@ -264,9 +254,8 @@ def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, mo
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
-    options = SHORT | {"max_samples": 40}
-    limited = audit(Priced(monkeypatch), **options, budget=Budget(seconds=1e5))
-    free = audit(Priced(monkeypatch), **options)
+    limited = audited(Priced(monkeypatch), budget=Budget(40, seconds=1e5))
+    free = audited(Priced(monkeypatch), budget=40)
     assert not limited.interrupted
     assert replace(limited, seconds=0.0) == replace(free, seconds=0.0)
 
@@ -275,15 +264,13 @@ def test_clocks_that_jump_are_not_asked(monkeypatch):
     jumps = itertools.cycle([0.0, 1e12, -1e12])
     for name in ("time", "monotonic"):
         monkeypatch.setattr(time, name, lambda: next(jumps))
-    options = {"max_samples": 100, "max_seconds": 100.0}
-    assert not audit(laplace_sum, **SHORT, **options).interrupted
+    assert not audited(laplace_sum, budget=Budget(100, seconds=100.0)).interrupted
 
 
 def test_an_audit_that_is_at_its_end_is_not_interrupted():
     told = []
-    result = audit(
+    result = audited(
         laplace_sum,
-        **SHORT,
         budget=10,
         run=Run(progress=told.append, should_stop=lambda: told[-1].samples == 10),
     )
@@ -351,7 +338,7 @@ def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
 
 def test_impure_mechanisms_are_warned_about():
     own = np.random.default_rng(0)
-    result = audit(lambda d, rng: d.sum() + own.laplace(), **SHORT, budget=20)
+    result = audited(lambda d, rng: d.sum() + own.laplace(), budget=20)
     state, unused = result.warnings
     assert "randomness of its own" in state
     assert "does not use its rng" in unused
@@ -383,10 +370,10 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
         ({**SEARCH, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
         ({**GIVEN, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
         ({**GIVEN, "relation": "replace-one"}, "under replace-one, but the pair is"),
-        *(
-            ({**GIVEN, "max_seconds": most}, "max_seconds")
-            for most in (0, -1.0, math.nan, math.inf, "1")
-        ),
+        ({**GIVEN, "layer": "replay"}, r"one of \['black-box', 'transcript'\], got"),
+        ({**GIVEN, "budget": "full"}, "a Budget or a number of releases, got 'full'"),
+        ({**GIVEN, "budget": True}, "a Budget or a number of releases, got True"),
+        ({**GIVEN, "budget": 1}, "releases must be an integer >= 2, got 1"),
     ],
 )
 def test_bad_input_is_named(options, sentence):
@@ -427,8 +414,8 @@ def test_a_capability_that_fails_is_named(capability):
 
 @pytest.mark.parametrize("epsilon", [1e-4, 400.0])
 def test_extreme_claims_are_audited_without_a_hitch(epsilon):
-    options = SHORT | {"claim": PureDP(epsilon), "max_samples": 60}
-    assert audit(laplace_sum, **options).epsilon_lower <= 1.0
+    result = audited(laplace_sum, claim=PureDP(epsilon), budget=60)
+    assert result.epsilon_lower <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_layouts_that_tell_nothing_refute_nothing(odd):
     def private(data, rng):
         return mechanism(np.array([float(rng.random() < 0.5)]), rng)
 
-    options = {"pair": PAIR, "claim": PureDP(0.2), "max_samples": 150}
+    options = {"pair": PAIR, "claim": PureDP(0.2), "budget": 150}
     result = audit(private, **options, run=Run(attacks=FEW))
     assert not result.refuted
     assert result.epsilon_lower < 0.2
@@ -88,7 +88,7 @@ def test_a_rare_atom_is_found():
     With p = 0.02 on its own side and 0 on the other, for each of the two atoms, the
     information limit is log(1000) / (2 p log(1 + 1/e)) = 551 a side.
     """
-    options = {"pair": PAIR, "claim": ApproxDP(1.0, 1e-5), "max_samples": 2750}
+    options = {"pair": PAIR, "claim": ApproxDP(1.0, 1e-5), "budget": 2750}
     result = audit(RawNowAndThen(), **options)
     assert result.refuted
     assert result.attack == "atoms"

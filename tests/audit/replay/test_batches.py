@@ -18,7 +18,7 @@ from dpaudit.audit.replay.judge.statistics import Followed
 Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)
 SIGMA = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS)
-SEEN = {"sees": "transcript", "max_samples": 2}
+SEEN = {"sees": "transcript", "budget": 2}
 ROWS = np.random.default_rng(0).standard_normal((8, D))
 FAR = np.array([[30.0, 30.0]])
 # In the middle, so that the rows after it are at other places on the other side.

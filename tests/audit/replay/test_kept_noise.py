@@ -147,7 +147,7 @@ def test_a_proof_says_what_it_rests_on_and_how_often_it_was_looked_at():
     def half(x, rng):
         return x.sum() + rng.laplace(scale=0.5)
 
-    options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 2}
+    options = {"pair": PAIR, "claim": PureDP(1.0), "budget": 2}
     result = replay(half, budget=Budget(seconds=1e-9), **options)
     words = "there is no randomness that is not seen (executed again 13 times)"
     assert f"REFUTED by proof, if {words} (2 executions" in str(result)
