@@ -28,8 +28,7 @@ that can do to an audit.
 Grids have steps (`dpaudit.audit.canonical.grid`) that follow from sizes of entries
 (`dpaudit.audit.canonical.sizes`), which are learned (`dpaudit.audit.canonical.canon`).
 What is read as rounding and tells D from D' is said in the result (`Canon.doubts`);
-attacks that read bits (`dpaudit.attacks.BITS`) ask the other question, about the doubles
-themselves.
+attacks that read bits (`dpaudit.attacks.BITS`) ask the other question, about doubles.
 """
 
 from dpaudit.audit.canonical.canon import BITS_ONLY, Canon, data_size
