@@ -56,10 +56,11 @@ class LeakyMean:
         }
 
 
-def witness_of(mechanism, *names, **options):
+def witness_of(mechanism, *names, reference=None, **options):
     """Return what an audit with these attacks leaves."""
     options = {"pair": PAIR, "claim": CLAIM} | options
-    return audit(mechanism, run=Run(attacks=attacks(*names)), **options).witness
+    run = Run(attacks=attacks(*names), reference=reference)
+    return audit(mechanism, run=run, **options).witness
 
 
 @pytest.fixture(scope="module")
