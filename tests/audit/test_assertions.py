@@ -104,23 +104,16 @@ def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
     def inner(data, rng):
         return leaking_sum(data, rng)
 
-    named = options | {"run": replace(FEW, name="a/b c")}
     with pytest.raises(AssertionError, match=r"json'? --mechanism MODULE:OBJECT"):
-        auditor.assert_dp(inner, **named)
+        auditor.assert_dp(inner, **options | {"run": replace(FEW, name="a/b c")})
 
 
 def test_each_audit_writes_one_witness(auditor, records, tmp_path):
     """Those on two pairs share mechanism and claim, and so their seed."""
-    pairs = [PAIR, PAIR, Pair([0.5], [0.5, 1.0])]
+    run, pairs = replace(FEW, name="../a/b c"), [PAIR, PAIR, Pair([0.5], [0.5, 1.0])]
     for pair in pairs:
         with pytest.raises(AssertionError):
-            auditor.assert_dp(
-                leaking_sum,
-                claim=CLAIM,
-                pair=pair,
-                run=replace(FEW, name="../a/b c"),
-                budget=400,
-            )
+            auditor.assert_dp(leaking_sum, claim=CLAIM, pair=pair, run=run, budget=400)
     written = list((tmp_path / "new" / "folder").iterdir())
     assert len(written) == 2
     assert all(path.name.startswith("a-b-c-") for path in written)
@@ -137,10 +130,9 @@ def test_what_cannot_be_known_is_neither_kept_nor_refuted(auditor, records, asse
     def leaking(data, rng):
         return data.sum() + own.laplace(scale=1e-3)
 
+    named = options | {"run": replace(FEW, name="leaking")}
     with pytest.raises(AssertionError) as failure:
-        getattr(auditor, assertion)(
-            leaking, **options | {"run": replace(FEW, name="leaking")}
-        )
+        getattr(auditor, assertion)(leaking, **named)
     message = str(failure.value)
     assert message.startswith("whether leaking keeps its claim PureDP(epsilon=1.0) ")
     assert UNFOUNDED in message

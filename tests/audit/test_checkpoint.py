@@ -106,9 +106,8 @@ OPTIONS = {"budget": 40}
 def test_only_what_is_missing_is_drawn(tmp_path):
     """Whoever goes on looks again at the pilot, of two, and some ten of the last."""
     store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
-    while audited(
-        counted, **OPTIONS, run=Run(store=store, should_stop=stop)
-    ).interrupted:
+    until = Run(store=store, should_stop=stop)
+    while audited(counted, **OPTIONS, run=until).interrupted:
         audits += 1
         assert audits < 20
     assert audits > 2
@@ -296,9 +295,8 @@ def test_own_randomness_is_not_drawn_again_after_a_kill(tmp_path, clock, share):
     for _ in range(2):  # nor the second time
         with pytest.raises(InputError, match=SECOND_TRY):
             audited(mechanism, **options, run=Run(store=store))
-    assert not audited(
-        mechanism, **options | {"seed": 1}, run=Run(store=store)
-    ).from_store
+    other = audited(mechanism, **options, seed=1, run=Run(store=store))
+    assert not other.from_store
 
 
 @pytest.mark.parametrize("mechanism", [Own(0), laplace_sum], ids=["own", "handed"])
@@ -306,22 +304,19 @@ def test_own_randomness_is_not_drawn_again_for_a_round_that_was_lost(
     tmp_path, clock, mechanism
 ):
     """Nobody was told of it; but it may have been lost for what it showed."""
-    store = tmp_path / "audits.db"
+    kept = Run(store=tmp_path / "audits.db")
 
     def tell(progress):
         clock[0] += 10.0  # a checkpoint of every round that anybody was told of
 
+    run = replace(kept, executor=Short(30), progress=tell)
     with pytest.raises(ExecutorError):
-        audited(
-            mechanism,
-            **OPTIONS,
-            run=Run(store=store, executor=Short(30), progress=tell),
-        )
+        audited(mechanism, **OPTIONS, run=run)
     if mechanism is laplace_sum:
-        assert not audited(mechanism, **OPTIONS, run=Run(store=store)).from_store
+        assert not audited(mechanism, **OPTIONS, run=kept).from_store
         return
     with pytest.raises(InputError, match=SECOND_TRY):
-        audited(mechanism, **OPTIONS, run=Run(store=store))
+        audited(mechanism, **OPTIONS, run=kept)
 
 
 @pytest.mark.parametrize("stop", [Every(5), None], ids=["ended", "finished"])

@@ -391,7 +391,6 @@ def test_an_audit_takes_every_setting_by_its_name():
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         ({"seed": None}, "seed must be an integer >= 0, got None"),
         ({"layer": "exact"}, "layer must be one of"),
-        ({"layer": "replay"}, "layer must be one of"),
     ],
 )
 def test_a_setting_that_is_not_allowed_is_named(wrong, words):

@@ -8,10 +8,9 @@ they keep is in tests/attacks/test_contract.py.
 
 import numpy as np
 import pytest
-from audit_cases import attacks
+from audit_cases import attacks, audited
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
@@ -54,9 +53,7 @@ def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
             return float(data.sum()) + 0.1 * noise
         return np.array([data.sum() + noise])
 
-    assert audit(
-        mechanism, **OPTIONS, budget=500, run=Run(attacks=[Identity()])
-    ).refuted
+    assert audited(mechanism, **OPTIONS, budget=500).refuted
 
 
 @pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])

@@ -248,11 +248,8 @@ def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
         return data.sum() + rng.laplace()
 
     store = Store(tmp_path / "audits.db")
-    first = audit(
-        mechanism,
-        **options,
-        run=Run(store=store, should_stop=lambda: next(rounds) == 4),
-    )
+    run = Run(store=store, should_stop=lambda: next(rounds) == 4)
+    first = audit(mechanism, **options, run=run)
     assert first.interrupted
     before = set(drawn)
     drawn.clear()

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks
+from audit_cases import CLAIM, PAIR, attacks, audited
 
 from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise
@@ -65,10 +65,8 @@ def witness_of(mechanism, *names, reference=None, **options):
 
 @pytest.fixture(scope="module")
 def witness():
-    chosen = attacks("exact-loss")
-    return audit(
-        SymmetricNoise.as_published(1.0), seed=3, run=Run(attacks=chosen)
-    ).witness
+    run = Run(attacks=attacks("exact-loss"))
+    return audit(SymmetricNoise.as_published(1.0), seed=3, run=run).witness
 
 
 @pytest.fixture(scope="module")
@@ -410,7 +408,7 @@ class Noisy:
 
 @pytest.fixture(scope="module")
 def sum_witness():
-    return audit(Noisy(), pair=PAIR, run=Run(attacks=attacks("identity"))).witness
+    return audited(Noisy(), claim=None).witness
 
 
 def warned(witness, mechanism, **options):

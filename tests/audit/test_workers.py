@@ -368,13 +368,7 @@ def test_blas_has_one_thread_everywhere(pools):
         return laplace_sum(data, rng)
 
     for pool in (None, pools.one):
-        audit(
-            notes,
-            pair=PAIR,
-            claim=CLAIM,
-            budget=3,
-            run=Run(attacks=ATTACKS, executor=pool),
-        )
+        audited(notes, budget=3, run=Run(executor=pool))
         assert set(seen) == {1}
 
 

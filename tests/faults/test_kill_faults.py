@@ -100,9 +100,8 @@ def test_an_audit_survives_a_kill(tmp_path, monkeypatch):
     module = importlib.import_module("slow_module")
     run = replace(module.RUN, store=path, progress=told.append)
     left = audit(module.mechanism, **module.OPTIONS, run=run)
-    assert values(left) == values(
-        audit(module.mechanism, **module.OPTIONS, run=module.RUN)
-    )
+    whole = audit(module.mechanism, **module.OPTIONS, run=module.RUN)
+    assert values(left) == values(whole)
     assert sound(path)
     assert not list(tmp_path.glob("*corrupt*"))
     # A round is told, then kept, and only then is the next one drawn and told. So all
