@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum
+from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
@@ -240,7 +240,6 @@ def test_a_release_hangs_on_its_number_and_not_on_the_rounds():
 
 def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
     rounds = iter(range(100))
-    options = {"pair": PAIR, "claim": CLAIM, "budget": 60}
     drawn = []
 
     def mechanism(data, rng):
@@ -249,11 +248,11 @@ def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
 
     store = Store(tmp_path / "audits.db")
     run = Run(store=store, should_stop=lambda: next(rounds) == 4)
-    first = audit(mechanism, **options, run=run)
+    first = audited(mechanism, budget=60, run=run)
     assert first.interrupted
     before = set(drawn)
     drawn.clear()
-    audit(mechanism, **options, run=Run(store=store))
+    audited(mechanism, budget=60, run=Run(store=store))
     # The pilot and the last looks alone are the same again.
     assert len(set(drawn) - before) == 2 * (60 - first.samples)
 
@@ -308,9 +307,8 @@ def audits(noise, count, **options):
     def mechanism(data, rng):
         return data.sum() + noise(data, rng)
 
-    options |= {"pair": PAIR, "claim": CLAIM}
-    options |= {"run": Run(attacks=attacks("identity", "atoms"))}
-    return [audit(mechanism, **options, seed=seed) for seed in range(count)]
+    run = Run(attacks=attacks("identity", "atoms"))
+    return [audited(mechanism, **options, run=run, seed=seed) for seed in range(count)]
 
 
 @pytest.mark.parametrize("noise", SEEDED)
