@@ -43,19 +43,14 @@ class TwoWorkers:
         # Forked: what workers import, asv's benchmarks are not.
         with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
             list(pool.map(time.sleep, [0.1, 0.1]))
-            two = _seconds(executor=pool)
-        return _seconds() / two
+            two = _seconds(Run(executor=pool))
+        return _seconds(Run()) / two
 
 
-def _seconds(**options: Any) -> float:
+def _seconds(run: Run) -> float:
     mechanism: Any = Laborious()
-    result = audit(
-        mechanism,
-        pair=Pair([0.0], [0.0, 1.0]),
-        budget=Budget(5_000, stop=False),
-        **options,
-    )
-    return result.seconds
+    pair, budget = Pair([0.0], [0.0, 1.0]), Budget(5_000, stop=False)
+    return audit(mechanism, pair=pair, budget=budget, run=run).seconds
 
 
 class StoreShare:
