@@ -87,7 +87,7 @@ class Plan:
     known : int
         Releases a side within which it refutes with probability `power`.
     samples : int
-        The same for an audit, which has to find the event: its ``max_samples``.
+        The same for an audit, which has to find the event: its budget.
     rarest_event : float
         What only one dataset gives, and is rarer, mostly evades an audit so long.
     """

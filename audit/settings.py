@@ -149,6 +149,8 @@ class Run:
     reference: str | None = None
 
     def __post_init__(self) -> None:
+        if self.attacks is not None:
+            object.__setattr__(self, "attacks", tuple(self.attacks))
         for attack in self.attacks or ():
             if not isinstance(attack, Attack):
                 raise InputError(f"attacks must be instances of Attack, got {attack!r}")

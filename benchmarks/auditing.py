@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from dpaudit.algorithms import CATALOGUE, GOEGaussian, SymmetricNoise, build
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, audit
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.study import Record, Study, seed_of
 from dpaudit.reports.bench.tightness import Tightness
@@ -75,8 +75,9 @@ class SuiteTightness:
         truth = CATALOGUE[name].truth
         assert truth is not None
         seed = seed_of("tightness", name, 0)
-        options = {"max_samples": 20_000, "stop_when_refuted": False, "seed": seed}
-        return audit(build(name), confidence=0.999, **options).epsilon_lower / truth
+        budget = Budget(20_000, stop=False)
+        result = audit(build(name), confidence=0.999, seed=seed, budget=budget)
+        return result.epsilon_lower / truth
 
 
 class SymmetricNoiseRefutation:

@@ -12,8 +12,8 @@ import numpy as np
 
 from dpaudit import Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.audit import Budget, Run, audit, harness
-from dpaudit.audit.keeping.checkpoint import Recorder
+from dpaudit.audit import Budget, Run, audit
+from dpaudit.audit.keeping import checkpoint
 
 RELEASE = 1e-3  # seconds
 
@@ -43,19 +43,14 @@ class TwoWorkers:
         # Forked: what workers import, asv's benchmarks are not.
         with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
             list(pool.map(time.sleep, [0.1, 0.1]))
-            two = _seconds(executor=pool)
-        return _seconds() / two
+            two = _seconds(Run(executor=pool))
+        return _seconds(Run()) / two
 
 
-def _seconds(**options: Any) -> float:
+def _seconds(run: Run) -> float:
     mechanism: Any = Laborious()
-    result = audit(
-        mechanism,
-        pair=Pair([0.0], [0.0, 1.0]),
-        budget=Budget(5_000, stop=False),
-        **options,
-    )
-    return result.seconds
+    pair, budget = Pair([0.0], [0.0, 1.0]), Budget(5_000, stop=False)
+    return audit(mechanism, pair=pair, budget=budget, run=run).seconds
 
 
 class StoreShare:
@@ -75,7 +70,8 @@ class StoreShare:
     def track_store_share(self) -> float:
         """Return the share of the time that goes into what the store keeps."""
         spent = [0.0]
-        harness.Recorder = _timed(Recorder, spent)  # type: ignore[misc]
+        kind = checkpoint.Recorder
+        checkpoint.Recorder = _timed(kind, spent)  # type: ignore[misc]
         started = time.perf_counter()
         try:
             mechanism: Any = Laplace(1.0)
@@ -85,7 +81,7 @@ class StoreShare:
                 run=Run(store=self.path),
             )
         finally:
-            harness.Recorder = Recorder  # type: ignore[misc]
+            checkpoint.Recorder = kind  # type: ignore[misc]
         return 100 * spent[0] / (time.perf_counter() - started)
 
 

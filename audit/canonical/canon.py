@@ -36,7 +36,7 @@ Bools = NDArray[np.bool_]
 
 BITS_ONLY = (
     "what seemed a violation differs in its last bits only: over the real numbers this "
-    "is no violation; bits=True audits the doubles themselves"
+    "is no violation; attacks.BITS audit the doubles themselves"
 )
 """What is said of a refutation that vanished when releases were nudged."""
 
@@ -133,7 +133,7 @@ class Canon:
         return (
             f"{doubted} of {among} entries of a release differ between D and D' by no "
             "more than rounding does: over the real numbers this is no violation, and "
-            "they were read as equal; bits=True audits the doubles themselves",
+            "they were read as equal; attacks.BITS audit the doubles themselves",
         )
 
     def _changed(self, batch: Batch, change: Any) -> Batch:

@@ -136,8 +136,9 @@ class AuditCase(_Audited):
         result = audit(
             BlackBox(self.mechanism) if self.black_box else self.mechanism,
             claim=self.claim,
-            **_settings(seed, int(length)),
-            budget=Budget(stop=bool(stream(seed, 1).integers(2))),
+            confidence=CONFIDENCE,
+            seed=seed,
+            budget=Budget(int(length), stop=bool(stream(seed, 1).integers(2))),
             **options,
         )
         room = 1 + SLACK

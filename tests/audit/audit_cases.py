@@ -1,8 +1,10 @@
 """What tests of audits share: a pair, a claim, a mechanism, settings, few attacks."""
 
+from dataclasses import replace
+
 from dpaudit import Pair, PureDP
 from dpaudit.attacks import PORTFOLIO
-from dpaudit.audit import Layer
+from dpaudit.audit import Budget, Layer, Run, audit
 from dpaudit.audit.settings import Settings
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -10,12 +12,9 @@ CLAIM = PureDP(1.0)
 SETTINGS = Settings(  # as `audit` has them if nothing is said
     claim=CLAIM,
     confidence=0.999,
-    max_samples=100,
     seed=0,
-    stop_when_refuted=True,
-    refine=0.0,
     layer=Layer.BLACK_BOX,
-    bits=False,
+    budget=Budget(100),
     attacks=PORTFOLIO,
     name=None,
     reference=None,
@@ -28,6 +27,13 @@ def laplace_sum(data, rng):
 
 def attacks(*names):
     return [attack for attack in PORTFOLIO if attack.name in names]
+
+
+def audited(mechanism, *, run=Run(), **options):
+    """Audit on that pair and by one attack, unless told of others."""
+    if run.attacks is None:
+        run = replace(run, attacks=attacks("identity"))
+    return audit(mechanism, run=run, **{"pair": PAIR, "claim": CLAIM} | options)
 
 
 def values(result):

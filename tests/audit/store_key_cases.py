@@ -24,13 +24,12 @@ from typing import ClassVar
 from unittest import mock
 
 import numpy as np
-from audit_cases import CLAIM, PAIR
+from audit_cases import audited
 
-from dpaudit.attacks import Identity
-from dpaudit.audit import Run, audit
+from dpaudit.audit import Run
 
 HERE = sys.modules[__name__]
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
+FEW = 6  # releases a side
 KINDS = {"finished": None, "unfinished": lambda: True}
 INSTALLED = """
 import math
@@ -77,11 +76,11 @@ def audit_all(folder, kinds):
     names += [("unfinished", name) for name in [*CASES][::6]]
     for kind, name in names:
         told = []
-        options = OPTIONS | {"store": f"{folder}/{kind}", "progress": told.append}
+        run = Run(
+            store=f"{folder}/{kind}", progress=told.append, should_stop=kinds[kind]
+        )
         try:
-            result = audit(
-                CASES[name](1.0), **options, run=Run(should_stop=kinds[kind])
-            )
+            result = audited(CASES[name](1.0), budget=FEW, run=run)
             known[f"{kind} {name}"] = result.from_store or told[0].resumed_at > 0
         except Exception as error:
             known[f"{kind} {name}"] = str(error)

@@ -4,7 +4,7 @@ import json
 import shlex
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from audit_cases import CLAIM, PAIR, attacks
 from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.attacks import BITS
-from dpaudit.audit import Run, Witness, assertions, audit, verify
+from dpaudit.audit import Budget, Run, Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
 from dpaudit.audit.result import UNFOUNDED
 
@@ -42,7 +42,8 @@ def constant_sum(data, rng):
     return data.sum()
 
 
-options = {"claim": CLAIM, "pair": PAIR, "attacks": attacks("identity")}
+FEW = Run(attacks=attacks("identity"))
+options = {"claim": CLAIM, "pair": PAIR, "run": FEW}
 
 
 @pytest.fixture
@@ -104,20 +105,15 @@ def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
         return leaking_sum(data, rng)
 
     with pytest.raises(AssertionError, match=r"json'? --mechanism MODULE:OBJECT"):
-        auditor.assert_dp(inner, **options, run=Run(name="a/b c"))
+        auditor.assert_dp(inner, **options | {"run": replace(FEW, name="a/b c")})
 
 
 def test_each_audit_writes_one_witness(auditor, records, tmp_path):
     """Those on two pairs share mechanism and claim, and so their seed."""
-    pairs = [PAIR, PAIR, Pair([0.5], [0.5, 1.0])]
+    run, pairs = replace(FEW, name="../a/b c"), [PAIR, PAIR, Pair([0.5], [0.5, 1.0])]
     for pair in pairs:
         with pytest.raises(AssertionError):
-            auditor.assert_dp(
-                leaking_sum,
-                **options | {"pair": pair},
-                run=Run(name="../a/b c"),
-                budget=400,
-            )
+            auditor.assert_dp(leaking_sum, claim=CLAIM, pair=pair, run=run, budget=400)
     written = list((tmp_path / "new" / "folder").iterdir())
     assert len(written) == 2
     assert all(path.name.startswith("a-b-c-") for path in written)
@@ -134,8 +130,9 @@ def test_what_cannot_be_known_is_neither_kept_nor_refuted(auditor, records, asse
     def leaking(data, rng):
         return data.sum() + own.laplace(scale=1e-3)
 
+    named = options | {"run": replace(FEW, name="leaking")}
     with pytest.raises(AssertionError) as failure:
-        getattr(auditor, assertion)(leaking, **options, name="leaking")
+        getattr(auditor, assertion)(leaking, **named)
     message = str(failure.value)
     assert message.startswith("whether leaking keeps its claim PureDP(epsilon=1.0) ")
     assert UNFOUNDED in message
@@ -174,26 +171,25 @@ def test_what_is_not_refuted_says_what_would_have_been(auditor, records):
     ("settings", "arguments", "expected"),
     [
         ({}, {}, 40),
-        ({"profile": "quick"}, {}, 20),
-        ({"profile": "quick"}, {"profile": "full"}, 400),
-        ({"max_samples": 7}, {}, 7),
-        ({"max_samples": 7}, {"profile": "quick"}, 20),
-        ({"max_samples": 7}, {"max_samples": 9}, 9),
-        ({"profile": "quick"}, {"profile": "full", "max_samples": 9}, 9),
+        ({"budget": "quick"}, {}, 20),
+        ({"budget": "quick"}, {"budget": "full"}, 400),
+        ({"budget": 7}, {"budget": "quick"}, 20),
+        ({"budget": Budget(7, refine=2)}, {"budget": 9}, 9),
+        ({"budget": 9}, {"budget": Budget(7, refine=2)}, Budget(7, refine=2)),
     ],
 )
 def test_the_nearest_budget_counts(auditor, told, settings, arguments, expected):
     partial(Auditor, auditor.budgets, auditor.report, auditor.folder)(
         **settings
     ).assert_dp(noisy_sum, **options, **arguments)
-    assert told["max_samples"] == expected
+    assert told["budget"] == Budget.of(expected)
 
 
 def test_what_is_expected_to_fall_gets_the_default_budget_at_least(auditor, told):
     for profile, expected in {"quick": 40, "standard": 40, "full": 400}.items():
         with pytest.raises(AssertionError):
             auditor.assert_refuted(noisy_sum, **options, budget=profile)
-        assert told["max_samples"] == expected
+        assert told["budget"] == Budget(expected)
     assert told["confidence"] == CONFIDENCE == 1 - 1e-6
     auditor.assert_dp(noisy_sum, **options, confidence=0.9)
     assert told["confidence"] == 0.9
@@ -205,7 +201,7 @@ def test_other_options_reach_the_audit(auditor, told):
     )
     assert told["domain"] == "scalar:0,1"
     assert told["layer"] == "transcript"
-    assert told["bits"] is True
+    assert told["run"].attacks == BITS
     assert told["claim"] is None
     assert told["seed"] == seed_for(Laplace(1.0), PureDP(1.0))
     auditor.assert_dp(noisy_sum, **options, seed=5)

@@ -318,6 +318,9 @@ def unlucky(monkeypatch):
     monkeypatch.setattr(Canon, "__post_init__", at_the_boundary)
 
 
+SETTINGS = {"pair": Pair([0.5], [0.5, 1.0]), "claim": PureDP(1.0)}
+
+
 def test_a_refutation_by_last_bits_says_so(monkeypatch):
     """By bad luck the boundary lies between the two: the last look finds it out."""
 
@@ -325,24 +328,22 @@ def test_a_refutation_by_last_bits_says_so(monkeypatch):
         return [data.sum() + rng.laplace(), 1.0 - 2.0**-53 * (len(data) - 1)]
 
     unlucky(monkeypatch)
-    settings = {"pair": Pair([0.5], [0.5, 1.0]), "claim": PureDP(1.0)}
-    found = audit(split, **settings, budget=100, seed=3)
+    found = audit(split, **SETTINGS, budget=100, seed=3)
     assert found.verdict is Verdict.NOT_REFUTED
     assert BITS_ONLY in found.warnings
     assert (found.epsilon_lower, found.delta_lower, found.witness) == (0.0, 0.0, None)
     assert (found.trajectory, found.roc, found.refuted_at) == ((), (), None)
     # Without that look it is a refutation, which nobody's replay confirms.
     monkeypatch.setattr(Portfolio, "rests_on_bits", lambda *_: False)
-    witness = audit(split, **settings, budget=100, seed=3).witness
+    witness = audit(split, **SETTINGS, budget=100, seed=3).witness
     again = verify(witness, mechanism=split, seed=4)
     assert not again.confirmed
     assert BITS_ONLY in again.warnings
 
 
 def test_who_asks_for_doubles_gets_them():
-    settings = {"pair": Pair([0.5], [0.5, 1.0]), "claim": PureDP(1.0)}
-    assert audit(by_bits, **settings, budget=300, run=Run(attacks=BITS)).refuted
-    found = audit(by_bits, **settings, budget=300)
+    assert audit(by_bits, **SETTINGS, budget=300, run=Run(attacks=BITS)).refuted
+    found = audit(by_bits, **SETTINGS, budget=300)
     assert not found.refuted
     (doubt,) = found.warnings
     assert doubt.startswith("1 of 2 entries of a release differ between D and D' by no")

@@ -9,17 +9,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, SETTINGS, attacks, laplace_sum, values
+from audit_cases import CLAIM, PAIR, SETTINGS, attacks, audited, laplace_sum, values
 
 from dpaudit import GaussianDP, InputError, Pair
 from dpaudit.attacks import Identity
-from dpaudit.audit import Run, Store, StoreWarning, audit
+from dpaudit.audit import Budget, Run, Store, StoreWarning
 from dpaudit.audit.game.freezing import freeze, thaw
-from dpaudit.audit.game.progress import Clock
 from dpaudit.audit.game.state import AuditState
+from dpaudit.audit.harness import _Clock
 from dpaudit.audit.keeping.checkpoint import Recorder
-from dpaudit.audit.search.pair_search import PairSearch
-from dpaudit.audit.search.sources import pair_source
+from dpaudit.audit.pairs import choice_among, pair_source
 from dpaudit.errors import ExecutorError
 
 
@@ -40,27 +39,28 @@ class Every:
         return self.asked % self.rounds == 0
 
 
+SEARCH = {"pair": None, "domain": "scalar:0,1", "relation": "add-remove"}
 CASES = {
     "to-the-end": (
         lambda data, rng: data.sum() + rng.laplace(scale=0.5),
-        {"pair": PAIR, "max_samples": 40, "stop_when_refuted": False},
+        {"budget": Budget(40, stop=False)},
         attacks("identity", "atoms"),
     ),
     "learning": (
         mixed,
-        {"pair": PAIR, "max_samples": 40},
+        {"budget": 40},
         attacks("identity", "abnormal", "linear-discriminant"),
     ),
     "search": (
         lambda data, rng: (
             data.sum() + rng.laplace(scale=0.4 if len(data) == 2 else 1.0)
         ),
-        {"domain": "scalar:0,1", "relation": "add-remove", "max_samples": 150},
+        SEARCH | {"budget": 150},
         [Identity()],
     ),
     "gaussian": (
         lambda data, rng: data.sum() + rng.normal(),
-        {"pair": PAIR, "claim": GaussianDP(1.0), "max_samples": 25},
+        {"claim": GaussianDP(1.0), "budget": 25},
         attacks("mean-shift", "identity"),
     ),
 }
@@ -69,18 +69,17 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
     mechanism, options, chosen = CASES[case]
-    options = {"claim": CLAIM, "attacks": chosen} | options
-    expected = audit(mechanism, **options)
-    store, samples = tmp_path / "audits.db", [0]
-    stop = Every(11 if "domain" in options else 5)
-    subject = options | {"store": store, "should_stop": stop}
-    while (result := audit(mechanism, **subject)).interrupted:
+    run, samples = Run(attacks=chosen), [0]
+    expected = audited(mechanism, **options, run=run)
+    kept = replace(run, store=tmp_path / "audits.db")
+    until = replace(kept, should_stop=Every(11 if "domain" in options else 5))
+    while (result := audited(mechanism, **options, run=until)).interrupted:
         assert result.samples > samples[-1]
         samples.append(result.samples)
     assert len(samples) > 2
     assert values(result) == values(expected)
     assert not result.from_store
-    again = audit(mechanism, **options, run=Run(store=str(store)))
+    again = audited(mechanism, **options, run=replace(kept, store=str(kept.store)))
     assert again.from_store
     assert again.seconds == result.seconds
     assert values(again) == values(expected)
@@ -101,37 +100,38 @@ class Counted:
         return laplace_sum(data, rng)
 
 
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": [Identity()]}
+OPTIONS = {"budget": 40}
 
 
 def test_only_what_is_missing_is_drawn(tmp_path):
     """Whoever goes on looks again at the pilot, of two, and some ten of the last."""
     store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
-    while audit(counted, **OPTIONS, run=Run(store=store, should_stop=stop)).interrupted:
+    until = Run(store=store, should_stop=stop)
+    while audited(counted, **OPTIONS, run=until).interrupted:
         audits += 1
         assert audits < 20
     assert audits > 2
     spent = len(counted.calls)
     looked_at = spent - 80 - (2 * 2 + 2)  # at the end there are signs of dependence
     assert 0 < looked_at <= (audits - 1) * 2 * (2 + 14)
-    assert audit(counted, **OPTIONS, run=Run(store=store)).from_store
+    assert audited(counted, **OPTIONS, run=Run(store=store)).from_store
     assert 2 * (2 + 10) <= len(counted.calls) - spent <= 2 * (2 + 14)
 
 
 def test_another_subject_is_another_audit(tmp_path):
     """That each setting is in the key, too, is in tests/audit/test_identity.py."""
-    options = OPTIONS | {"max_samples": 4, "store": tmp_path / "audits.db"}
-    audit(laplace_sum, **options)
+    options = {"budget": 4, "run": Run(store=tmp_path / "audits.db")}
+    audited(laplace_sum, **options)
     for other in ({"pair": Pair([0.0], [0.0, 2.0])}, {"seed": 1}):
-        assert not audit(laplace_sum, **(options | other)).from_store, other
-    assert not audit(Counted(), **options).from_store
-    assert audit(laplace_sum, **options).from_store
+        assert not audited(laplace_sum, **(options | other)).from_store, other
+    assert not audited(Counted(), **options).from_store
+    assert audited(laplace_sum, **options).from_store
 
 
 def audit_of(mechanism=laplace_sum, pair=PAIR):
-    search = PairSearch(pair_source(mechanism, pair, None, None, 0), 0)
-    options = {"max_samples": 60, "attacks": (Identity(),)}
-    return AuditState(mechanism, search, replace(SETTINGS, **options))
+    choice = choice_among(pair_source(mechanism, pair, None, None, 0), 0)
+    settings = replace(SETTINGS, budget=Budget(60), attacks=(Identity(),))
+    return AuditState(mechanism, choice, settings)
 
 
 def test_a_thawed_state_has_what_it_was_supplied_with():
@@ -223,7 +223,7 @@ class TestRecorder:
         with pytest.warns(StoreWarning, match="goes on, but is not kept: cannot write"):
             recorder.keep(audit_of(), 1.0, closing=True)
         # Said once is enough.
-        recorder.finish(audit(laplace_sum, **OPTIONS), audit_of())
+        recorder.finish(audited(laplace_sum, **OPTIONS), audit_of())
 
     def test_states_that_cannot_be_frozen_are_a_warning(self, recorder):
         state = audit_of()
@@ -265,7 +265,7 @@ def killed(mechanism, store, clock, samples=20, step=0.0, **options):
             raise Kill
 
     with pytest.raises(Kill):
-        audit(mechanism, **OPTIONS | options, run=Run(store=store, progress=tell))
+        audited(mechanism, **OPTIONS | options, run=Run(store=store, progress=tell))
 
 
 class Short(Executor):
@@ -289,15 +289,14 @@ SECOND_TRY = "to draw it again would be a second try"
 @pytest.mark.parametrize("share", [1.0, 0.1])
 def test_own_randomness_is_not_drawn_again_after_a_kill(tmp_path, clock, share):
     """Even if it shows in one round of those that were told."""
-    options = OPTIONS | {"stop_when_refuted": False}
+    options = {"budget": Budget(40, stop=False)}
     store, mechanism = tmp_path / "audits.db", Own(0, share)
-    killed(mechanism, store, clock, stop_when_refuted=False)
+    killed(mechanism, store, clock, **options)
     for _ in range(2):  # nor the second time
         with pytest.raises(InputError, match=SECOND_TRY):
-            audit(mechanism, **options, run=Run(store=store))
-    assert not audit(
-        mechanism, **options | {"seed": 1}, run=Run(store=store)
-    ).from_store
+            audited(mechanism, **options, run=Run(store=store))
+    other = audited(mechanism, **options, seed=1, run=Run(store=store))
+    assert not other.from_store
 
 
 @pytest.mark.parametrize("mechanism", [Own(0), laplace_sum], ids=["own", "handed"])
@@ -305,33 +304,30 @@ def test_own_randomness_is_not_drawn_again_for_a_round_that_was_lost(
     tmp_path, clock, mechanism
 ):
     """Nobody was told of it; but it may have been lost for what it showed."""
-    store = tmp_path / "audits.db"
+    kept = Run(store=tmp_path / "audits.db")
 
     def tell(progress):
         clock[0] += 10.0  # a checkpoint of every round that anybody was told of
 
+    run = replace(kept, executor=Short(30), progress=tell)
     with pytest.raises(ExecutorError):
-        audit(
-            mechanism,
-            **OPTIONS,
-            run=Run(store=store, executor=Short(30), progress=tell),
-        )
+        audited(mechanism, **OPTIONS, run=run)
     if mechanism is laplace_sum:
-        assert not audit(mechanism, **OPTIONS, run=Run(store=store)).from_store
+        assert not audited(mechanism, **OPTIONS, run=kept).from_store
         return
     with pytest.raises(InputError, match=SECOND_TRY):
-        audit(mechanism, **OPTIONS, run=Run(store=store))
+        audited(mechanism, **OPTIONS, run=kept)
 
 
 @pytest.mark.parametrize("stop", [Every(5), None], ids=["ended", "finished"])
 def test_own_randomness_is_not_known_again(tmp_path, stop):
     """Where nothing was lost: other code with other randomness would look the same."""
-    mechanism, options = Own(0), OPTIONS | {"store": tmp_path / "audits.db"}
-    first = audit(mechanism, **options, run=Run(should_stop=stop))
+    mechanism, kept = Own(0), Run(store=tmp_path / "audits.db")
+    first = audited(mechanism, **OPTIONS, run=replace(kept, should_stop=stop))
     assert first.interrupted == (stop is not None)
     for _ in range(2):
         with pytest.raises(InputError, match=SECOND_TRY):
-            audit(mechanism, **options)
+            audited(mechanism, **OPTIONS, run=kept)
 
 
 @pytest.mark.parametrize("step", [0.0, 10.0])
@@ -339,8 +335,8 @@ def test_a_mechanism_that_repeats_itself_goes_on_after_any_kill(tmp_path, clock,
     store = tmp_path / "audits.db"
     for samples in (15, 20):
         killed(laplace_sum, store, clock, samples=samples, step=step)
-    result = audit(laplace_sum, **OPTIONS, run=Run(store=store))
-    assert values(result) == values(audit(laplace_sum, **OPTIONS))
+    result = audited(laplace_sum, **OPTIONS, run=Run(store=store))
+    assert values(result) == values(audited(laplace_sum, **OPTIONS))
 
 
 def test_what_is_no_result_is_not_returned(tmp_path):
@@ -357,11 +353,11 @@ def test_seconds_are_those_of_all_processes(tmp_path, clock):
         clock[0] += 10.0
         told.append(progress)
 
-    options = OPTIONS | {"store": tmp_path / "audits.db", "progress": tell}
-    first = audit(laplace_sum, **options, run=Run(should_stop=Every(5)))
+    run = Run(store=tmp_path / "audits.db", progress=tell)
+    first = audited(laplace_sum, **OPTIONS, run=replace(run, should_stop=Every(5)))
     assert first.interrupted
     assert first.seconds == 50.0
-    second = audit(laplace_sum, **options)
+    second = audited(laplace_sum, **OPTIONS, run=run)
     assert second.seconds == 10.0 * len(told) > 50.0
     assert {progress.resumed_at for progress in told[5:]} == {first.samples}
     assert told[5].seconds == 50.0
@@ -369,9 +365,7 @@ def test_seconds_are_those_of_all_processes(tmp_path, clock):
 
 def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
     clock = itertools.count()
-    monkeypatch.setattr(
-        "dpaudit.audit.game.progress.time.perf_counter", lambda: next(clock)
-    )
+    monkeypatch.setattr("dpaudit.audit.harness.time.perf_counter", lambda: next(clock))
     state = SimpleNamespace(
         samples=100,
         pairs=1,
@@ -380,7 +374,7 @@ def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
         favourite=None,
         limit=400,
     )
-    resumed = Clock(state, before=1e6)
+    resumed = _Clock(state, before=1e6)
     state.samples = 200  # one tick for 100 releases
     resumed.lap()
     progress = resumed.progress()

@@ -1,9 +1,9 @@
 """A Dask cluster is an executor like any other."""
 
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, values
+from audit_cases import audited, values
 
-from dpaudit.audit import Run, audit
+from dpaudit.audit import Run
 
 distributed = pytest.importorskip(
     "distributed", reason="the extra 'cluster' is not installed"
@@ -11,8 +11,7 @@ distributed = pytest.importorskip(
 # What Dask's own threads and sockets say when they end is not the question.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 50}
-OPTIONS |= {"attacks": attacks("identity")}
+OPTIONS = {"budget": 50}
 
 
 def closure(scale):
@@ -28,5 +27,5 @@ def test_an_audit_is_the_same_on_a_cluster():
         distributed.Client(cluster) as client,
         client.get_executor() as executor,
     ):
-        found = audit(closure(1.0), **OPTIONS, run=Run(executor=executor))
-    assert values(found) == values(audit(closure(1.0), **OPTIONS))
+        found = audited(closure(1.0), **OPTIONS, run=Run(executor=executor))
+    assert values(found) == values(audited(closure(1.0), **OPTIONS))

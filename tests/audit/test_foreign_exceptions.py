@@ -48,7 +48,7 @@ class RaisingInDraw(Raising):
 
 @pytest.mark.parametrize("error", EXCEPTIONS)
 def test_what_is_raised_on_one_side_only_refutes_and_always_is_an_error(error):
-    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 60, "attacks": FEW}
+    options = {"pair": PAIR, "claim": CLAIM, "budget": 60, "run": Run(attacks=FEW)}
     result = audit(RaisingInDraw(error), **options)
     assert result.refuted
     assert result.warnings == ()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum
+from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
 
 from dpaudit import (
     ApproxDP,
@@ -30,7 +30,6 @@ from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
 
 IDENTITY = attacks("identity")
-SHORT = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY}
 
 
 def half_laplace_sum(data, rng):
@@ -128,7 +127,7 @@ def test_short_audits_and_those_of_constants_end_with_their_budget(budget):
 @pytest.mark.parametrize("kind", LEAKS)
 def test_outputs_that_are_no_ordinary_numbers_leak(kind):
     chosen = attacks("identity", "abnormal", "atoms", "linear-discriminant")
-    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 200}
+    options = {"pair": PAIR, "claim": CLAIM, "budget": 200}
     result = audit(LEAKS[kind], run=Run(attacks=chosen), **options)
     assert result.refuted
     assert result.epsilon_lower <= math.log(45)
@@ -149,9 +148,7 @@ def test_outputs_that_are_no_ordinary_numbers_leak(kind):
 def test_every_kind_of_claim(claim, refuted):
     """The mechanism is 1-GDP exactly; each false alarm has probability <= 1e-3."""
     samples = 3000 if refuted else 30
-    result = audit(
-        gaussian_sum, pair=PAIR, claim=claim, budget=samples, run=Run(attacks=IDENTITY)
-    )
+    result = audited(gaussian_sum, claim=claim, budget=samples)
     assert result.refuted is refuted
     assert (result.mu_lower is not None) == isinstance(claim, GaussianDP)
     assert result.epsilon_lower <= GaussianDP(1.0).epsilon(result.at_delta)
@@ -160,15 +157,14 @@ def test_every_kind_of_claim(claim, refuted):
 
 
 def test_the_same_seed_gives_the_same_result():
-    options = SHORT | {"max_samples": 40}
-    one, again, other = (audit(laplace_sum, **options, seed=s) for s in (1, 1, 2))
+    one, again, other = (audited(laplace_sum, budget=40, seed=s) for s in (1, 1, 2))
     assert replace(one, seconds=0.0) == replace(again, seconds=0.0)
     assert other.log_evidence != one.log_evidence
 
 
 def test_progress_is_told():
     told = []
-    audit(laplace_sum, **SHORT, budget=50, run=Run(progress=told.append))
+    audited(laplace_sum, budget=50, run=Run(progress=told.append))
     samples = [progress.samples for progress in told]
     assert samples[-1] == 50
     assert samples == sorted(set(samples))
@@ -184,24 +180,15 @@ def test_progress_is_told():
 def test_an_audit_can_be_ended_between_rounds():
     """The verdict of the rounds that were played; and refutations stay refutations."""
     rounds, answers = [], iter([False, False, True])
-    ended = audit(
-        laplace_sum,
-        **SHORT,
-        run=Run(progress=rounds.append, should_stop=lambda: next(answers)),
-    )
+    run = Run(progress=rounds.append, should_stop=lambda: next(answers))
+    ended = audited(laplace_sum, run=run)
     assert ended.interrupted
     assert ended.samples == rounds[-1].samples
     assert len(rounds) == 3
     assert "INTERRUPTED" in str(ended)
     assert ended.to_dict()["interrupted"] is True
-    refuted = audit(
-        half_laplace_sum,
-        **SHORT,
-        budget=Budget(stop=False),
-        run=Run(
-            progress=rounds.append, should_stop=lambda: rounds[-1].epsilon_lower > 1
-        ),
-    )
+    run = replace(run, should_stop=lambda: rounds[-1].epsilon_lower > 1)
+    refuted = audited(half_laplace_sum, budget=Budget(stop=False), run=run)
     assert refuted.refuted
     assert refuted.interrupted
     assert refuted.witness is not None
@@ -219,14 +206,10 @@ class Priced:
         return data.sum() + rng.laplace(scale=self.scale)
 
 
-REFINED = SHORT | {"refine": 100}
-
-
 def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth():
     """Half the noise that is needed: the true epsilon is 2."""
-    most = {"max_samples": 60_000}
-    stopped = audit(half_laplace_sum, **REFINED | most | {"refine": 0.0})
-    refined = audit(half_laplace_sum, **REFINED | most)
+    stopped = audited(half_laplace_sum, budget=60_000)
+    refined = audited(half_laplace_sum, budget=Budget(60_000, refine=100))
     assert refined.refuted
     assert not refined.interrupted
     assert refined.refuted_at == stopped.refuted_at == stopped.samples
@@ -240,7 +223,7 @@ def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_
 
 def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
     fast, slow = (
-        audit(Priced(monkeypatch, price=price, scale=0.2), **REFINED | {"refine": 3})
+        audited(Priced(monkeypatch, price=price, scale=0.2), budget=Budget(refine=3))
         for price in (0.0, 100.0)
     )
     assert slow.to_dict() == fast.to_dict() | {"seconds": slow.seconds}
@@ -251,9 +234,7 @@ def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
     """But two rounds are always played, of which the first takes two seconds."""
     priced, told = Priced(monkeypatch), []
-    result = audit(
-        priced, **SHORT, budget=Budget(seconds=most), run=Run(progress=told.append)
-    )
+    result = audited(priced, budget=Budget(seconds=most), run=Run(progress=told.append))
     spent = priced.now - 5
     assert result.interrupted
     assert result.seconds == pytest.approx(spent)
@@ -264,9 +245,8 @@ def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, mo
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
-    options = SHORT | {"max_samples": 40}
-    limited = audit(Priced(monkeypatch), **options, budget=Budget(seconds=1e5))
-    free = audit(Priced(monkeypatch), **options)
+    limited = audited(Priced(monkeypatch), budget=Budget(40, seconds=1e5))
+    free = audited(Priced(monkeypatch), budget=40)
     assert not limited.interrupted
     assert replace(limited, seconds=0.0) == replace(free, seconds=0.0)
 
@@ -275,18 +255,13 @@ def test_clocks_that_jump_are_not_asked(monkeypatch):
     jumps = itertools.cycle([0.0, 1e12, -1e12])
     for name in ("time", "monotonic"):
         monkeypatch.setattr(time, name, lambda: next(jumps))
-    options = {"max_samples": 100, "max_seconds": 100.0}
-    assert not audit(laplace_sum, **SHORT, **options).interrupted
+    assert not audited(laplace_sum, budget=Budget(100, seconds=100.0)).interrupted
 
 
 def test_an_audit_that_is_at_its_end_is_not_interrupted():
     told = []
-    result = audit(
-        laplace_sum,
-        **SHORT,
-        budget=10,
-        run=Run(progress=told.append, should_stop=lambda: told[-1].samples == 10),
-    )
+    run = Run(progress=told.append, should_stop=lambda: told[-1].samples == 10)
+    result = audited(laplace_sum, budget=10, run=run)
     assert result.samples == 10
     assert not result.interrupted
 
@@ -297,13 +272,8 @@ def test_an_audit_is_not_ended_before_it_has_a_pair():
             raise InputError("no rows")
         return data.sum() + rng.laplace()
 
-    result = audit(
-        refuses_the_empty,
-        domain="scalar:0,1",
-        relation="add-remove",
-        claim=CLAIM,
-        run=Run(attacks=IDENTITY, should_stop=lambda: True),
-    )
+    run = Run(attacks=IDENTITY, should_stop=lambda: True)
+    result = audit(refuses_the_empty, **SEARCH, run=run)
     assert result.interrupted
     assert result.pairs == 1
 
@@ -320,14 +290,8 @@ def test_the_worst_case_and_the_claim_come_from_the_mechanism():
 
 def test_a_true_claim_stands_on_all_pairs():
     """Null: sensitivity 3 and noise for it; refuted with probability <= 1e-3."""
-    result = audit(
-        lambda d, rng: d.sum() + rng.laplace(scale=3.0),
-        domain="box:0,1:3",
-        relation="add-remove",
-        claim=CLAIM,
-        budget=150,
-        run=Run(attacks=IDENTITY),
-    )
+    options = SEARCH | {"domain": "box:0,1:3", "run": Run(attacks=IDENTITY)}
+    result = audit(lambda d, g: d.sum() + g.laplace(scale=3.0), **options, budget=150)
     assert not result.refuted
     assert result.samples == 150
     assert result.pairs > 3
@@ -335,9 +299,7 @@ def test_a_true_claim_stands_on_all_pairs():
 
 def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
     """NumPy's Laplace sampler does not reach all doubles alike."""
-    result = audit(
-        laplace_sum, pair=PAIR, claim=CLAIM, run=Run(attacks=BITS), budget=20_000
-    )
+    result = audited(laplace_sum, run=Run(attacks=BITS), budget=20_000)
     assert result.refuted
     assert result.bits
     assert result.attack == "bits"
@@ -351,7 +313,7 @@ def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
 
 def test_impure_mechanisms_are_warned_about():
     own = np.random.default_rng(0)
-    result = audit(lambda d, rng: d.sum() + own.laplace(), **SHORT, budget=20)
+    result = audited(lambda d, rng: d.sum() + own.laplace(), budget=20)
     state, unused = result.warnings
     assert "randomness of its own" in state
     assert "does not use its rng" in unused
@@ -383,10 +345,9 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
         ({**SEARCH, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
         ({**GIVEN, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
         ({**GIVEN, "relation": "replace-one"}, "under replace-one, but the pair is"),
-        *(
-            ({**GIVEN, "max_seconds": most}, "max_seconds")
-            for most in (0, -1.0, math.nan, math.inf, "1")
-        ),
+        ({**GIVEN, "layer": "replay"}, r"one of \['black-box', 'transcript'\], got"),
+        ({**GIVEN, "budget": "full"}, "a Budget or a number of releases, got 'full'"),
+        ({**GIVEN, "budget": True}, "a Budget or a number of releases, got True"),
     ],
 )
 def test_bad_input_is_named(options, sentence):
@@ -427,8 +388,8 @@ def test_a_capability_that_fails_is_named(capability):
 
 @pytest.mark.parametrize("epsilon", [1e-4, 400.0])
 def test_extreme_claims_are_audited_without_a_hitch(epsilon):
-    options = SHORT | {"claim": PureDP(epsilon), "max_samples": 60}
-    assert audit(laplace_sum, **options).epsilon_lower <= 1.0
+    result = audited(laplace_sum, claim=PureDP(epsilon), budget=60)
+    assert result.epsilon_lower <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -452,6 +413,6 @@ def test_odd_numbers_are_audited_without_a_hitch(mechanism):
 def test_a_loss_beyond_arithmetic_does_not_end_an_audit(sigma):
     """The exact profile has no numbers for such a shift; the releases still speak."""
     mechanism = Gaussian(sigma=sigma, claim=ApproxDP(1.0, 1e-5))
-    result = audit(mechanism, pair=PAIR, budget=60, run=Run(attacks=IDENTITY))
+    result = audited(mechanism, claim=None, budget=60)
     assert result.exact is None
     assert result.refuted == (sigma < 1)

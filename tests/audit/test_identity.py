@@ -19,7 +19,7 @@ from audit_cases import SETTINGS
 from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
-from dpaudit.audit import audit
+from dpaudit.audit import Budget, Run, audit
 from dpaudit.audit.keeping.description import describe
 from dpaudit.audit.keeping.identity import code_version, key_of
 from dpaudit.audit.settings import Settings
@@ -369,11 +369,15 @@ def test_every_setting_is_in_the_key(setting):
 
 
 def test_an_audit_takes_every_setting_by_its_name():
-    """And nothing decides a result that is neither a setting, nor what is audited."""
+    """Or in its run; and nothing else decides a result, but for what is audited."""
     subject = {"mechanism", "pair", "domain", "relation"}
-    beside = {"executor", "store", "progress", "should_stop", "max_seconds"}
+    beside = {"executor", "store", "progress", "should_stop"}
     settings = {field.name for field in fields(Settings)}
-    assert set(signature(audit).parameters) == subject | beside | settings
+    of_the_run = {field.name for field in fields(Run)}
+    assert beside == of_the_run - settings
+    taken = set(signature(audit).parameters)
+    assert taken == subject | {"run"} | (settings - of_the_run)
+    assert len(taken) <= 10
 
 
 @pytest.mark.parametrize(
@@ -384,21 +388,37 @@ def test_an_audit_takes_every_setting_by_its_name():
         ({"confidence": math.nan}, r"confidence must be in \(0, 1\), got nan"),
         ({"confidence": "high"}, "confidence must be a real number"),
         ({"confidence": 1e-300}, "confidence must be .* not next to 0"),
-        ({"max_samples": 1}, "max_samples must be an integer >= 2, got 1"),
-        ({"max_samples": 10.5}, "max_samples must be an integer >= 2, got 10.5"),
-        ({"refine": -0.1}, "refine must be"),
-        ({"refine": math.nan}, "refine must be"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         ({"seed": None}, "seed must be an integer >= 0, got None"),
         ({"layer": "exact"}, "layer must be one of"),
-        ({"attacks": ["identity"]}, "attacks must be instances of Attack, got 'ident"),
-        ({"name": 5}, "name must be a string or None, got 5"),
-        ({"reference": 5}, "reference must be a string or None, got 5"),
     ],
 )
 def test_a_setting_that_is_not_allowed_is_named(wrong, words):
     with pytest.raises(InputError, match=words):
         replace(SETTINGS, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "words"),
+    [
+        (Budget, {"releases": 1}, "releases must be an integer >= 2, got 1"),
+        (Budget, {"releases": 10.5}, "releases must be an integer >= 2, got 10.5"),
+        (Budget, {"refine": -0.1}, "refine must be"),
+        (Budget, {"refine": math.nan}, "refine must be"),
+        *((Budget, {"seconds": s}, "seconds must") for s in (0, math.nan, math.inf)),
+        (Run, {"attacks": ["identity"]}, "instances of Attack, got 'identity'"),
+        (Run, {"name": 5}, "name must be a string or None, got 5"),
+        (Run, {"reference": 5}, "reference must be a string or None, got 5"),
+    ],
+)
+def test_an_option_that_is_not_allowed_is_named(kind, wrong, words):
+    with pytest.raises(InputError, match=words):
+        kind(**wrong)
+
+
+def test_the_time_that_an_audit_may_take_is_no_setting():
+    timed = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=5.0))
+    assert key_of(settings=timed) == key_of(settings=SETTINGS)
 
 
 SCRIPT = """

@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks
+from audit_cases import PAIR, audited
 
 from dpaudit import GaussianDP, InputError
-from dpaudit.attacks import Identity
-from dpaudit.audit import Verdict, audit
+from dpaudit.attacks import BITS, PORTFOLIO, Identity
+from dpaudit.audit import Run, Verdict
 from dpaudit.audit.game.independence import signs_of_dependence
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.result import UNFOUNDED
@@ -211,11 +211,6 @@ class Leaking:
         return data.sum() + noise + np.zeros(size)
 
 
-def audited(mechanism, **options):
-    usual = {"pair": PAIR, "claim": CLAIM, "max_samples": 60}
-    return audit(mechanism, **usual | {"attacks": attacks("identity")} | options)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -223,11 +218,11 @@ def audited(mechanism, **options):
         lambda: Leaking(shares=True),
     ],
 )
-@pytest.mark.parametrize("bits", [False, True])
-def test_there_is_no_verdict_where_the_assumption_was_seen_to_fail(make, bits):
+@pytest.mark.parametrize("run", [Run(), Run(attacks=BITS)], ids=["numbers", "bits"])
+def test_there_is_no_verdict_where_the_assumption_was_seen_to_fail(make, run):
     np.random.seed(0)  # noqa: NPY002
     random.seed(0)
-    result = audited(make(), bits=bits, claim=GaussianDP(1.0))
+    result = audited(make(), claim=GaussianDP(1.0), budget=60, run=run)
     assert result.verdict is Verdict.NO_VERDICT
     assert not result.refuted
     assert (result.epsilon_lower, result.delta_lower, result.mu_lower) == (0, 0, 0)
@@ -255,7 +250,7 @@ def test_there_is_no_verdict_where_the_assumption_was_seen_to_fail(make, bits):
     ],
 )
 def test_other_mechanisms_keep_their_verdict(mechanism):
-    result = audited(mechanism, max_samples=100, attacks=None)
+    result = audited(mechanism, budget=100, run=Run(attacks=PORTFOLIO))
     assert result.refuted
     assert result.witness is not None
     assert UNFOUNDED not in str(result)
@@ -265,12 +260,12 @@ def test_a_mechanism_may_say_that_it_draws_from_elsewhere():
     """Its author answers for its releases; but a batch must not share noise."""
     elsewhere = system()
     elsewhere.seedable = False
-    result = audited(elsewhere, max_samples=1000, claim=GaussianDP(0.01))
+    result = audited(elsewhere, budget=1000, claim=GaussianDP(0.01))
     assert result.verdict is not Verdict.NO_VERDICT
     assert len(result.warnings) == 2
     shared = Leaking(shares=True)
     shared.seedable = False
-    assert audited(shared).verdict is Verdict.NO_VERDICT
+    assert audited(shared, budget=60).verdict is Verdict.NO_VERDICT
 
 
 def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
@@ -281,7 +276,7 @@ def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
         calls.append(1)
         return float(len(calls) == 100)
 
-    result = audited(mechanism)
+    result = audited(mechanism, budget=60)
     assert result.verdict is Verdict.NO_VERDICT
     (warning,) = result.warnings
     assert UNUSED in warning

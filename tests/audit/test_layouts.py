@@ -8,10 +8,9 @@ they keep is in tests/attacks/test_contract.py.
 
 import numpy as np
 import pytest
-from audit_cases import attacks
+from audit_cases import attacks, audited
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
@@ -54,9 +53,7 @@ def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
             return float(data.sum()) + 0.1 * noise
         return np.array([data.sum() + noise])
 
-    assert audit(
-        mechanism, **OPTIONS, budget=500, run=Run(attacks=[Identity()])
-    ).refuted
+    assert audited(mechanism, **OPTIONS, budget=500).refuted
 
 
 @pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])
@@ -67,7 +64,7 @@ def test_layouts_that_tell_nothing_refute_nothing(odd):
     def private(data, rng):
         return mechanism(np.array([float(rng.random() < 0.5)]), rng)
 
-    options = {"pair": PAIR, "claim": PureDP(0.2), "max_samples": 150}
+    options = {"pair": PAIR, "claim": PureDP(0.2), "budget": 150}
     result = audit(private, **options, run=Run(attacks=FEW))
     assert not result.refuted
     assert result.epsilon_lower < 0.2
@@ -88,7 +85,7 @@ def test_a_rare_atom_is_found():
     With p = 0.02 on its own side and 0 on the other, for each of the two atoms, the
     information limit is log(1000) / (2 p log(1 + 1/e)) = 551 a side.
     """
-    options = {"pair": PAIR, "claim": ApproxDP(1.0, 1e-5), "max_samples": 2750}
+    options = {"pair": PAIR, "claim": ApproxDP(1.0, 1e-5), "budget": 2750}
     result = audit(RawNowAndThen(), **options)
     assert result.refuted
     assert result.attack == "atoms"

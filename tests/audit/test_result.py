@@ -8,7 +8,7 @@ from audit_cases import PAIR
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import Verdict, audit
+from dpaudit.audit import Run, Verdict, audit
 
 CLAIMS = [
     PureDP(1.0),
@@ -24,7 +24,7 @@ def gaussian_sum(data, rng):
 
 @pytest.fixture(scope="module")
 def results():
-    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 150}
+    options = {"pair": PAIR, "run": Run(attacks=[Identity()]), "budget": 150}
     return {claim: audit(gaussian_sum, claim=claim, **options) for claim in CLAIMS}
 
 
@@ -65,7 +65,7 @@ def test_refuted_claims_have_a_bound_that_refutes_them(claim):
     def clear_sum(data, rng):
         return data.sum() + rng.normal(scale=0.3)
 
-    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 300}
+    options = {"pair": PAIR, "run": Run(attacks=[Identity()]), "budget": 300}
     result = audit(clear_sum, claim=claim, **options)
     assert result.refuted
     if isinstance(claim, GaussianDP):

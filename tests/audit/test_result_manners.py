@@ -20,13 +20,9 @@ def noisy_sum(data, rng):
 
 @pytest.fixture(scope="module")
 def result():
-    return audit(
-        noisy_sum,
-        pair=Pair([0.0], [0.0, 1.0]),
-        claim=PureDP(1.0),
-        budget=Budget(400, refine=0.2),
-        run=Run(name=HOSTILE),
-    )
+    pair, run = Pair([0.0], [0.0, 1.0]), Run(name=HOSTILE)
+    budget = Budget(400, refine=0.2)
+    return audit(noisy_sum, pair=pair, claim=PureDP(1.0), budget=budget, run=run)
 
 
 def test_a_result_is_one_line(result):
@@ -79,12 +75,8 @@ def test_it_is_drawn(result):
 
 
 def test_a_result_without_an_event_is_drawn_too():
-    silent = audit(
-        lambda data, rng: "the same word",
-        pair=Pair([0.0], [1.0], "replace-one"),
-        claim=GaussianDP(1.0),
-        budget=20,
-    )
+    pair = Pair([0.0], [1.0], "replace-one")
+    silent = audit(lambda data, rng: "no", pair=pair, claim=GaussianDP(1.0), budget=20)
     assert silent.roc == ()
     assert len(silent.plot().axes) == 2
 

@@ -4,11 +4,11 @@ import random
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum
+from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
-from dpaudit.audit import Run, Store, audit
+from dpaudit.audit import Budget, Run, Store, audit
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.batches import Batch
 
@@ -228,9 +228,7 @@ def noted(**options):
 
 def test_a_release_hangs_on_its_number_and_not_on_the_rounds():
     """Audits of other lengths have other rounds, and share their first releases."""
-    long, short = (
-        noted(max_samples=most, stop_when_refuted=most > 100) for most in (700, 90)
-    )
+    long, short = (noted(budget=Budget(most, stop=most > 100)) for most in (700, 90))
     for side in (DATA, NEIGHBOUR):
         common = min(len(long[side]), len(short[side]))
         assert common > 80
@@ -242,7 +240,6 @@ def test_a_release_hangs_on_its_number_and_not_on_the_rounds():
 
 def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
     rounds = iter(range(100))
-    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 60}
     drawn = []
 
     def mechanism(data, rng):
@@ -250,15 +247,12 @@ def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
         return data.sum() + rng.laplace()
 
     store = Store(tmp_path / "audits.db")
-    first = audit(
-        mechanism,
-        **options,
-        run=Run(store=store, should_stop=lambda: next(rounds) == 4),
-    )
+    run = Run(store=store, should_stop=lambda: next(rounds) == 4)
+    first = audited(mechanism, budget=60, run=run)
     assert first.interrupted
     before = set(drawn)
     drawn.clear()
-    audit(mechanism, **options, run=Run(store=store))
+    audited(mechanism, budget=60, run=Run(store=store))
     # The pilot and the last looks alone are the same again.
     assert len(set(drawn) - before) == 2 * (60 - first.samples)
 
@@ -313,13 +307,13 @@ def audits(noise, count, **options):
     def mechanism(data, rng):
         return data.sum() + noise(data, rng)
 
-    options |= {"pair": PAIR, "claim": CLAIM, "attacks": attacks("identity", "atoms")}
-    return [audit(mechanism, **options, seed=seed) for seed in range(count)]
+    run = Run(attacks=attacks("identity", "atoms"))
+    return [audited(mechanism, **options, run=run, seed=seed) for seed in range(count)]
 
 
 @pytest.mark.parametrize("noise", SEEDED)
 def test_true_claims_stand_where_another_library_is_seeded(noise):
-    for result in audits(noise, 3, max_samples=1000):
+    for result in audits(noise, 3, budget=1000):
         assert not result.refuted
         assert result.warnings == ()
 
@@ -327,7 +321,7 @@ def test_true_claims_stand_where_another_library_is_seeded(noise):
 @pytest.mark.hard
 @pytest.mark.parametrize("noise", SEEDED)
 def test_true_claims_fall_no_more_often_than_promised(noise):
-    results = audits(noise, 200, confidence=0.95, max_samples=600)
+    results = audits(noise, 200, confidence=0.95, budget=600)
     assert sum(result.refuted for result in results) <= 10
 
 

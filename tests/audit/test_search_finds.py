@@ -5,10 +5,7 @@ Every claim here is false, so a test fails by chance only if evidence is slow; s
 
 import numpy as np
 import pytest
-
-from dpaudit import PureDP
-from dpaudit.attacks import Identity
-from dpaudit.audit import Run, audit
+from audit_cases import audited
 
 
 def beyond_the_quartiles(x, rng):
@@ -41,13 +38,6 @@ CASES = [
     ("mechanism", "domain", "relation"), CASES, ids=[case[0].__name__ for case in CASES]
 )
 def test_a_search_finds_the_pair(mechanism, domain, relation):
-    result = audit(
-        mechanism,
-        domain=domain,
-        relation=relation,
-        claim=PureDP(1.0),
-        budget=6000,
-        run=Run(attacks=[Identity()]),
-        seed=1,
-    )
+    where = {"domain": domain, "relation": relation, "pair": None}
+    result = audited(mechanism, **where, budget=6000, seed=1)
     assert result.refuted

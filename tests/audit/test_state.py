@@ -7,6 +7,7 @@ from audit_cases import PAIR, SETTINGS, laplace_sum
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
+from dpaudit.audit import Budget
 from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.game.state import AuditState
@@ -38,14 +39,13 @@ def half_laplace_sum(data, rng):
     return data.sum() + rng.laplace(scale=0.5)
 
 
-def audit_of(mechanism, *pairs, claim=1.0, max_samples=500, seed=0, **options):
+def audit_of(mechanism, *pairs, claim=1.0, budget=500, seed=0):
     settings = replace(
         SETTINGS,
         claim=PureDP(claim),
-        max_samples=max_samples,
+        budget=Budget.of(budget),
         seed=seed,
         attacks=(Identity(),),
-        **options,
     )
     return AuditState(mechanism, PairSearch(Pairs(*(pairs or [PAIR])), seed), settings)
 
@@ -54,26 +54,26 @@ def play(state):
     return list(state.rounds())
 
 
-@pytest.mark.parametrize("max_samples", [2, 3, 7, 30, 101])
-def test_the_budget_is_spent_and_no_more(max_samples):
-    state = audit_of(laplace_sum, max_samples=max_samples)
+@pytest.mark.parametrize("budget", [2, 3, 7, 30, 101])
+def test_the_budget_is_spent_and_no_more(budget):
+    state = audit_of(laplace_sum, budget=budget)
     told = play(state)
-    assert state.samples == max_samples
-    assert 2 * max_samples - 1 <= state.drawn.sum() <= 2 * max_samples
+    assert state.samples == budget
+    assert 2 * budget - 1 <= state.drawn.sum() <= 2 * budget
     samples = [s for s, _ in told]
     assert samples == sorted(set(samples))
-    assert samples[-1] == max_samples
+    assert samples[-1] == budget
 
 
 def test_lower_bounds_only_rise():
-    told = play(audit_of(half_laplace_sum, max_samples=600, stop_when_refuted=False))
+    told = play(audit_of(half_laplace_sum, budget=Budget(600, stop=False)))
     bounds = [bound for _, bound in told]
     assert bounds == sorted(bounds)
     assert 0.5 < bounds[-1] <= 2
 
 
 def test_a_refutation_ends_an_audit_that_is_to_stop():
-    state = audit_of(half_laplace_sum, max_samples=3000)
+    state = audit_of(half_laplace_sum, budget=3000)
     play(state)
     assert state.verdict.refutes_claim
     assert state.samples < 1500
@@ -88,7 +88,7 @@ def test_sampling_is_uneven_where_one_side_needs_more():
         calls[len(data)] += 1
         return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
 
-    state = audit_of(counted, claim=5.0, max_samples=3000)
+    state = audit_of(counted, claim=5.0, budget=3000)
     play(state)
     assert state.drawn.tolist() == [calls[1], calls[2]]
     assert state.drawn[NEIGHBOUR] > 1.5 * state.drawn[DATA]
@@ -97,7 +97,7 @@ def test_sampling_is_uneven_where_one_side_needs_more():
 
 
 def test_sampling_stays_even_for_symmetric_noise():
-    state = audit_of(laplace_sum, max_samples=700)
+    state = audit_of(laplace_sum, budget=700)
     play(state)
     assert state.drawn.tolist() == [700, 700]
 
@@ -108,7 +108,7 @@ def test_all_pairs_play_for_the_same_wealth():
     def mechanism(data, rng):
         return data.sum() + rng.laplace(scale=0.3 if data.max() >= 5 else 1.0)
 
-    state = audit_of(mechanism, PAIR, OTHER, max_samples=3000)
+    state = audit_of(mechanism, PAIR, OTHER, budget=3000)
     play(state)
     assert state.verdict.refutes_claim
     assert state.pairs == 2
@@ -126,7 +126,7 @@ def test_pairs_that_fail_or_are_refused_are_left_to_themselves(error):
             raise error
         return laplace_sum(data, rng)
 
-    state = audit_of(fails_on_small, PAIR, OTHER, max_samples=100)
+    state = audit_of(fails_on_small, PAIR, OTHER, budget=100)
     play(state)
     assert state.samples == 100
     assert state.pairs == 1
@@ -164,7 +164,7 @@ def test_pairs_have_random_streams_of_their_own():
         drawn.setdefault(data.max(), set()).add(number)
         return number
 
-    play(audit_of(noted, PAIR, OTHER, max_samples=40))
+    play(audit_of(noted, PAIR, OTHER, budget=40))
     assert len(drawn) == 3
     assert len(set.union(*drawn.values())) == sum(map(len, drawn.values())) >= 80
 
@@ -181,7 +181,7 @@ def test_a_thawed_state_knows_which_pairs_were_refused():
     refused = []
     pairs = PAIR, OTHER, Pair([2.0], [2.0, 1.0]), Pair([6.0], [6.0, 1.0])
     state, other = (
-        audit_of(refuses_small, *pairs, max_samples=80) for _ in ("one", "other")
+        audit_of(refuses_small, *pairs, budget=80) for _ in ("one", "other")
     )
     rounds = state.rounds()
     while state.samples < 40:
@@ -249,7 +249,7 @@ def test_words_and_failures_on_one_side_are_no_bug():
 
 def test_an_audit_that_refines_is_frozen_as_such():
     state, other = (
-        audit_of(half_laplace_sum, max_samples=1500, refine=0.5)
+        audit_of(half_laplace_sum, budget=Budget(1500, refine=0.5))
         for _ in ("one", "other")
     )
     rounds = state.rounds()

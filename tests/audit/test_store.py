@@ -6,14 +6,13 @@ import sqlite3
 
 import pandas as pd
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum
+from audit_cases import audited, laplace_sum
 
 from dpaudit import InputError
-from dpaudit.audit import Run, Store, StoreWarning, audit
+from dpaudit.audit import Run, Store, StoreWarning
 from dpaudit.audit.keeping.store import Checkpoint
 
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 4}
-OPTIONS |= {"attacks": attacks("identity")}
+OPTIONS = {"budget": 4}
 RECORD = {"drawn": [4, 5], "name": "a", "witness": None, "warnings": [], "at": 0.5}
 
 
@@ -199,15 +198,15 @@ def test_what_was_set_aside_is_never_overwritten(path):
 
 
 def test_an_audit_begins_anew_with_a_damaged_store(path):
-    expected = audit(laplace_sum, **OPTIONS)
+    expected = audited(laplace_sum, **OPTIONS)
     path.write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"audits.db' is damaged \(file is not a data"):
         Store(path).to_pandas()
     assert path.read_bytes() == b"damaged"  # a reader does not touch it
     with pytest.warns(StoreWarning, match="a new one begun"):
-        result = audit(laplace_sum, **OPTIONS, run=Run(store=path))
+        result = audited(laplace_sum, **OPTIONS, run=Run(store=path))
     assert result.log_evidence == expected.log_evidence
-    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
+    assert audited(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
 
 
 @pytest.mark.parametrize(("format_", "who"), [(2, "the older one"), (4, "a newer one")])
@@ -221,7 +220,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
         with pytest.raises(InputError, match=f"is a store of format {format_}, and th"):
             use()
     with pytest.raises(InputError, match=f"knows format 3: {who} reads it"):
-        audit(laplace_sum, **OPTIONS, run=Run(store=path))
+        audited(laplace_sum, **OPTIONS, run=Run(store=path))
     assert path.read_bytes() == content
     assert [p.name for p in path.parent.iterdir()] == ["audits.db"]
 
@@ -267,7 +266,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_any_work(path, tmp_pa
         "/proc/a.db",  # where nobody may write
     ):
         with pytest.raises(InputError, match=r"cannot write '.*'"):
-            audit(never, **OPTIONS, run=Run(store=place))
+            audited(never, **OPTIONS, run=Run(store=place))
 
 
 def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
@@ -280,7 +279,7 @@ def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
     with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-        audit(never, **OPTIONS, run=Run(store=path))
+        audited(never, **OPTIONS, run=Run(store=path))
 
 
 def test_a_table_of_results(path):
@@ -290,7 +289,8 @@ def test_a_table_of_results(path):
     store.prepare()
     assert len(store.to_pandas()) == 0
     results = [
-        audit(laplace_sum, **OPTIONS, run=Run(store=path), seed=seed) for seed in (5, 3)
+        audited(laplace_sum, **OPTIONS, run=Run(store=path), seed=seed)
+        for seed in (5, 3)
     ]
     frame = store.to_pandas()
     assert frame["seed"].tolist() == [5, 3]

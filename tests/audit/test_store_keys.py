@@ -5,16 +5,15 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import pytest
-from audit_cases import CLAIM, PAIR, laplace_sum, values
-from store_key_cases import CASES, KINDS, OPTIONS, audit_all
+from audit_cases import CLAIM, PAIR, audited, laplace_sum, values
+from store_key_cases import CASES, FEW, KINDS, audit_all
 
 from dpaudit import InputError
-from dpaudit.attacks import Identity
-from dpaudit.audit import Run, Store, audit
+from dpaudit.audit import Budget, Run, Store
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.sampling.sampler import Sampler
 
@@ -41,8 +40,8 @@ def test_other_code_is_not_told_what_is_kept(folder, case):
     """It is told apart, or refused before anything is told; its true epsilon is 10."""
     told = []
     try:
-        options = OPTIONS | {"store": folder / "finished", "progress": told.append}
-        result = audit(CASES[case](0.1), **options)
+        run = Run(store=folder / "finished", progress=told.append)
+        result = audited(CASES[case](0.1), budget=FEW, run=run)
     except InputError as error:
         refusal = str(error)
         assert (refusal.startswith(NOT_BELIEVED), told) == (True, [])
@@ -94,26 +93,27 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("should_stop", KINDS.values(), ids=KINDS)
 def test_what_a_mechanism_does_now_counts(tmp_path, monkeypatch, should_stop, change):
-    options = OPTIONS | {"store": tmp_path / "audits.db"}
+    kept = Run(store=tmp_path / "audits.db")
     monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
-    first = audit(Changed(), **options, run=Run(should_stop=should_stop))
+    run = replace(kept, should_stop=should_stop)
+    first = audited(Changed(), budget=FEW, run=run)
     for _ in range(2):
         monkeypatch.setitem(globals(), "CHANGE", change)
         with pytest.raises(InputError, match=NOT_BELIEVED):
-            audit(Changed(), **options)
+            audited(Changed(), budget=FEW, run=kept)
     monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
-    again = audit(Changed(), **options)
+    again = audited(Changed(), budget=FEW, run=kept)
     assert again.from_store == (not first.interrupted)
-    assert values(again) == values(audit(Changed(), **OPTIONS))
+    assert values(again) == values(audited(Changed(), budget=FEW))
 
 
 def test_a_nan_is_known_again(tmp_path):
     def mechanism(data, rng):
         return [rng.choice([-1, 1]) * float("nan"), laplace_sum(data, rng)]
 
-    options = OPTIONS | {"store": tmp_path / "audits.db"}
-    first = audit(mechanism, **options)
-    assert values(audit(mechanism, **options)) == values(first)
+    options = {"budget": FEW, "run": Run(store=tmp_path / "audits.db")}
+    first = audited(mechanism, **options)
+    assert values(audited(mechanism, **options)) == values(first)
 
 
 @dataclass(frozen=True)
@@ -131,21 +131,21 @@ class Many:
         return [self.release(data, rng=rng) for _ in range(size)][::-1]
 
 
-SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
+SEARCH = {"pair": None, "domain": "scalar:0,1", "relation": "add-remove"}
 
 
 @pytest.mark.parametrize("fails", [0.0, 0.1])
-@pytest.mark.parametrize("options", [SEARCH, {"pair": PAIR, "claim": CLAIM}])
+@pytest.mark.parametrize("options", [SEARCH, {}])
 def test_searches_and_batches_are_known_again(tmp_path, options, fails):
     """After a round of more releases than are looked at, and at the end."""
-    options = {**options, "max_samples": 150, "stop_when_refuted": False}
-    options |= {"attacks": [Identity()]}
-    kept, played = options | {"store": tmp_path / "audits.db"}, itertools.count()
-    first = audit(Many(fails), **kept, run=Run(should_stop=lambda: next(played) == 19))
-    again = audit(Many(fails), **kept)
+    options = {**options, "budget": Budget(150, stop=False)}
+    kept, played = Run(store=tmp_path / "audits.db"), itertools.count()
+    until = replace(kept, should_stop=lambda: next(played) == 19)
+    first = audited(Many(fails), run=until, **options)
+    again = audited(Many(fails), run=kept, **options)
     assert first.interrupted
-    assert audit(Many(fails), **kept).from_store
-    assert values(again) == values(audit(Many(fails), **options))
+    assert audited(Many(fails), run=kept, **options).from_store
+    assert values(again) == values(audited(Many(fails), **options))
 
 
 @pytest.mark.parametrize(("mechanism", "drawn"), [(laplace_sum, 10), (Many(), 16)])
@@ -161,19 +161,19 @@ def test_bits_are_known_by_a_few_dozen(tmp_path, monkeypatch):
     def mechanism(data, rng):
         return float(rng.random() < globals()["CHANCE"])
 
-    options = OPTIONS | {"store": tmp_path / "audits.db", "max_samples": 100}
+    options = {"budget": 100, "run": Run(store=tmp_path / "audits.db")}
     monkeypatch.setitem(globals(), "CHANCE", 0.5)
-    assert audit(mechanism, **options).samples == 100
+    assert audited(mechanism, **options).samples == 100
     monkeypatch.setitem(globals(), "CHANCE", 0.75)
     with pytest.raises(InputError, match=NOT_BELIEVED):
-        audit(mechanism, **options)
+        audited(mechanism, **options)
 
 
 def test_every_look_counts(tmp_path):
     """At the pilot and at the last rounds, of the pair played last and of the best."""
-    options = {**SEARCH, "max_samples": 300, "attacks": [Identity()]}
+    options = {**SEARCH, "budget": 300}
     path = tmp_path / "audits.db"
-    expected = values(audit(Many(), **options, run=Run(store=path)))
+    expected = values(audited(Many(), **options, run=Run(store=path)))
     (key,) = Store(path).to_pandas()["key"]
     result, trail = thaw(Store(path).result(key), {"claim": CLAIM})
     looks = [(arm, i) for arm, seen in trail.looks.items() for i in range(len(seen))]
@@ -190,7 +190,7 @@ def test_every_look_counts(tmp_path):
         frozen = freeze((result, trail._replace(looks=changed)), {"claim": CLAIM})
         store.add_result(key, "code", result.to_dict(), frozen)
         if place is None:
-            assert values(audit(Many(), **options, run=Run(store=store))) == expected
+            assert values(audited(Many(), **options, run=Run(store=store))) == expected
             continue
         with pytest.raises(InputError, match=NOT_BELIEVED):
-            audit(Many(), **options, run=Run(store=store))
+            audited(Many(), **options, run=Run(store=store))

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks
+from audit_cases import CLAIM, PAIR, attacks, audited
 
 from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise
@@ -56,18 +56,17 @@ class LeakyMean:
         }
 
 
-def witness_of(mechanism, *names, **options):
+def witness_of(mechanism, *names, reference=None, **options):
     """Return what an audit with these attacks leaves."""
     options = {"pair": PAIR, "claim": CLAIM} | options
-    return audit(mechanism, run=Run(attacks=attacks(*names)), **options).witness
+    run = Run(attacks=attacks(*names), reference=reference)
+    return audit(mechanism, run=run, **options).witness
 
 
 @pytest.fixture(scope="module")
 def witness():
-    chosen = attacks("exact-loss")
-    return audit(
-        SymmetricNoise.as_published(1.0), seed=3, run=Run(attacks=chosen)
-    ).witness
+    run = Run(attacks=attacks("exact-loss"))
+    return audit(SymmetricNoise.as_published(1.0), seed=3, run=run).witness
 
 
 @pytest.fixture(scope="module")
@@ -409,7 +408,7 @@ class Noisy:
 
 @pytest.fixture(scope="module")
 def sum_witness():
-    return audit(Noisy(), pair=PAIR, run=Run(attacks=attacks("identity"))).witness
+    return audited(Noisy(), claim=None).witness
 
 
 def warned(witness, mechanism, **options):

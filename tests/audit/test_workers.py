@@ -6,14 +6,14 @@ import signal
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import parent_process
 from random import Random
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, laplace_sum, values
+from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
@@ -143,11 +143,12 @@ def test_outputs_are_the_same_whoever_draws(mechanism, pools):
     ids=["pair", "search"],
 )
 def test_audits_are_the_same_whoever_draws(options, pools):
-    options = {"claim": CLAIM, "attacks": ATTACKS, "max_samples": 30} | options
-    mechanism = options.pop("mechanism")
-    expected = values(audit(mechanism, **options))
+    options = {"claim": CLAIM, "budget": 30} | options
+    mechanism, run = options.pop("mechanism"), Run(attacks=ATTACKS)
+    expected = values(audit(mechanism, run=run, **options))
     for pool in pools.all:
-        assert values(audit(mechanism, run=Run(executor=pool), **options)) == expected
+        found = audit(mechanism, run=replace(run, executor=pool), **options)
+        assert values(found) == expected
 
 
 def test_the_cut_follows_the_round_and_the_size_of_a_release():
@@ -332,22 +333,17 @@ def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypat
         now[0] += 10.0  # so that a checkpoint is due after every round
         told.append(progress)
 
-    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 100, "attacks": ATTACKS[:1]}
-    store = Store(tmp_path / "audits.db")
+    run = Run(store=Store(tmp_path / "audits.db"), progress=tell)
     with (
         process_pool(1) as pool,
         pytest.raises(ExecutorError, match=r"a worker was lost \(BrokenProcessPool"),
     ):
-        audit(
-            ends_its_process,
-            **options,
-            run=Run(executor=pool, store=store, progress=tell),
-        )
+        audited(ends_its_process, budget=100, run=replace(run, executor=pool))
     kept = told[-1].samples
     assert kept > 10
-    result = audit(ends_its_process, **options, run=Run(store=store, progress=tell))
+    result = audited(ends_its_process, budget=100, run=run)
     assert told[-1].resumed_at == kept
-    assert values(result) == values(audit(ends_its_process, **options))
+    assert values(result) == values(audited(ends_its_process, budget=100))
 
 
 def test_workers_are_deaf_to_interrupts(pools):
@@ -372,13 +368,7 @@ def test_blas_has_one_thread_everywhere(pools):
         return laplace_sum(data, rng)
 
     for pool in (None, pools.one):
-        audit(
-            notes,
-            pair=PAIR,
-            claim=CLAIM,
-            budget=3,
-            run=Run(attacks=ATTACKS, executor=pool),
-        )
+        audited(notes, budget=3, run=Run(executor=pool))
         assert set(seen) == {1}
 
 

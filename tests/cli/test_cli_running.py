@@ -131,11 +131,11 @@ ERRORS = {
     ("--layer", "exact", "--workers", "2"): "takes no --domain, --bits, --witness, --w",
     ("--layer", "white-box", "--store", "a.db"): "takes no",
     ("--layer", "white-box", "--max-seconds", "1"): "or --max-seconds",
-    ("--layer", "replay", "--max-seconds", "1"): "takes no --bits, --workers, --refine",
+    ("--layer", "replay", "--to-the-end"): "--workers, --refine or --to-the-end",
     ("--layer", "replay", "--refine", "0.25"): "takes no --bits, --workers, --refine",
     ("--layer", "exact", "--refine", "0.5"): "--store, --refine or --max-seconds",
     ("--refine", "-1"): "refine must be a finite number >= 0, got -1",
-    ("--max-seconds", "0"): "max_seconds must be a finite number > 0, got 0",
+    ("--max-seconds", "0"): "seconds must be a finite number > 0, got 0",
 }
 
 

@@ -14,23 +14,24 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
-from dpaudit.audit import Run, audit
+from dpaudit.audit import audit
 
 MODULE = """
 import json, time
+from dataclasses import replace
 from multiprocessing import active_children
 from dpaudit import Pair, PureDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import audit, process_pool
+from dpaudit.audit import Budget, Run, audit, process_pool
 
 OPTIONS = dict(
     pair=Pair([0.0], [0.0, 1.0]),
     claim=PureDP(1.0),
-    attacks=[Identity()],
-    max_samples=600,
-    stop_when_refuted=False,
+    budget=Budget(600, stop=False),
 )
+RUN = Run(attacks=[Identity()])
 
 def mechanism(data, rng):
     return data.sum() + rng.laplace()
@@ -47,7 +48,8 @@ def main(rounds):
             time.sleep(3600)
 
     with process_pool(2) as pool:
-        audit(mechanism, **OPTIONS, executor=pool, store="audits.db", progress=tell)
+        run = replace(RUN, executor=pool, store="audits.db", progress=tell)
+        audit(mechanism, **OPTIONS, run=run)
 """
 ROUNDS = 4  # until it is killed; it may be one in advance of its death
 CODE = f"import slow_module; slow_module.main({ROUNDS} + 1)"
@@ -96,10 +98,10 @@ def test_an_audit_survives_a_kill(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "slow_module", raising=False)
     module = importlib.import_module("slow_module")
-    left = audit(
-        module.mechanism, **module.OPTIONS, run=Run(store=path, progress=told.append)
-    )
-    assert values(left) == values(audit(module.mechanism, **module.OPTIONS))
+    run = replace(module.RUN, store=path, progress=told.append)
+    left = audit(module.mechanism, **module.OPTIONS, run=run)
+    whole = audit(module.mechanism, **module.OPTIONS, run=module.RUN)
+    assert values(left) == values(whole)
     assert sound(path)
     assert not list(tmp_path.glob("*corrupt*"))
     # A round is told, then kept, and only then is the next one drawn and told. So all

@@ -12,6 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,11 +23,12 @@ from dpaudit.attacks import Identity
 from dpaudit.audit import Run, Store, StoreWarning, audit
 from dpaudit.audit.keeping.store import Checkpoint
 
+FEW = Run(attacks=[Identity()])
 OPTIONS = {
     "pair": Pair([0.0], [0.0, 1.0]),
     "claim": PureDP(1.0),
-    "max_samples": 6,
-    "attacks": [Identity()],
+    "budget": 6,
+    "run": FEW,
 }
 KEYS = [f"{number:064x}" for number in range(4)]
 FROZEN = [bytes([number]) * 3000 for number in range(4)]
@@ -36,6 +38,10 @@ OUTCOME = b"\xab" * 32
 
 def laplace_sum(data, rng):
     return data.sum() + rng.laplace()
+
+
+def kept_in(store, **others):
+    return OPTIONS | {"run": replace(FEW, store=store, **others)}
 
 
 def values(result):
@@ -181,10 +187,10 @@ def audited(tmp_path_factory):
     """A store with one finished audit and one that was interrupted; their results."""
     path = tmp_path_factory.mktemp("audited") / "audits.db"
     results = [
-        values(audit(laplace_sum, **OPTIONS, run=Run(store=path))),
+        values(audit(laplace_sum, **kept_in(path))),
         values(audit(laplace_sum, **OPTIONS, seed=1)),
     ]
-    audit(laplace_sum, **OPTIONS, seed=1, run=Run(store=path, should_stop=lambda: True))
+    audit(laplace_sum, seed=1, **kept_in(path, should_stop=lambda: True))
     return path.read_bytes(), results
 
 
@@ -198,7 +204,7 @@ def test_an_audit_with_a_broken_store_ends_as_it_would_have(audited, tmp_path, f
         path = tmp_path / f"{number}.db"
         path.write_bytes(fault(content, rng))
         for seed in (0, 1):
-            options = OPTIONS | {"seed": seed, "store": path}
+            options = kept_in(path) | {"seed": seed}
             result = attempt(lambda options=options: audit(laplace_sum, **options))
             assert result is None or values(result) == expected[seed]
 
@@ -275,7 +281,7 @@ def never(data, rng):
 
 def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read_only):
     """And nobody is let begin one there."""
-    result = audit(laplace_sum, **OPTIONS, run=Run(store=read_only))
+    result = audit(laplace_sum, **kept_in(read_only))
     assert result.from_store
     assert values(result) == audited[1][0]
     store = Store(read_only)
@@ -286,7 +292,7 @@ def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read
     assert [file.name for file in read_only.parent.iterdir()] == ["audits.db"]
     for mechanism, seed in ((laplace_sum, 1), (never, 0)):
         with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-            audit(mechanism, **OPTIONS, seed=seed, run=Run(store=read_only))
+            audit(mechanism, seed=seed, **kept_in(read_only))
 
 
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
@@ -309,22 +315,22 @@ def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
         now[0] += 10.0  # so that a checkpoint is due after every round
 
     with pytest.warns(StoreWarning, match="is not kept: cannot write .*disk is full"):
-        result = audit(laplace_sum, **OPTIONS, run=Run(store=path, progress=tell))
+        result = audit(laplace_sum, **kept_in(path, progress=tell))
     monkeypatch.undo()
     alone = values(audit(laplace_sum, **OPTIONS))
-    again = audit(laplace_sum, **OPTIONS, run=Run(store=path))
+    again = audit(laplace_sum, **kept_in(path))
     assert values(result) == alone == values(again)
-    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
+    assert audit(laplace_sum, **kept_in(path)).from_store
 
 
 @pytest.mark.filterwarnings("error")
 def test_warnings_that_are_errors_end_no_audit(tmp_path, capsys):
     path = tmp_path / "audits.db"
     path.write_bytes(b"damaged")
-    result = audit(laplace_sum, **OPTIONS, run=Run(store=path))
+    result = audit(laplace_sum, **kept_in(path))
     assert "audits.db' is damaged" in capsys.readouterr().err
     assert values(result) == values(audit(laplace_sum, **OPTIONS))
-    assert audit(laplace_sum, **OPTIONS, run=Run(store=path)).from_store
+    assert audit(laplace_sum, **kept_in(path)).from_store
 
 
 def test_two_audits_at_once_are_one(tmp_path):
@@ -334,7 +340,7 @@ def test_two_audits_at_once_are_one(tmp_path):
 
     def work():
         meet.wait()
-        found.append(audit(laplace_sum, **OPTIONS, run=Run(store=path)))
+        found.append(audit(laplace_sum, **kept_in(path)))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:

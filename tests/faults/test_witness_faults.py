@@ -172,13 +172,9 @@ def check(path, text, shape, seed):
 
 
 def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path):
-    found = audit(
-        LeakyTranscript(),
-        pair=PAIR,
-        claim=PureDP(1.0),
-        layer="transcript",
-        run=Run(attacks=[LinearDiscriminant()]),
-    )
+    run = Run(attacks=[LinearDiscriminant()])
+    options = {"pair": PAIR, "claim": PureDP(1.0), "layer": "transcript"}
+    found = audit(LeakyTranscript(), **options, run=run)
     shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
     path, seen = tmp_path / "witness.json", Counter()
     specimens = (found.witness.to_dict(), (2,)), (shipped, (2, 2))

@@ -26,9 +26,11 @@ SUITE = """
 import pytest
 from dpaudit import Pair, PureDP
 from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit import Run
 
 FEW = [attack for attack in PORTFOLIO if attack.name == "identity"]
-OPTIONS = {"claim": PureDP(1.0), "pair": Pair([0.0], [0.0, 1.0]), "attacks": FEW}
+BESIDE = {"claim": PureDP(1.0), "pair": Pair([0.0], [0.0, 1.0])}
+OPTIONS = BESIDE | {"run": Run(attacks=FEW)}
 
 def correct(data, rng):
     return data.sum() + rng.laplace()
@@ -36,22 +38,22 @@ def correct(data, rng):
 def leaking(data, rng):
     return data.sum() + rng.laplace(scale=1e-3)
 
-@pytest.mark.dp_audit(max_samples=20)
+@pytest.mark.dp_audit(budget=20)
 def test_correct(auditor):
     assert auditor.assert_dp(correct, **OPTIONS).samples == 20
 
 def test_leaking(auditor):
     auditor.assert_refuted(leaking, **OPTIONS)
 
-@pytest.mark.dp_audit(max_samples=2)
+@pytest.mark.dp_audit(budget=2)
 def test_twice(auditor):
-    auditor.assert_dp(correct, name="first", **OPTIONS)
-    auditor.assert_dp(correct, name="second", **OPTIONS)
+    for name in ("first", "second"):
+        auditor.assert_dp(correct, run=Run(attacks=FEW, name=name), **BESIDE)
 
 def test_wrong(auditor):
     auditor.assert_dp(leaking, **OPTIONS)
 
-@pytest.mark.dp_audit(max_samples=20)
+@pytest.mark.dp_audit(budget=20)
 def test_unseen(auditor):
     auditor.assert_refuted(correct, **OPTIONS)
 
@@ -222,7 +224,7 @@ def test_the_command_line_sets_profile_and_seed(settings):
     done = settings(
         """
         def test_it(auditor):
-            assert (auditor.profile, auditor.max_samples) == ("full", None)
+            assert auditor.budget == "full"
             assert (auditor.seed, auditor.confidence) == (7, 1 - 1e-6)
             assert auditor.budgets["full"] == 500_000
         """,
@@ -236,23 +238,23 @@ def test_the_nearest_marker_counts(settings):
         """
         import pytest
 
-        pytestmark = pytest.mark.dp_audit(profile="quick", confidence=0.9)
+        pytestmark = pytest.mark.dp_audit(budget="quick", confidence=0.9)
 
         def test_module(auditor):
-            assert (auditor.profile, auditor.confidence) == ("quick", 0.9)
+            assert (auditor.budget, auditor.confidence) == ("quick", 0.9)
 
-        @pytest.mark.dp_audit(max_samples=5)
+        @pytest.mark.dp_audit(budget=5)
         def test_number(auditor):
-            assert (auditor.max_samples, auditor.confidence) == (5, 0.9)
+            assert (auditor.budget, auditor.confidence) == (5, 0.9)
 
-        @pytest.mark.dp_audit(max_samples=5)
+        @pytest.mark.dp_audit(budget=5)
         class TestClass:
             def test_class(self, auditor):
-                assert auditor.max_samples == 5
+                assert auditor.budget == 5
 
-            @pytest.mark.dp_audit(profile="full", confidence=0.8)
+            @pytest.mark.dp_audit(budget="full", confidence=0.8)
             def test_profile(self, auditor):
-                assert (auditor.profile, auditor.max_samples) == ("full", None)
+                assert auditor.budget == "full"
                 assert auditor.confidence == 0.8
         """,
         "--strict-markers",
@@ -272,7 +274,7 @@ def test_a_marker_with_something_else_is_an_error(settings, marker):
         """
     )
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*dp_audit takes profile, max_samples, confidence*"])
+    done.stdout.fnmatch_lines(["*dp_audit takes budget, confidence*"])
 
 
 MIXED = """

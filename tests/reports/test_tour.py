@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from dpaudit import InputError, Relation
 from dpaudit.algorithms.third_party.subjects.shelf import OfLibrary, Shelf, subjects_of
-from dpaudit.audit import Witness, verify
+from dpaudit.audit import Budget, Witness, verify
 from dpaudit.audit.replay.witness import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
@@ -166,7 +166,7 @@ def on_strange_rows(name):
         subject,
         np.array([0.2, 0.5, 1.0]),
         Relation.ADD_REMOVE,
-        {"max_samples": 60},
+        Budget(60),
         confidence=0.99,
         seed=0,
     )

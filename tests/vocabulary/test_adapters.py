@@ -32,9 +32,9 @@ from dpaudit.codec import encode, rebuild
 from dpaudit.streams import stream
 
 PAIR = Pair([0.0], [0.0, 1.0])
-FEW = [attack for attack in PORTFOLIO if attack.name in ("identity", "abnormal")]
+FEW = Run(attacks=[a for a in PORTFOLIO if a.name in ("identity", "abnormal")])
 audit_quickly = partial(
-    audit, pair=PAIR, claim=PureDP(1.0), confidence=1 - 1e-6, attacks=FEW
+    audit, pair=PAIR, claim=PureDP(1.0), confidence=1 - 1e-6, run=FEW
 )
 
 # What every program does, before and after what it does instead of an answer.
@@ -102,7 +102,7 @@ def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
     mechanism = program(
         "    noise = [x / 4 for x in noise]", claim=PureDP(1.0), relation="add-remove"
     )
-    result = audit(mechanism, pair=PAIR, run=Run(attacks=FEW))
+    result = audit(mechanism, pair=PAIR, run=FEW)
     assert result.refuted
     assert verify(result.witness, seed=1).confirmed
 
@@ -111,7 +111,7 @@ def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
 def test_a_program_with_randomness_of_its_own_has_to_say_so(program, seedable):
     own = "    noise = [x / 9 * random.SystemRandom().random() for x in noise]"
     mechanism = program(own, seedable=seedable)
-    result = audit(mechanism, pair=PAIR, claim=PureDP(1.0), run=Run(attacks=FEW))
+    result = audit(mechanism, pair=PAIR, claim=PureDP(1.0), run=FEW)
     assert result.verdict == ("NO_VERDICT" if seedable else "REFUTED")
     if not seedable:
         assert verify(result.witness, seed=1).confirmed
@@ -257,7 +257,7 @@ def test_a_bad_batch_is_looked_at_one_by_one(program):
     )
     with pytest.raises(BadReply, match="not a list of 1 releases"):
         releases(mechanism, 100)
-    assert not audit_quickly(mechanism, max_samples=40).refuted
+    assert not audit_quickly(mechanism, budget=40).refuted
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_a_correct_estimator_is_not_refuted(factory):
     mechanism = from_estimator(
         factory, extract=NoisySum.total, claim=PureDP(1.0), relation="add-remove"
     )
-    result = audit_quickly(mechanism, max_samples=20)
+    result = audit_quickly(mechanism, budget=20)
     assert not result.refuted
     assert result.warnings == ()
 

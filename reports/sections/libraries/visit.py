@@ -121,9 +121,9 @@ def visit(
             continue
         for where in ({"pair": worst}, {"domain": domain, "relation": relation}):
             if None not in where.values():
-                options = {"max_samples": samples, "max_seconds": share}
+                budget = Budget(samples, seconds=share)
                 found = _drawn(
-                    mechanism, subject, where, options, confidence=confidence, seed=seed
+                    mechanism, subject, where, budget, confidence=confidence, seed=seed
                 )
                 put(found, relation)
                 if found["verdict"] == "REFUTED":
@@ -136,7 +136,7 @@ def visit(
                     subject,
                     rows,
                     relation,
-                    {"max_samples": min(samples, _STRANGE), "max_seconds": share / 3},
+                    Budget(min(samples, _STRANGE), seconds=share / 3),
                     confidence=confidence,
                     seed=seed,
                 ),
@@ -181,8 +181,8 @@ def _drawn(
     mechanism: Any,
     subject: Subject,
     where: dict[str, Any],
-    options: dict[str, Any],
-    **more: Any,
+    budget: Budget,
+    **options: Any,
 ) -> Record:
     """Return what an audit of releases says."""
     begun = time.perf_counter()
@@ -190,10 +190,10 @@ def _drawn(
         result = audit(
             mechanism,
             claim=subject.claim,
+            budget=budget,
             run=Run(name=str(subject)),
             **where,
             **options,
-            **more,
         )
     except Exception as error:
         return _failed("black box", error, begun)
@@ -224,7 +224,7 @@ def _strange(
     subject: Subject,
     rows: Any,
     relation: Relation,
-    options: dict[str, Any],
+    budget: Budget,
     *,
     confidence: float,
     seed: int,
@@ -247,7 +247,7 @@ def _strange(
             mechanism,
             subject,
             {"pair": pair},
-            options,
+            budget,
             confidence=confidence,
             seed=seed,
         )

@@ -74,7 +74,7 @@ def test_the_worst_case_is_passed_on():
 
 def test_a_transcript_falls_where_the_release_stands():
     """The false alarm of the second audit has probability at most 0.001."""
-    options = {"pair": PAIR, "max_samples": 300, "seed": 1}
+    options = {"pair": PAIR, "budget": 300, "seed": 1}
     view = audit(TranscriptView(LeakyMean()), **options)
     release = audit(LeakyMean(), **options)
     assert view.verdict is Verdict.REFUTED

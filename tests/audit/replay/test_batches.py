@@ -18,7 +18,7 @@ from dpaudit.audit.replay.judge.statistics import Followed
 Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)
 SIGMA = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS)
-SEEN = {"sees": "transcript", "max_samples": 2}
+SEEN = {"sees": "transcript", "budget": 2}
 ROWS = np.random.default_rng(0).standard_normal((8, D))
 FAR = np.array([[30.0, 30.0]])
 # In the middle, so that the rows after it are at other places on the other side.
@@ -298,13 +298,12 @@ def test_a_declared_answer_of_every_row_is_no_batch():
     def answers(bits, rng):
         return np.where(rng.random(len(bits)) < 0.75, bits, 1 - bits)
 
+    def mean(x, rng):
+        return answers((x[:, 0] > 0.5).astype(int), rng).mean()
+
+    pair = Pair(rows(0, 1, 0), rows(0, 1, 1))
     for claimed, proof in ((np.log(3) + 1e-6, False), (np.log(3) - 1e-3, True)):
-        result = replay(
-            lambda x, rng: answers((x[:, 0] > 0.5).astype(int), rng).mean(),
-            pair=Pair(rows(0, 1, 0), rows(0, 1, 1)),
-            claim=PureDP(claimed),
-            sees="transcript",
-        )
+        result = replay(mean, pair=pair, claim=PureDP(claimed), sees="transcript")
         assert (result.proof, result.batches) == (proof, "")
         assert proof or result.loss == pytest.approx(np.log(3))
 

@@ -160,10 +160,8 @@ def test_a_hidden_choice_of_known_probabilities_is_no_proof():
         return float(rng.laplace(0, 0.8))
 
     for sees in ("release", "transcript"):
-        result = replay(
-            seldom, pair=PAIR, claim=PureDP(1.0), sees=sees, budget=2, seed=1
-        )
-        assert not result.proof
+        options = {"sees": sees, "budget": 2, "seed": 1}
+        assert not replay(seldom, pair=PAIR, claim=PureDP(1.0), **options).proof
 
 
 # -- probabilities that are rounded

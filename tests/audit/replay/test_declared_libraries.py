@@ -142,7 +142,7 @@ MODULES = {
 
 
 def judged(mechanism, **options):
-    options = {"claim": PureDP(1.0), "sees": "transcript", "max_samples": 2} | options
+    options = {"claim": PureDP(1.0), "sees": "transcript", "budget": 2} | options
     return replay(mechanism, pair=PAIR, **options)
 
 

@@ -140,7 +140,7 @@ def lengths_of_the_data(x, rng):
 @pytest.mark.parametrize("mechanism", [until_one_is_kept, lengths_of_the_data])
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_hidden_flips_prove_nothing_to_whoever_sees_noisy_values(mechanism, sees):
-    options = {"claim": PureDP(1.0), "sees": sees, "max_samples": 2}
+    options = {"claim": PureDP(1.0), "sees": sees, "budget": 2}
     for pair in (
         Pair(rows(1, 0), rows(1, 0, 1)),
         Pair(rows(0, 0, 0), rows(0, 0, 0, 0)),

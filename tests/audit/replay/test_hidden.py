@@ -58,7 +58,7 @@ def test_no_two_executions_share_their_draws():
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_noise_that_comes_out_alike_refutes_nothing(name, sees):
     """It comes out alike in all 13 executions a side with probability 1e-4; seeded."""
-    options = {"claim": PureDP(1.0), "sees": sees, "max_samples": 2}
+    options = {"claim": PureDP(1.0), "sees": sees, "budget": 2}
     for seed in range(12 if name == "released" else 6):
         mechanism = partial(HIDING[name], of=Compiled(seed))
         result = replay(mechanism, pair=PAIR, seed=seed, **options)
@@ -85,7 +85,7 @@ def test_code_that_takes_turns_refutes_nothing(name, length, sees):
     def mechanism(x, rng):
         return TURNS[name](x, rng, next(turns))
 
-    options = {"claim": PureDP(0.1), "sees": sees, "max_samples": 2}
+    options = {"claim": PureDP(0.1), "sees": sees, "budget": 2}
     for seed in range(2):
         result = replay(mechanism, pair=PAIR, seed=seed, **options)
         assert not result.refuted, str(result)

@@ -1,4 +1,4 @@
-"""Replay as a layer: of `audit`, of assertions, of the command line; its witnesses."""
+"""Replay as a layer: of assertions, of the command line; its witnesses."""
 
 import json
 
@@ -9,7 +9,7 @@ from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import BITS
-from dpaudit.audit import Run, audit, replay
+from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
 from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
@@ -18,26 +18,19 @@ PAIR = WRONG["private_divisor"][1]
 CLAIM = PureDP(1.0)
 
 
-def test_audit_hands_over_to_replay():
-    result = audit(private_divisor, pair=PAIR, claim=CLAIM, layer="replay")
-    assert (result.verdict, result.proof, result.samples) == ("REFUTED", True, 0)
-    with pytest.raises(InputError, match="layer 'replay' takes no"):
-        audit(
-            private_divisor,
-            pair=PAIR,
-            claim=CLAIM,
-            layer="replay",
-            run=Run(attacks=BITS),
-        )
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"sees": "everything"}, "unknown sees"),
         ({"batches": "hidden"}, "unknown batches"),
         ({"confidence": 1.5}, "confidence must be in"),
-        ({"max_samples": 1}, "max_samples must be an integer >= 2"),
+        ({"budget": 1}, "releases must be an integer >= 2"),
+        ({"budget": "full"}, "budget must be a Budget or a number of releases, got"),
+        ({"budget": Budget(refine=1.0)}, "^replay takes no refine$"),
+        ({"budget": Budget(refine=1.0, stop=False)}, "takes no refine or stop"),
+        ({"run": Run(attacks=BITS)}, "replay takes no attacks"),
+        ({"run": Run(executor=object())}, "replay takes no executor"),
+        ({"run": Run(progress=print, should_stop=bool)}, "progress or should_stop"),
         ({"seed": -1}, "seed must be an integer >= 0"),
         ({"claim": "1"}, "claim must be a Claim"),
         ({"claim": None}, "claim is needed"),
@@ -83,7 +76,7 @@ def test_assertions_take_the_layer(tmp_path):
 
 
 def test_an_assertion_warns_of_what_it_cannot_follow(tmp_path):
-    options = {"pair": Pair(rows(0, 1), rows(0)), "layer": "replay", "max_samples": 2}
+    options = {"pair": Pair(rows(0, 1), rows(0)), "layer": "replay", "budget": 2}
     with pytest.warns(UserWarning, match=r"not followed: .*test_layer\.py:\d+"):
         auditor(tmp_path, []).assert_dp(
             lambda x, rng: np.sum(x) + rng.gamma(2.0), claim=PureDP(20.0), **options

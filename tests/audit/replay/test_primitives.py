@@ -61,7 +61,7 @@ def trusted(value, epsilon):
 
 
 def judged(mechanism, claim=CLAIM, pair=PAIR, **options):
-    options = {"sees": "transcript", "max_samples": 2} | options
+    options = {"sees": "transcript", "budget": 2} | options
     return replay(mechanism, pair=pair, claim=claim, **options)
 
 
@@ -206,7 +206,7 @@ def test_claims_with_a_delta_are_tested_on_transcripts():
         names = ["a", "b"] if len(x) > 2 else ["b", "a"]
         return normal(6.0 * len(x)), chosen([1.0, 1.0], names)
 
-    options = {"confidence": 1 - 1e-6, "max_samples": 40}
+    options = {"confidence": 1 - 1e-6, "budget": 40}
     result = judged(far, claim=GaussianDP(1.0), **options)
     assert (str(result.verdict), result.proof) == ("REFUTED", False)
     right = judged(far, claim=GaussianDP(6.0), **options)

@@ -149,7 +149,7 @@ def test_training_is_followed_and_its_faults_are_refuted(train, name):
 
 def test_a_key_that_is_used_twice_is_not_followed():
     pytest.importorskip("jax_privacy")
-    result = judged(partial(by_jax, one_key=True), max_samples=2)
+    result = judged(partial(by_jax, one_key=True), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert any("noise before" in finding.message for finding in result.findings)
 
@@ -255,7 +255,7 @@ def test_make_private_takes_the_number_of_rows_for_public():
     pytest.importorskip("opacus")
     x = np.vstack([ROWS, ROWS, ROWS])[:7]
     joined, replaced = (
-        judged(by_make_private, pair=pair, claim=ApproxDP(2.0, 1e-5), max_samples=2)
+        judged(by_make_private, pair=pair, claim=ApproxDP(2.0, 1e-5), budget=2)
         for pair in (
             Pair(x, np.vstack([x, FAR])),
             Pair(x, np.vstack([x[:-1], -x[-1:]]), "replace-one"),

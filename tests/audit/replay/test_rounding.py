@@ -57,7 +57,7 @@ RIGHT = {
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_cancels_refutes_nothing(name, sees):
-    options = {"claim": PureDP(1.0), "sees": sees, "max_samples": 2}
+    options = {"claim": PureDP(1.0), "sees": sees, "budget": 2}
     for start in (0.2, 0.21, 0.6):
         pair = Pair(rows(start, 0.7), rows(start, 0.7, 1.0))
         result = replay(RIGHT[name], pair=pair, **options)

@@ -262,7 +262,7 @@ def test_libraries_that_are_not_there_are_not_imported(monkeypatch):
 
 
 def test_a_key_that_makes_noise_twice_is_not_followed():
-    result = judged(partial(train, library="jax_privacy", key=7), max_samples=2)
+    result = judged(partial(train, library="jax_privacy", key=7), budget=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert any("noise before" in finding.message for finding in result.findings)
 
@@ -354,5 +354,5 @@ def test_a_line_is_that_of_the_code_which_calls_the_library():
 
 def test_no_noise_at_all_is_refuted(library):
     exact = partial(train, library=library, scale=0.0, fixed=True)
-    result = judged(exact, max_samples=2)
+    result = judged(exact, budget=2)
     assert (result.verdict, result.loss) == ("REFUTED", np.inf)
