@@ -18,7 +18,7 @@ from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.harness import _Clock
 from dpaudit.audit.keeping.checkpoint import Recorder
-from dpaudit.audit.pairs import choice_among, pair_source
+from dpaudit.audit.pairs import OnePair
 from dpaudit.errors import ExecutorError
 
 
@@ -129,7 +129,7 @@ def test_another_subject_is_another_audit(tmp_path):
 
 
 def audit_of(mechanism=laplace_sum, pair=PAIR):
-    choice = choice_among(pair_source(mechanism, pair, None, None, 0), 0)
+    choice = OnePair(pair)
     settings = replace(SETTINGS, budget=Budget(60), attacks=(Identity(),))
     return AuditState(mechanism, choice, settings)
 

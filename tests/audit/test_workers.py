@@ -105,7 +105,7 @@ def rounds_of(mechanism, executor=None):
 
     The last one is cut into more units than any executor works on at once.
     """
-    sampler = Sampler(mechanism, PAIR, 3, workers=Workers(executor))
+    sampler = Sampler(mechanism, PAIR, 3, workers=executor and Workers(executor))
     found = []
     last = (9000, 10_000) if isinstance(mechanism, Batched) else (1100, 1500)
     for sizes in [(10, 10), (700, 300), last]:
@@ -169,7 +169,7 @@ def test_the_cut_follows_the_round_and_the_size_of_a_release():
 @pytest.mark.parametrize(("size", "most"), [(5000, 40), (10**5, 256)])
 def test_what_is_in_flight_is_bounded(size, most):
     executor = Backwards()
-    sampler = Sampler(Batched(), PAIR, 0, workers=Workers(executor))
+    sampler = Sampler(Batched(), PAIR, 0, workers=executor and Workers(executor))
     list(sampler.round((10, 10)))
     executor.most = 0
     sampler._batched = False  # many units
@@ -241,7 +241,9 @@ def unlock(data, rng):
 def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
     for executor in (None, pools.one, pools.process):
         pair = Pair([[2.0]], [[2.0], [1.0]])
-        sampler = Sampler(write_to_memory, pair, 0, workers=Workers(executor))
+        sampler = Sampler(
+            write_to_memory, pair, 0, workers=executor and Workers(executor)
+        )
         with pytest.raises(MechanismError, match="wrote to the dataset"):
             list(sampler.round((10, 10)))
     with pytest.raises(MechanismError, match="wrote to the dataset"):

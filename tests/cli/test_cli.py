@@ -201,7 +201,7 @@ ERRORS = {
     ("audit", "analyze-gauss", "--delta", "-0.1"): "delta must be in (0, 1)",
     ("audit", "analyze-gauss", "--relation", "sideways"): "relation must be one of",
     ("audit", "analyze-gauss", "--confidence", "1"): "confidence must be in (0, 1)",
-    ("audit", "analyze-gauss", "--max-samples", "0"): "releases must be",
+    ("audit", "analyze-gauss", "--max-samples", "0"): "--max-samples must be",
     ("audit", "analyze-gauss", "--seed", "-1"): "seed must be",
     ("audit", "analyze-gauss", "--dimension", "0"): "dimension must be",
     ("audit", "analyze-gauss", "--witness", "no/such/w.json"): "no such folder",

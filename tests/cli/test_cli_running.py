@@ -134,8 +134,8 @@ ERRORS = {
     ("--layer", "replay", "--to-the-end"): "--workers, --refine or --to-the-end",
     ("--layer", "replay", "--refine", "0.25"): "takes no --bits, --workers, --refine",
     ("--layer", "exact", "--refine", "0.5"): "--store, --refine or --max-seconds",
-    ("--refine", "-1"): "refine must be a finite number >= 0, got -1",
-    ("--max-seconds", "0"): "seconds must be a finite number > 0, got 0",
+    ("--refine", "-1"): "--refine must be a finite number >= 0, got -1",
+    ("--max-seconds", "0"): "--max-seconds must be a finite number > 0, got 0",
 }
 
 

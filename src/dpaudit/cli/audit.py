@@ -10,6 +10,7 @@ from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import (
+    budget_of,
     budget_options,
     completed_names,
     highlighted,
@@ -132,7 +133,7 @@ def audit_command(
     130; a second one ends it at once. With --store the same command goes on from there.
     """
     from dpaudit.attacks import BITS
-    from dpaudit.audit import Budget, Run, Verdict, audit
+    from dpaudit.audit import Run, Verdict, audit
     from dpaudit.audit.replay import EXECUTIONS
 
     if witness_path is not None:
@@ -181,7 +182,7 @@ def audit_command(
         budget |= {"refine": 0.0}
         if is_default("releases"):
             budget |= {"releases": EXECUTIONS}
-        return _replay(subject, witness_file, as_json, budget=Budget(**budget), **what)
+        return _replay(subject, witness_file, as_json, budget=budget_of(budget), **what)
     with (
         apart(),
         Interrupt() as interrupt,
@@ -197,7 +198,7 @@ def audit_command(
             should_stop=interrupt.asked,
             **named,
         )
-        result = audit(subject, layer=layer, budget=Budget(**budget), run=run, **what)
+        result = audit(subject, layer=layer, budget=budget_of(budget), run=run, **what)
     if result.witness is not None and witness_file is not None:
         result.witness.save(witness_file)
     if page is not None:

@@ -3,12 +3,18 @@
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from dpaudit.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaudit.audit import Budget
+
 __all__ = [
+    "budget_of",
     "budget_options",
     "completed_names",
     "grouped",
@@ -91,7 +97,21 @@ budget_options = grouped(
         help="Go on to --max-samples after a refutation, for tighter bounds.",
     ),
 )
-"""The fields of a `dpaudit.audit.Budget`."""
+"""The fields of a `dpaudit.audit.Budget`: see `budget_of`."""
+
+
+def budget_of(options: dict[str, Any]) -> "Budget":
+    """Return the budget that options make; errors name the options."""
+    from dpaudit.audit import Budget
+
+    try:
+        return Budget(**options)
+    except InputError as error:
+        field, _, fault = str(error).partition(" ")
+        raise InputError(f"--{_SPELT.get(field, field)} {fault}") from None
+
+
+_SPELT = {"releases": "max-samples", "seconds": "max-seconds"}
 
 
 def completed_names(
