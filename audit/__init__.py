@@ -11,6 +11,7 @@ proven, and how, stands in `dpaudit.audit.betting.evidence`,
 """
 
 from dpaudit.audit.harness import audit
+from dpaudit.audit.judged import Judged
 from dpaudit.audit.keeping.database import StoreWarning
 from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.keeping.witness import Witness
@@ -34,6 +35,7 @@ __all__ = [
     "CanaryAttack",
     "CanaryAudit",
     "ExactVerdict",
+    "Judged",
     "Layer",
     "Progress",
     "ReplayResult",

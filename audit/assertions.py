@@ -18,12 +18,13 @@ import shlex
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.audit.harness import audit
+from dpaudit.audit.judged import Judged
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import Budget, Run
@@ -35,6 +36,9 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
 from dpaudit.validation import check_name
+
+if TYPE_CHECKING:
+    from dpaudit.audit.replay import ReplayResult
 
 __all__ = ["CONFIDENCE", "Auditor", "describe", "seed_for"]
 
@@ -83,7 +87,7 @@ class Auditor:
         layer: Layer | str = Layer.BLACK_BOX,
         budget: Budget | int | str | None = None,
         run: Run = Run(),
-    ) -> AuditResult:
+    ) -> "AuditResult | ReplayResult":
         """Fail if the audit refutes the claim, or can come to no verdict.
 
         **Passing means 'not refuted', and not 'private'**: this many releases, on
@@ -114,7 +118,8 @@ class Auditor:
 
         Returns
         -------
-        AuditResult
+        AuditResult or ReplayResult
+            What both have in common is `dpaudit.audit.Judged`.
 
         Raises
         ------
@@ -164,7 +169,7 @@ class Auditor:
         layer: Layer | str = Layer.BLACK_BOX,
         budget: Budget | int | str | None = None,
         run: Run = Run(),
-    ) -> AuditResult:
+    ) -> "AuditResult | ReplayResult":
         """Fail unless the audit refutes the claim; the arguments are `assert_dp`'s.
 
         For mechanisms that are known to be wrong: a test that the audit sees what it
@@ -214,7 +219,7 @@ class Auditor:
         layer: Layer | str,
         budget: Budget,
         run: Run,
-    ) -> AuditResult:
+    ) -> "AuditResult | ReplayResult":
         claim = subject["claim"]
         if claim is None:
             claim = getattr(mechanism, "claim", None)
@@ -227,16 +232,14 @@ class Auditor:
 
             budget = replace(budget, releases=min(budget.releases, EXECUTIONS))
             replayed = replay(mechanism, budget=budget, **options)
-            result, found = cast(AuditResult, replayed), _not_followed(replayed)
-        else:
-            result = audit(mechanism, layer=layer, budget=budget, **options)
-            found = [] if _is_unfounded(result) else [*result.warnings]
-        for warning in found:
-            warnings.warn(f"{result.name}: {warning}", stacklevel=3)
+            _warn(replayed.name, _not_followed(replayed))
+            return replayed
+        result = audit(mechanism, layer=layer, budget=budget, **options)
+        _warn(result.name, [] if _is_unfounded(result) else result.warnings)
         return result
 
     def _report(
-        self, result: AuditResult, assertion: str, passed: bool, witness: Path | None
+        self, result: Judged, assertion: str, passed: bool, witness: Path | None
     ) -> None:
         file = None if witness is None else str(witness)
         judged = {"assertion": assertion, "passed": passed, "witness": file}
@@ -301,6 +304,11 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"{record['samples']:,} releases a side",
         "" if seen is None else f"would see epsilon >= {seen:.3g} {at}",
     )
+
+
+def _warn(name: str, found: Iterable[str]) -> None:
+    for warning in found:
+        warnings.warn(f"{name}: {warning}", stacklevel=4)
 
 
 def _is_unfounded(result: Any) -> bool:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.audit.judged import Printed
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class AuditResult:
+class AuditResult(Printed):
     """The outcome of one audit.
 
     Each lower bound, and the verdict, holds with probability at least `confidence` on
@@ -191,6 +191,11 @@ class AuditResult:
             return None
         return gaussian_mu(self.detectable_epsilon, self.at_delta)
 
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The event that breaks the claim, in words, if it is refuted."""
+        return (self.event,) if self.refuted and self.event is not None else ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python, the witness included."""
         readable = {
@@ -229,23 +234,6 @@ class AuditResult:
             f"confidence {self.confidence:g}, epsilon >= {self.epsilon_lower:.4g} at "
             f"delta = {self.at_delta:.3g}>"
         )
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Return what is printed after the first line: a name, if any, and a text."""
-        cells = (line.strip().partition("  ") for line in str(self).splitlines()[1:])
-        return [
-            (name, text.strip()) if gap else ("", name) for name, gap, text in cells
-        ]
-
-    def _repr_html_(self) -> str:
-        head = str(self).partition("\n")[0]
-        body = "".join(
-            f"<tr><th style='text-align: left'>{escape(name)}</th>"
-            f"<td style='text-align: left'>{escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        table = f"<table><tbody>{body}</tbody></table>"
-        return f"<p><strong>{escape(head)}</strong></p>{table}"
 
     def __str__(self) -> str:
         after = ""

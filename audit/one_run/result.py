@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
+from dpaudit.audit.judged import Printed
 from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
@@ -13,7 +14,7 @@ __all__ = ["CanaryAudit"]
 
 
 @dataclass(frozen=True)
-class CanaryAudit:
+class CanaryAudit(Printed):
     """What the guesses of all runs say of a claim.
 
     Parameters
@@ -66,6 +67,18 @@ class CanaryAudit:
     def refuted(self) -> bool:
         """Whether the verdict is REFUTED."""
         return self.verdict is Verdict.REFUTED
+
+    @property
+    def confidence(self) -> float:
+        """That of the bound."""
+        return self.bound.confidence
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """How many guesses were right, in words, if the claim is refuted."""
+        counts = self.bound.counts
+        right = f"{counts['correct']} of {counts['guesses']} guesses were right"
+        return (right,) if self.refuted else ()
 
     def withdrawn(self) -> "CanaryAudit":
         """Return what is left of the result where its runs prove nothing."""

@@ -96,3 +96,17 @@ def test_a_bound_above_the_claim_beside_another_verdict_is_explained(results):
         (replace(above, verdict=Verdict.REFUTED), False),
     ):
         assert ("epsilon_lower alone exceeds" in str(shown)) == explained
+
+
+def test_results_of_all_kinds_have_the_same_face():
+    options = {"pair": PAIR, "claim": PureDP(0.5), "seed": 1}
+    wrong = partial(audit, laplace_sum), partial(replay, laplace_sum)
+    guesses = audit_guesses([True] * 40, [True] * 40, claim=PureDP(0.5))
+    for result in (*(judge(**options) for judge in wrong), guesses):
+        assert isinstance(result, Judged)
+        assert result.refuted
+        assert result.findings
+        assert all(str(finding) for finding in result.findings)
+        assert 0 < result.confidence < 1
+        json.dumps(result.to_dict(), allow_nan=False)
+        assert "REFUTED" in result._repr_html_()

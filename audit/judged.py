@@ -1,0 +1,75 @@
+"""What the results of all kinds of audits have in common."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Protocol, runtime_checkable
+
+from dpaudit.claims import Claim
+
+__all__ = ["Judged", "Printed"]
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """What an audit says of a claim, however it looked at the mechanism.
+
+    Bounds, and what else was measured, are the kinds' own.
+    """
+
+    @property
+    def name(self) -> str:
+        """What was audited."""
+        ...
+
+    @property
+    def claim(self) -> Claim:
+        """What it was held to."""
+        ...
+
+    @property
+    def verdict(self) -> Any:
+        """A word: REFUTED, NOT_REFUTED, or why there is neither."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """A true claim is refuted with probability at most 1 - confidence."""
+        ...
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the verdict is REFUTED."""
+        ...
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        """What speaks against the claim: each in words, if printed."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready Python."""
+        ...
+
+
+class Printed:
+    """A result whose text has a first line, then lines of a name and what it says.
+
+    A notebook shows it as a table.
+    """
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what is printed after the first line: a name, if any, and a text."""
+        cells = (line.strip().partition("  ") for line in str(self).splitlines()[1:])
+        return [
+            (name, text.strip()) if gap else ("", name) for name, gap, text in cells
+        ]
+
+    def _repr_html_(self) -> str:
+        head = str(self).partition("\n")[0]
+        body = "".join(
+            f"<tr><th style='text-align: left'>{escape(name)}</th>"
+            f"<td style='text-align: left'>{escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        table = f"<table><tbody>{body}</tbody></table>"
+        return f"<p><strong>{escape(head)}</strong></p>{table}"
