@@ -9,9 +9,9 @@ from typing import Any, Literal
 from dpaudit.audit.harness import EXECUTIONS
 from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
-from dpaudit.audit.replay.execute.patches import Watch
+from dpaudit.audit.replay.execute.patches import ForeignGenerators
 from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.tape import hearing
+from dpaudit.audit.replay.follow.tape import logging_draws
 from dpaudit.audit.replay.judge.judge import Judgement, judge
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
@@ -123,18 +123,18 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if max_seconds is None else begun + max_seconds
     shown_as = name or name_of(mechanism)
-    with hearing() as heard:
-        with single_threaded(), Watch() as watch:
+    with logging_draws() as log:
+        with single_threaded(), ForeignGenerators() as watch:
             worst, opened, pairs, executions = _worst(
                 mechanism, source, promised, seed, sees, public=public, until=until
             )
             if watch.used():
-                worst.lose(place_of_definition(mechanism), _WAS_THERE)
+                worst.cannot_follow(place_of_definition(mechanism), _WAS_THERE)
         settled = Settlement(
             mechanism,
             worst,
             promised,
-            heard,
+            log,
             opened,
             sees,
             until,

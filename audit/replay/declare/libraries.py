@@ -19,9 +19,9 @@ import numpy as np
 from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.declare.primitives import Declaration, declared
 from dpaudit.audit.replay.declare.training import TRAINING
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.kernels import Trusted
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.kernels import TrustedLaw
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 
@@ -121,7 +121,7 @@ _DIFFPRIVLIB: dict[str, tuple[str, dict[str, Any]]] = {
 # -- OpenDP
 
 
-def _opendp(measurement: Any, value: Any) -> Trusted:
+def _opendp(measurement: Any, value: Any) -> TrustedLaw:
     """Return what the map of a measurement promises."""
     metric = str(measurement.input_metric)
     measure = str(measurement.output_measure)
@@ -136,7 +136,7 @@ def _opendp(measurement: Any, value: Any) -> Trusted:
                 continue
         return None
 
-    return Trusted(
+    return TrustedLaw(
         list(value) if isinstance(value, list) else value,
         (metric, measure, _made_by(measurement)),
         lambda x, x2: math.nan if distance is None else distance(x, x2),
@@ -240,7 +240,7 @@ _METRICS: dict[str, Callable[[Any, Any], float]] = {
 # -- PyDP, on which PipelineDP stands
 
 
-def _numerical(mechanism: Any, value: Any) -> Law | Kernel:
+def _numerical(mechanism: Any, value: Any) -> AffineLaw | ValueLaw:
     """Return the law of a compiled mechanism, by the class that it is of."""
     if hasattr(mechanism, "diversity"):
         return KERNELS["laplace"](value=value, scale=mechanism.diversity)

@@ -18,14 +18,14 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import KERNELS
-from dpaudit.audit.replay.execute.patches import unwatched
+from dpaudit.audit.replay.execute.patches import foreign_draws_allowed
 from dpaudit.audit.replay.follow.moves import has_noise
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.kernels import Candidates
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.kernels import NamedChoiceLaw
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 
@@ -159,7 +159,7 @@ class Declaration:
         Names of the arguments of compiled code, which has no signature.
     """
 
-    kernel: Callable[..., Law | Kernel]
+    kernel: Callable[..., AffineLaw | ValueLaw]
     fields: Mapping[str, Any]
     arguments: tuple[str, ...] = ()
 
@@ -192,7 +192,7 @@ class Declaration:
                     )
         return signature
 
-    def read(self, arguments: Mapping[str, Any]) -> Law | Kernel:
+    def read(self, arguments: Mapping[str, Any]) -> AffineLaw | ValueLaw:
         """Return the law of a call with these arguments."""
         values = {name: _field(each, arguments) for name, each in self.fields.items()}
         return self.kernel(**values)
@@ -266,26 +266,28 @@ class _Call:
         tape = self.tape
         several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
         before = [each.copy() for each in several]
-        with tape.within(), unwatched():
+        with tape.within(), foreign_draws_allowed():
             law = self._law(args, kwargs)
             try:
                 output = function(*args, **kwargs)
             except BaseException as error:
                 reason = f"a declared primitive raises {type(error).__name__}"
-                tape.lose(reason, within=True)
+                tape.cannot_follow(reason, within=True)
                 raise
         if isinstance(law, str):
-            tape.lose(law)
+            tape.cannot_follow(law)
             return output
         try:
             value, shape = _value(law, output)
         except (LookupError, TypeError, ValueError):
             kind = type(output).__name__
-            tape.lose(f"what a declared primitive returns is no output of it: {kind}")
+            tape.cannot_follow(
+                f"what a declared primitive returns is no output of it: {kind}"
+            )
             return output
         for each, old in zip(several, before, strict=True):
             if each is not output and not _is_still(each, old):
-                tape.lose("a declared primitive changes one of its arguments")
+                tape.cannot_follow("a declared primitive changes one of its arguments")
         given = tape.declare(law, value, shape)
         if given is None:
             return output
@@ -295,7 +297,7 @@ class _Call:
             return output
         return found
 
-    def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
+    def _law(self, args: Any, kwargs: Any) -> AffineLaw | ValueLaw | str:
         """Return the law, or why there is none."""
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -330,9 +332,9 @@ def _is_still(argument: Any, old: Any) -> bool:
     return same and all(a is b for a, b in zip(argument, old, strict=True))
 
 
-def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
+def _value(law: AffineLaw | ValueLaw, output: Any) -> tuple[Array, tuple[int, ...]]:
     """Return an output as flat numbers, and its shape; raise if it is none."""
-    if isinstance(law, Candidates):
+    if isinstance(law, NamedChoiceLaw):
         places, shape = law.places(output)
         return places.astype(np.float64), shape
     array = np.asarray(output)
@@ -347,7 +349,7 @@ def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
 def _output(given: Observation, like: Any) -> Any:
     """Return a recorded output in the form of another."""
     law, value = given.law, given.value
-    if isinstance(law, Candidates):
+    if isinstance(law, NamedChoiceLaw):
         named = [law.names[int(place)] for place in value]
         if not given.shape:
             return named[0]

@@ -32,19 +32,19 @@ from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
-from dpaudit.audit.replay.follow.generator import Recorder
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 
 __all__ = ["TRAINING", "training_libraries"]
 
 TRAINING = frozenset({"jax_privacy", "opacus"})
 
 
-class _Noise:
+class _PendingNoise:
     """Normal noise that has not been added to anything yet.
 
     Parameters
     ----------
-    rng : Recorder
+    rng : RecordingGenerator
     scale : float
         Its standard deviation.
     shape : tuple of int
@@ -58,7 +58,7 @@ class _Noise:
     __array_ufunc__ = None
 
     def __init__(
-        self, rng: Recorder, scale: float, shape: tuple[int, ...], like: Any
+        self, rng: RecordingGenerator, scale: float, shape: tuple[int, ...], like: Any
     ) -> None:
         self._rng, self._scale, self._shape, self._like = rng, scale, shape, like
         self._added = False
@@ -69,7 +69,7 @@ class _Noise:
         if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
             return value + self._ordinary()
         if self._added:
-            tape.lose("noise that was added before is added again")
+            tape.cannot_follow("noise that was added before is added again")
             return value + self._ordinary()
         self._added = True
         with tape.within():
@@ -86,7 +86,7 @@ class _Noise:
     def __mul__(self, factor: Any) -> Any:
         if isinstance(factor, int | float):
             scale = abs(float(factor)) * self._scale
-            return _Noise(self._rng, scale, self._shape, self._like)
+            return _PendingNoise(self._rng, scale, self._shape, self._like)
         return self._ordinary() * factor
 
     __rmul__ = __mul__
@@ -111,7 +111,7 @@ class _Noise:
     def _ordinary(self) -> Any:
         """Return noise as an array of the library, with a note that it is used so."""
         tape = self._rng.tape
-        tape.lose("noise of a library is used in other ways than by adding it")
+        tape.cannot_follow("noise of a library is used in other ways than by adding it")
         with tape.within():
             noise = self._scale * tape.inner.standard_normal(self._shape)
         return _as_like(noise, self._like)
@@ -121,7 +121,7 @@ def _plain(argument: Any) -> Any:
     """Return an argument with ordinary numbers in place of noise."""
     if isinstance(argument, list | tuple):
         return type(argument)(map(_plain, argument))
-    return argument._ordinary() if isinstance(argument, _Noise) else argument
+    return argument._ordinary() if isinstance(argument, _PendingNoise) else argument
 
 
 def _at_hand(value: Any) -> Any:
@@ -144,7 +144,7 @@ def _as_like(numbers: Array, like: Any) -> Any:
 # -- the libraries
 
 
-def _iid_normal_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _iid_normal_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for noise on a tree of arrays, which is given with the key."""
     keys: set[bytes] = set()
 
@@ -154,17 +154,17 @@ def _iid_normal_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
         jax = sys.modules["jax"]
         key = asarray(jax.random.key_data(prng_key)).tobytes()
         if key in keys:
-            rng.tape.lose("a key makes noise that has made noise before")
+            rng.tape.cannot_follow("a key makes noise that has made noise before")
         keys.add(key)
         return jax.tree.map(
-            lambda leaf: _Noise(rng, float(stddev), tuple(np.shape(leaf)), leaf),
+            lambda leaf: _PendingNoise(rng, float(stddev), tuple(np.shape(leaf)), leaf),
             target_tree,
         )
 
     return draw
 
 
-def _generate_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _generate_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for noise on one array."""
 
     def draw(
@@ -172,12 +172,12 @@ def _generate_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
     ) -> Any:
         if not _follows(rng):
             return real(std, reference, generator, secure_mode)
-        return _Noise(rng, float(std), tuple(reference.shape), reference)
+        return _PendingNoise(rng, float(std), tuple(reference.shape), reference)
 
     return draw
 
 
-def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _cyclic_poisson(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for the batches of `CyclicPoissonSampling`."""
     otherwise = _not_followed(rng, real)
 
@@ -194,18 +194,20 @@ def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
     return batch_iterator
 
 
-def _not_followed(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _not_followed(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for what draws by a seed or key that is taken for secret."""
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         if _follows(rng):
-            rng.tape.lose("correlated noise, or batches of this kind, are not followed")
+            rng.tape.cannot_follow(
+                "correlated noise, or batches of this kind, are not followed"
+            )
         return real(*args, **kwargs)
 
     return draw
 
 
-def _uniform_sampler(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _uniform_sampler(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for the batches of `UniformWithReplacementSampler`."""
 
     def batches(self: Any) -> Any:
@@ -219,7 +221,7 @@ def _uniform_sampler(rng: Recorder, real: Any) -> Callable[..., Any]:
     return batches
 
 
-_STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
+_STAND_INS: tuple[tuple[str, str, Callable[[RecordingGenerator, Any], Any]], ...] = (
     ("jax_privacy.noise_addition", "_iid_normal_noise", _iid_normal_noise),
     (
         "jax_privacy.batch_selection",
@@ -251,7 +253,7 @@ _STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
 
 
 @contextmanager
-def training_libraries(rng: Recorder) -> Iterator[None]:
+def training_libraries(rng: RecordingGenerator) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
     with ExitStack() as stack:
         jax = sys.modules.get("jax")
@@ -269,7 +271,7 @@ def training_libraries(rng: Recorder) -> Iterator[None]:
         yield
 
 
-def _follows(rng: Recorder) -> bool:
+def _follows(rng: RecordingGenerator) -> bool:
     """Say whether what happens now is part of the execution."""
     tape = rng.tape
     return not (tape.closed or tape.inside) and tape.check_thread()

@@ -19,12 +19,12 @@ from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_li
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
-from dpaudit.audit.replay.follow.generator import Recorder, Streams
+from dpaudit.audit.replay.follow.generator import CallStreams, RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations
 from dpaudit.audit.replay.follow.returns import watching_returns
-from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Reading, Tape
+from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -43,7 +43,7 @@ class Trace:
     layout : str
     unread : bool
         Whether the release holds what is neither a number nor a word.
-    law : Law
+    law : AffineLaw
         Of the numbers of the release, in their order, given what was looked at.
     value : ndarray, shape (n,)
         The numbers.
@@ -57,7 +57,7 @@ class Trace:
     tape: Tape
     layout: str
     unread: bool
-    law: Law
+    law: AffineLaw
     value: Array
     release: Tracked
     seconds: float
@@ -76,7 +76,7 @@ def execute(
     *,
     script: Observations | None = None,
     follows: bool = True,
-    reading: Reading = LAZY,
+    mode: Mode = LAZY,
     goes_on: bool = False,
 ) -> Trace:
     """Execute a mechanism once.
@@ -91,7 +91,7 @@ def execute(
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
-    reading, goes_on
+    mode, goes_on
         As for `Tape`.
 
     Raises
@@ -100,8 +100,8 @@ def execute(
         Whatever the mechanism raises of dpaudit's own: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
-    tape = Tape(seed, script, reading, goes_on)
-    rng = Recorder(tape, Streams(seed), follows=follows)
+    tape = Tape(seed, script, mode, goes_on)
+    rng = RecordingGenerator(tape, CallStreams(seed), follows=follows)
     begun = time.perf_counter()
     watching: AbstractContextManager[list[str]] = (
         nullcontext([]) if follows else watching_returns()
@@ -123,7 +123,7 @@ def execute(
             seed,
             script=script,
             follows=follows,
-            reading=reading,
+            mode=mode,
             goes_on=goes_on,
         )
     seconds = time.perf_counter() - begun
@@ -167,12 +167,14 @@ def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
         trace.tape.seed,
         script=script,
         follows=False,
-        reading=trace.tape.reading,
+        mode=trace.tape.mode,
     )
 
 
 @telling_interrupts()
-def _attempt(one: Callable[..., Any], data: Array, rng: Recorder) -> tuple[Any, bool]:
+def _attempt(
+    one: Callable[..., Any], data: Array, rng: RecordingGenerator
+) -> tuple[Any, bool]:
     """Return a release, or the layout of the failure that came instead."""
     try:
         with np.errstate(all="ignore"):

@@ -20,13 +20,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.generator import Recorder
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.moves import has_noise, stacked
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 
-__all__ = ["Watch", "all_objects", "patched", "unwatched"]
+__all__ = ["ForeignGenerators", "all_objects", "foreign_draws_allowed", "patched"]
 
 _FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
 _LEGACY: dict[str, Callable[..., Any]] = {
@@ -60,7 +60,7 @@ _PYTHON_COINS = (
 
 
 def _choices(
-    rng: Recorder, population: Any, weights: Any, cumulated: Any, k: int
+    rng: RecordingGenerator, population: Any, weights: Any, cumulated: Any, k: int
 ) -> list[Any]:
     """Do what `random.choices` does."""
     if cumulated is not None:
@@ -79,7 +79,7 @@ _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 
 @contextmanager
-def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
+def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[None]:
     """Replace what has to be replaced, and put it back whatever happens."""
     with _ONE_AT_A_TIME:
         replaced = _made.get(follows)
@@ -87,12 +87,12 @@ def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
             replaced = _made[follows] = _Replacements(follows)
         try:
             replaced.put(tape, rng)
-            with Watch([random._inst, np.random.mtrand._rand]) as watch:
+            with ForeignGenerators([random._inst, np.random.mtrand._rand]) as watch:
                 try:
                     yield
                 finally:
                     if watch.used():
-                        tape.lose(_BY_NAME)
+                        tape.cannot_follow(_BY_NAME)
         finally:
             replaced.put_back()
 
@@ -131,7 +131,7 @@ class _Replacements:
             for name, real in functions.items()
         )
 
-    def put(self, tape: Tape, rng: Recorder) -> None:
+    def put(self, tape: Tape, rng: RecordingGenerator) -> None:
         """Replace what there is, for an execution."""
         self.tape, self.rng = tape, rng
         for owner, functions in self._ours.items():
@@ -179,7 +179,7 @@ def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         elif hasattr(np.random.Generator, name) and hasattr(
             np.random.RandomState, name
         ):
-            yield np.random, name, getattr(Recorder, name)
+            yield np.random, name, getattr(RecordingGenerator, name)
     yield np.random, "default_rng", _default_rng(np.random.default_rng)
     for name, function in _PYTHON.items():
         yield random, name, function
@@ -210,21 +210,21 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
             if tape.inside and name in _ENTROPY and tape.is_mine:
                 size, *_ = (*args, *kwargs.values())
                 return tape.inner.bytes(size)
-            tape.lose(f"{shown} is called")
+            tape.cannot_follow(f"{shown} is called")
         return real(*args, **kwargs)
 
     return call
 
 
 def _default_rng(real: Any) -> Callable[..., Any]:
-    def default_rng(rng: Recorder, seed: Any = None) -> Any:
+    def default_rng(rng: RecordingGenerator, seed: Any = None) -> Any:
         return rng.spawn(1)[0] if seed is None else real(seed)
 
     return default_rng
 
 
 def _python_coin(name: str) -> Callable[..., Any]:
-    def call(rng: Recorder, *args: Any, **kwargs: Any) -> Any:
+    def call(rng: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
         rng._tape.coin(f"random.{name} draws from a law that is not followed")
         bits = int(np.random.Generator.integers(rng._next(), 2**62))
         return getattr(random.Random(bits), name)(*args, **kwargs)
@@ -319,12 +319,12 @@ def all_objects() -> list[Any]:
     return gc.get_objects()
 
 
-_watching: list["Watch"] = []
+_watching: list["ForeignGenerators"] = []
 _while_listed = threading.Lock()
 
 
 @contextmanager
-def unwatched() -> Iterator[None]:
+def foreign_draws_allowed() -> Iterator[None]:
     """Let generators be drawn from in the block, as declared primitives may."""
     with _while_listed:
         watches = _watching.copy()
@@ -336,7 +336,7 @@ def unwatched() -> Iterator[None]:
             watch.excuse(states)
 
 
-class Watch:
+class ForeignGenerators:
     """Generators, and whether anybody draws from them in the block.
 
     Parameters
@@ -371,7 +371,7 @@ class Watch:
         for thing in all_objects():
             kind = type(thing)
             if kind not in known:
-                known[kind] = issubclass(kind, kinds) and kind is not Recorder
+                known[kind] = issubclass(kind, kinds) and kind is not RecordingGenerator
             if known[kind]:
                 found.append(thing)
         return found

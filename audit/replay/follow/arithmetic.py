@@ -134,7 +134,7 @@ def _image(
 ) -> Terms:
     """Return terms that are an image of those of a value, if it may be one."""
     # Draws by themselves are no noisy value; what is to be looked at early, is.
-    if apply is None or value.bare or value.tape.reading.eager:
+    if apply is None or value.bare or value.tape.mode.eager:
         return Terms(*make())
     before = value.terms.image
     if before is None:
@@ -203,7 +203,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
 
             terms = _image(value, make, spread if mean.size else None)
         joined = Tracked.of(value.tape, mean, terms)
-        if value.tape.reading.eager and not (type(other) is int and other == 0):
+        if value.tape.mode.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)

@@ -1,9 +1,9 @@
 """The generator that a mechanism is handed while it is recorded.
 
-`Recorder` is a `numpy.random.Generator`, so that `isinstance` holds. What it draws from
-a family that `dpaudit.audit.replay.laws.laws` knows is a `Tracked` array; whatever else
-it draws (integers, permutations, choices, gamma variables, ...) is ordinary numbers,
-and a coin on the tape.
+`RecordingGenerator` is a `numpy.random.Generator`, so that `isinstance` holds. A draw
+from a family that `dpaudit.audit.replay.laws.laws` knows is a `Tracked` array. All else
+(integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a coin
+on the tape.
 
 Every call draws from a stream of its own, which goes by the number of the call. So how
 many numbers a call draws, which may be as many as there are rows, changes nothing for
@@ -19,18 +19,18 @@ import numpy as np
 from dpaudit.audit.replay.follow.arithmetic import scaled
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
 from dpaudit.audit.replay.laws.laws import Family
 
-__all__ = ["Recorder", "Streams"]
+__all__ = ["CallStreams", "RecordingGenerator"]
 
 _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
 NumPy's ``jumped`` takes, so that no two of them overlap."""
 
 
-class Streams:
-    """Streams of random numbers that go by the number of the call.
+class CallStreams:
+    """CallStreams of random numbers that go by the number of the call.
 
     Parameters
     ----------
@@ -59,24 +59,26 @@ class Streams:
         self.bits.advance(call * _JUMP)
         return self._generator
 
-    def spawn(self) -> "Streams":
+    def spawn(self) -> "CallStreams":
         """Return streams that are independent of these."""
         self._spawned += 1
-        return Streams(self.seed, *self.key, self._spawned)
+        return CallStreams(self.seed, *self.key, self._spawned)
 
 
-class Recorder(np.random.Generator):
+class RecordingGenerator(np.random.Generator):
     """A generator whose draws are followed.
 
     Parameters
     ----------
     tape : Tape
-    streams : Streams
+    streams : CallStreams
     follows : bool
         Whether draws are tracked; if not, they are ordinary numbers, and the same.
     """
 
-    def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
+    def __init__(
+        self, tape: Tape, streams: CallStreams, *, follows: bool = True
+    ) -> None:
         super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
 
@@ -112,7 +114,7 @@ class Recorder(np.random.Generator):
         key, call = self._streams.key, self._streams.calls
 
         def again(seed: int) -> Any:
-            return draw(Streams(seed, *key).at(call), size)
+            return draw(CallStreams(seed, *key).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self._tape, family, floats, again)
@@ -229,7 +231,7 @@ class Recorder(np.random.Generator):
     ) -> Any:
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
-        if p is None and self._tape.reading.public:
+        if p is None and self._tape.mode.public:
             places = self._next().choice(k, size, replace, shuffle=shuffle)
             places = self._publicly(k, places)
             return places if candidates.ndim == 0 else candidates.take(places, axis)
@@ -238,20 +240,20 @@ class Recorder(np.random.Generator):
         p = np.asarray(p, dtype=np.float64)
         places = self._next().choice(k, size, p=p)
         if self._notes:
-            law = Chances.of(p / p.sum(), np.size(places))
+            law = ChoiceLaw.of(p / p.sum(), np.size(places))
             places = self._tape.choose(law, places, np.shape(places))
         if candidates.ndim == 0:
             return places if size is not None else int(places)
         return np.take(candidates, places, axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not self._tape.reading.public or isinstance_tracked(x):
+        if not self._tape.mode.public or isinstance_tracked(x):
             return self._unfollowed("permutation", x, axis)
         order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
         return order if np.ndim(x) == 0 else np.take(x, order, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not self._tape.reading.public or not isinstance(x, np.ndarray | list):
+        if not self._tape.mode.public or not isinstance(x, np.ndarray | list):
             return self._unfollowed("shuffle", x, axis)
         order = self._order(np.shape(x)[axis])
         if isinstance(x, list):
@@ -270,7 +272,7 @@ class Recorder(np.random.Generator):
         """
         if not self._notes:
             return places
-        law = Chances.of(np.full(outcomes, 1 / max(outcomes, 1)), np.size(places))
+        law = ChoiceLaw.of(np.full(outcomes, 1 / max(outcomes, 1)), np.size(places))
         made = self._tape.choose(law, places, np.shape(places))
         return made if np.ndim(places) else int(made)
 
@@ -279,7 +281,7 @@ class Recorder(np.random.Generator):
         held = self._next().random(size) < p
         if not self._notes:
             return held
-        law = Chances.flips(np.array([p], dtype=np.float64), held.size)
+        law = ChoiceLaw.flips(np.array([p], dtype=np.float64), held.size)
         return self._tape.choose(law, held.astype(np.intp), held.shape).astype(bool)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -289,21 +291,21 @@ class Recorder(np.random.Generator):
         if not self._notes:
             return held
         chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
-        law = Chances.flips(chance.ravel(), np.size(held))
+        law = ChoiceLaw.flips(chance.ravel(), np.size(held))
         held = self._tape.choose(law, held, np.shape(held))
         return held if np.ndim(held) else int(held)
 
     # -- the generator itself
 
-    def spawn(self, n_children: int) -> list["Recorder"]:  # type: ignore[override]
+    def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [
-            Recorder(self._tape, self._streams.spawn(), follows=self._follows)
+            RecordingGenerator(self._tape, self._streams.spawn(), follows=self._follows)
             for _ in range(n_children)
         ]
 
     @property
     def bit_generator(self) -> Any:
-        self._tape.lose("the bits of the generator are used by themselves")
+        self._tape.cannot_follow("the bits of the generator are used by themselves")
         return self._next().bit_generator
 
     def __copy__(self) -> Any:
@@ -313,7 +315,7 @@ class Recorder(np.random.Generator):
         return self._copied()
 
     def __reduce__(self) -> Any:
-        self._tape.lose("the generator is copied or sent away")
+        self._tape.cannot_follow("the generator is copied or sent away")
         return _seeded, (int(self._next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -323,7 +325,7 @@ class Recorder(np.random.Generator):
         return self.bit_generator.state
 
     def _copied(self) -> Any:
-        self._tape.lose("the generator is copied")
+        self._tape.cannot_follow("the generator is copied")
         return _seeded(int(self._next().integers(2**62)))
 
 
@@ -333,7 +335,7 @@ def _seeded(seed: int) -> np.random.Generator:
 
 
 def _coin(name: str) -> Callable[..., Any]:
-    def method(self: Recorder, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
         return self._unfollowed(name, *args, **kwargs)
 
     method.__name__ = name
@@ -341,5 +343,5 @@ def _coin(name: str) -> Callable[..., Any]:
 
 
 for _name in dir(np.random.Generator):
-    if not _name.startswith("_") and _name not in vars(Recorder):
-        setattr(Recorder, _name, _coin(_name))
+    if not _name.startswith("_") and _name not in vars(RecordingGenerator):
+        setattr(RecordingGenerator, _name, _coin(_name))

@@ -77,7 +77,7 @@ _MOVES: dict[Any, tuple[int, ...]] = {
 }
 
 
-class _Pool:
+class _Entries:
     """The entries of all arguments of a call, one after the other; the first is 0."""
 
     def __init__(self, tape: Tape) -> None:
@@ -138,7 +138,7 @@ def has_noise(value: Any, depth: int = 0) -> bool:
 
 def stacked(tape: Tape, value: Any) -> Any:
     """Return nested lists of numbers, some with noise, as np.array would."""
-    pool = _Pool(tape)
+    pool = _Entries(tape)
     try:
         return pool.gather(np.array(pool.place(value)))
     except (LookupError, ValueError):
@@ -152,7 +152,7 @@ def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
         return NotImplemented
     if kwargs.get("dtype") is not None:
         return NotImplemented
-    pool = _Pool(tape)
+    pool = _Entries(tape)
     try:
         places = [
             pool.place(arg) if place in positions else _ordinary(arg, func.__name__)

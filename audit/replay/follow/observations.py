@@ -14,10 +14,10 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.laws import AffineLaw
 
-__all__ = ["Observation", "Observations", "Run"]
+__all__ = ["Observation", "ObservationSlice", "Observations"]
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Observation:
 
     place: str
     how: str
-    law: Law | Kernel
+    law: AffineLaw | ValueLaw
     value: Array
     shape: tuple[int, ...]
     bare: bool
@@ -50,12 +50,12 @@ class _Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ObservationSlice:
     """Some noisy values, one after the other, taken for a single one.
 
     Parameters
     ----------
-    law : Law
+    law : AffineLaw
         Of all entries; those of different values have different units.
     value : ndarray
     places, ways : list of str
@@ -64,7 +64,7 @@ class Run:
         How many each noisy value has.
     """
 
-    law: Law
+    law: AffineLaw
     value: Array
     places: list[str]
     ways: list[str]
@@ -98,7 +98,7 @@ class Observations(Sequence[Observation]):
         law = made.law
         if (
             not made.how
-            or type(law) is not Law
+            or type(law) is not AffineLaw
             or not law.known
             or law.rough is not None
             or law.mean.size != made.value.size
@@ -163,7 +163,7 @@ class Observations(Sequence[Observation]):
         None for what was not looked at: of it nothing but the value is known.
         """
         if self._kind[number] >= 0:
-            return Law, "a noisy number"
+            return AffineLaw, "a noisy number"
         made = self._others[number]
         shown = getattr(made.law, "kind", "a noisy number")
         return (type(made.law), shown) if made.how else None
@@ -187,7 +187,7 @@ class Observations(Sequence[Observation]):
             if (columns[kind] if kind >= 0 else self._others[number].how == how)
         )
 
-    def run(self, start: int, stop: int) -> Run | None:
+    def run(self, start: int, stop: int) -> ObservationSlice | None:
         """Return the noisy values from one to another, None if not all have units."""
         numbers = self._kind[start:stop]
         if not numbers or min(numbers) < 0:
@@ -206,7 +206,7 @@ class Observations(Sequence[Observation]):
             shift = np.repeat(units_before[start:stop] - units.start, sizes)
             unit = np.where(unit >= 0, unit + shift, -1)
             first = first + np.repeat(before[start:stop] - entries.start, counts)
-        law = Law(
+        law = AffineLaw(
             mean=asarray(self._mean)[entries],
             unit=unit,
             ratio=asarray(self._ratio)[entries],
@@ -217,7 +217,7 @@ class Observations(Sequence[Observation]):
         )
         value = asarray(self._value)[entries]
         places, ways = [kind.place for kind in kinds], [kind.how for kind in kinds]
-        return Run(law, value, places, ways, sizes, counts)
+        return ObservationSlice(law, value, places, ways, sizes, counts)
 
     def _before(self) -> tuple[NDArray[np.int_], ...]:
         """Return how many entries and units there are before each noisy value."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.tracked import Tracked
-from dpaudit.audit.replay.laws.chances import Chances, noisy_maximum
+from dpaudit.audit.replay.laws.chances import ChoiceLaw, noisy_maximum
 from dpaudit.audit.replay.laws.laws import Family
 
 __all__ = ["flip", "select"]
@@ -26,7 +26,7 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     of one family and one scale each, which only adds to them.
     """
     tape = noisy.tape
-    if not tape.reading.selects or tape.closed or noisy.bare:
+    if not tape.mode.selects or tape.closed or noisy.bare:
         return None
     noisy.settle()
     index, mean = noisy.index, sign * noisy.centre.ravel()
@@ -48,7 +48,7 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     )
     tape.use_up(draws)
     tape.selected = True
-    law = Chances(log[np.newaxis], "noisy maximum")
+    law = ChoiceLaw(log[np.newaxis], "noisy maximum")
     return np.intp(tape.choose(law, place, ())[()])
 
 
@@ -72,7 +72,7 @@ def flip(noisy: Tracked, other: Array, compare: Any, *, below: bool) -> Any:
         be an affine image of a fresh uniform draw of its own.
     """
     tape = noisy.tape
-    if not tape.reading.selects or tape.closed:
+    if not tape.mode.selects or tape.closed:
         return None
     noisy.settle()
     level, mean, block = other.ravel(), noisy.centre.reshape(-1), noisy.terms.block
@@ -109,17 +109,17 @@ def flip(noisy: Tracked, other: Array, compare: Any, *, below: bool) -> Any:
     return tape.choose(law, held.astype(np.intp), noisy.shape).astype(bool)[()]
 
 
-def _flips(gap: Array, coef: Any, below: bool, count: int) -> Chances:
+def _flips(gap: Array, coef: Any, below: bool, count: int) -> ChoiceLaw:
     """Return how multiples of uniform numbers compare with gaps, as flips."""
     with np.errstate(all="ignore"):
         chance = np.clip(gap / coef, 0.0, 1.0)
     chance = np.where((coef > 0) == below, chance, 1 - chance)
     chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
-    return Chances.flips(chance, count)
+    return ChoiceLaw.flips(chance, count)
 
 
 @lru_cache(maxsize=256)
-def _alike(gap: float, coef: float, below: bool, count: int) -> Chances:
+def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
     """Return flips that all have one probability: a loop comes by many times."""
     return _flips(np.array([gap]), coef, below, count)
 

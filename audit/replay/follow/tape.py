@@ -25,23 +25,23 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.places import goes_straight_out, place_of_caller
-from dpaudit.audit.replay.follow.terms import Block
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.laws import Family, Law
+from dpaudit.audit.replay.follow.terms import DrawBlock
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.laws import AffineLaw, Family
 from dpaudit.outputs import Output, read
 
 __all__ = [
     "DECLARED",
     "EAGER",
     "LAZY",
-    "Heard",
-    "Lost",
+    "DrawLog",
+    "Mode",
     "Observation",
-    "Public",
-    "Reading",
+    "PublicValue",
     "Tape",
-    "hearing",
+    "Unfollowed",
+    "logging_draws",
 ]
 
 Recipe: TypeAlias = Callable[[int], Array]
@@ -53,12 +53,12 @@ _ROUGH = 1e-14  # of these parts: many times what one operation leaves
 _NOTHING = 1e-12  # beside the scale of the noise
 _STALE = "noise that an earlier execution drew is used again"
 _running: list["Tape"] = []  # of the executions that run now, the innermost last
-_hearing: list["Heard"] = []
+_logs: list["DrawLog"] = []
 _WITHIN = 2**31  # of the streams of declared primitives
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Unfollowed:
     """Why an execution could not be followed, and where."""
 
     place: str
@@ -66,34 +66,34 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class DrawLog:
     """What executions in a block tell of their draws.
 
     Parameters
     ----------
     drawn : set of str
         The places.
-    late : list of Lost
+    late : list of Unfollowed
         Where noise of an earlier execution was used.
     """
 
     drawn: set[str] = field(default_factory=set)
-    late: list[Lost] = field(default_factory=list)
+    late: list[Unfollowed] = field(default_factory=list)
 
 
 @contextmanager
-def hearing() -> Iterator[Heard]:
+def logging_draws() -> Iterator[DrawLog]:
     """Hear of all executions in the block."""
-    heard = Heard()
-    _hearing.append(heard)
+    log = DrawLog()
+    _logs.append(log)
     try:
-        yield heard
+        yield log
     finally:
-        _hearing.remove(heard)
+        _logs.remove(log)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Mode:
     """What is taken for one noisy value, where code may be read in several ways.
 
     Parameters
@@ -114,13 +114,13 @@ class Reading:
     public: bool = False
 
 
-LAZY, EAGER = Reading(), Reading(eager=True)
+LAZY, EAGER = Mode(), Mode(eager=True)
 DECLARED = "declared"
 """How the output of a declared primitive is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class PublicValue:
     """A value that was said not to depend on the data, and where.
 
     `after` is how many noisy values had been looked at before.
@@ -141,24 +141,24 @@ class Tape:
     seed : int
     script : Observations, optional
         Of the execution that is replayed.
-    reading : Reading
+    mode : Mode
     goes_on : bool
         Whether the execution may go on by itself where the script ends.
     """
 
     seed: int
     script: Observations | None = None
-    reading: Reading = LAZY
+    mode: Mode = LAZY
     goes_on: bool = False
     observations: Observations = field(default_factory=Observations)
-    coins: list[Lost] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
-    diverged: Lost | None = None
+    coins: list[Unfollowed] = field(default_factory=list)
+    unfollowed: list[Unfollowed] = field(default_factory=list)
+    diverged: Unfollowed | None = None
     # Whether the script was left at a choice, which may be hidden.
     left_at_choice: bool = False
     closed: bool = False
     selected: bool = False
-    public: list[Public] = field(default_factory=list)
+    public: list[PublicValue] = field(default_factory=list)
     # Whether a declared primitive is running, and how many have been called.
     inside: bool = False
     primitives: int = 0
@@ -187,12 +187,12 @@ class Tape:
 
     @property
     def open(self) -> bool:
-        """Whether no draw was looked at yet, and nothing lost."""
-        return not (len(self.observations) or self.coins or self.lost)
+        """Whether no draw was looked at yet, and all of the code followed."""
+        return not (len(self.observations) or self.coins or self.unfollowed)
 
     def draw(
         self, family: Family, values: Array, recipe: Recipe | None = None
-    ) -> Block:
+    ) -> DrawBlock:
         """Return new draws.
 
         A recipe makes the draws that another seed would have given.
@@ -200,9 +200,9 @@ class Tape:
         self.check_thread()
         place = place_of_caller()
         self.first_place = self.first_place or place
-        return Block(self, family, values.reshape(-1), place, recipe)
+        return DrawBlock(self, family, values.reshape(-1), place, recipe)
 
-    def number(self, block: Block) -> int:
+    def number(self, block: DrawBlock) -> int:
         """Put draws on the tape, and return the number of the first."""
         start, end = self._size, self._size + block.values.size
         if end > len(self._z):
@@ -249,33 +249,33 @@ class Tape:
     def comes_too_late(self) -> None:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
-            _running[-1].lose(_STALE)
-            for heard in _hearing:
-                heard.late.append(Lost(place_of_caller(), _STALE))
+            _running[-1].cannot_follow(_STALE)
+            for log in _logs:
+                log.late.append(Unfollowed(place_of_caller(), _STALE))
 
     def note_draw(self) -> None:
         """Note that the code draws."""
         self.draws += 1
-        if _hearing:
+        if _logs:
             place = place_of_caller()
-            for heard in _hearing:
-                heard.drawn.add(place)
+            for log in _logs:
+                log.drawn.add(place)
 
-    def lose(self, why: str, *, within: bool = False) -> None:
+    def cannot_follow(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.
 
         Within a declared primitive nothing needs to be, unless it says so.
         """
         if within or not self.inside:
-            self._note(self.lost, place_of_caller(), why)
+            self._note(self.unfollowed, place_of_caller(), why)
 
     def coin(self, why: str) -> None:
         """Note that randomness was used as ordinary numbers."""
         if not self.inside:
             self._note(self.coins, place_of_caller(), why)
 
-    def _note(self, several: list[Lost], place: str, why: str) -> None:
-        note = Lost(place, why)
+    def _note(self, several: list[Unfollowed], place: str, why: str) -> None:
+        note = Unfollowed(place, why)
         # A loop comes by many times.
         if not self.closed and note not in several:
             several.append(note)
@@ -308,7 +308,7 @@ class Tape:
     def check_thread(self) -> bool:
         """Say whether this is the mechanism's thread, and note it if it is not."""
         if not self.is_mine:
-            self.lose("randomness is used in another thread")
+            self.cannot_follow("randomness is used in another thread")
         return self.is_mine
 
     def settled(
@@ -332,13 +332,13 @@ class Tape:
             index, coef = np.where(known, -1, index), np.where(known, 0.0, coef)
         return mean, index, coef, partly
 
-    def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Law:
+    def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> AffineLaw:
         """Return the law of a value, given what was looked at before."""
         noisy = (index >= 0).any(axis=1)
         mean, index, coef, partly = self.settled(mean, index, coef)
         if partly:
-            self.lose("a draw is used again of which only a sum was seen")
-        return self._roughly(Law.of(mean, index, coef, self.families), noisy)
+            self.cannot_follow("a draw is used again of which only a sum was seen")
+        return self._roughly(AffineLaw.of(mean, index, coef, self.families), noisy)
 
     def cancels(self, result: Array, *parts: Array) -> None:
         """Note what rounding leaves where large numbers are taken off each other.
@@ -349,7 +349,7 @@ class Tape:
         with np.errstate(all="ignore"):
             size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
             if not 4 * self.rough < _ROUGH * size < math.inf:
-                return  # nothing is lost, or not much more than was already
+                return  # nothing is unfollowed, or not much more than was already
             least = float(np.abs(result).min(initial=math.inf))
             if least >= _CANCELLED * size:
                 return
@@ -358,10 +358,10 @@ class Tape:
             for part in parts:
                 wide = np.maximum(wide, np.abs(part))
             gone = np.abs(result) < _CANCELLED * wide
-            lost = _ROUGH * float(wide[gone].max(initial=0.0))
-            self.rough = max(self.rough, lost)
+            unfollowed = _ROUGH * float(wide[gone].max(initial=0.0))
+            self.rough = max(self.rough, unfollowed)
 
-    def _roughly(self, law: Law, noisy: Any = True) -> Law:
+    def _roughly(self, law: AffineLaw, noisy: Any = True) -> AffineLaw:
         """Return a law that knows by how much its noisy entries may be off."""
         if not self.rough:
             return law
@@ -398,11 +398,11 @@ class Tape:
         block = terms.block
         if bare and block is not None and terms.factor == 1.0:
             return self._look_at_block(whole, how)
-        law: Law | None = None
+        law: AffineLaw | None = None
         coef = mean
         if block is not None and self._is_plain(mean, block, terms.factor):
             draws = block.numbers
-            law = Law.of_block(mean, terms.factor, draws.start, block.family)
+            law = AffineLaw.of_block(mean, terms.factor, draws.start, block.family)
             index = law.draw
             with np.errstate(all="ignore"):
                 value = asarray(mean + terms.factor * self._z[draws])
@@ -416,7 +416,7 @@ class Tape:
                 self.comes_too_late()
                 return value
             if partly:
-                self.lose("a draw is used again of which only a sum was seen")
+                self.cannot_follow("a draw is used again of which only a sum was seen")
             if not (index >= 0).any():
                 return value
         if self.hands_out(how):
@@ -424,7 +424,7 @@ class Tape:
             return value
         place, shape = place_of_caller(), whole.shape
         if law is None:
-            law = Law.of(mean, index, coef, self.families)
+            law = AffineLaw.of(mean, index, coef, self.families)
         law = self._roughly(law)
         if bare:
             self._note(self.coins, place, "noise is used as an ordinary number")
@@ -432,7 +432,7 @@ class Tape:
             return value
         if not law.followed:
             why = "noise of this form has no density that is known here"
-            self._note(self.lost, place, why)
+            self._note(self.unfollowed, place, why)
         if self.script is not None:
             value = self._given_back(law, value, shape, place)
             if self.diverged is not None:
@@ -443,7 +443,7 @@ class Tape:
         self._spend(index, law)
         return value
 
-    def _is_plain(self, mean: Array, block: Block, factor: float) -> bool:
+    def _is_plain(self, mean: Array, block: DrawBlock, factor: float) -> bool:
         """Say whether finite numbers have a draw each, of which nothing was seen."""
         return bool(
             factor
@@ -466,7 +466,7 @@ class Tape:
             self.comes_too_late()
             return value
         if partly:
-            self.lose("a draw is used again of which only a sum was seen")
+            self.cannot_follow("a draw is used again of which only a sum was seen")
         if spent:
             return value
         if self.hands_out(how):
@@ -480,7 +480,7 @@ class Tape:
         return value
 
     def declare(
-        self, law: Law | Kernel, value: Array, shape: tuple[int, ...]
+        self, law: AffineLaw | ValueLaw, value: Array, shape: tuple[int, ...]
     ) -> Observation | None:
         """Note the output of a declared primitive; return what the script has for it.
 
@@ -502,16 +502,20 @@ class Tape:
         """Note a value that must not depend on the data."""
         if self.diverged is None:
             place, after = place_of_caller(), len(self.observations)
-            self.public.append(Public(place, name, read(value), after))
+            self.public.append(PublicValue(place, name, read(value), after))
 
     def _given_back(
-        self, law: Law | Kernel, value: Array, shape: tuple[int, ...], place: str
+        self,
+        law: AffineLaw | ValueLaw,
+        value: Array,
+        shape: tuple[int, ...],
+        place: str,
     ) -> Array:
         """Return the output of the script, and make the draws agree with it."""
         recorded = self._next(law, shape, place)
         if recorded is None:
             return value
-        if isinstance(law, Law) and law.known and len(law.first):
+        if isinstance(law, AffineLaw) and law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
                 value, mean = recorded[law.first], law.mean[law.first]
@@ -521,7 +525,7 @@ class Tape:
         return recorded
 
     def _next(
-        self, law: Law | Kernel, shape: tuple[int, ...], place: str
+        self, law: AffineLaw | ValueLaw, shape: tuple[int, ...], place: str
     ) -> Array | None:
         """Return the value that the script has next.
 
@@ -532,26 +536,26 @@ class Tape:
             return None
         if number >= len(self.script):
             if not self.goes_on:
-                self.diverged = Lost(place, "one noisy value more than on D")
-                self.left_at_choice = type(law) is Chances
+                self.diverged = Unfollowed(place, "one noisy value more than on D")
+                self.left_at_choice = type(law) is ChoiceLaw
             return None
         recorded_shape, recorded = self.script.output(number)
         there = self.script.law_of(number)
         if there is not None and type(law) is not there[0]:
             here = getattr(law, "kind", "a noisy number")
-            self.diverged = Lost(place, f"{there[1]} on D is {here} on D'")
+            self.diverged = Unfollowed(place, f"{there[1]} on D is {here} on D'")
         elif recorded_shape != shape:
-            self.diverged = Lost(
+            self.diverged = Unfollowed(
                 place,
                 f"a noisy value has shape {recorded_shape} on D and {shape} on D'",
             )
         if self.diverged is None:
             return recorded.copy()
-        self.left_at_choice = Chances in (type(law), there and there[0])
+        self.left_at_choice = ChoiceLaw in (type(law), there and there[0])
         return None
 
     def choose(
-        self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]
+        self, law: ChoiceLaw, value: NDArray[Any], shape: tuple[int, ...]
     ) -> NDArray[np.intp]:
         """Return outcomes of a choice, of that shape: those drawn, or the script's."""
         self.check_thread()
@@ -560,20 +564,20 @@ class Tape:
             if self.script is not None:
                 flat = self._given_back(law, flat, shape, place)
                 if flat.size and flat.max() >= law.outcomes:
-                    self.diverged = Lost(place, "an outcome on D is none on D'")
+                    self.diverged = Unfollowed(place, "an outcome on D is none on D'")
                     flat = np.ravel(value)
             if self.diverged is None:
                 made = Observation(place, "chosen", law, flat, shape, False)
                 self.observations.append(made)
         return np.asarray(flat, dtype=np.intp).reshape(shape)
 
-    def _spend(self, index: NDArray[np.intp], law: Law) -> None:
+    def _spend(self, index: NDArray[np.intp], law: AffineLaw) -> None:
         """Mark the draws of an observation: known, or known by a sum alone."""
         if index is not law.draw:
             self._state[index[index >= 0]] = _PARTLY
         self._state[law.draw[law.alone]] = _SPENT
 
-    def is_fresh(self, block: Block) -> bool:
+    def is_fresh(self, block: DrawBlock) -> bool:
         """Say whether nothing was seen yet of draws that were made at once."""
         if block.start is None:
             return block.state == _FRESH
@@ -587,9 +591,9 @@ class Tape:
         """Say whether nothing was seen of some draws yet."""
         return bool((self._state[draws] == _FRESH).all())
 
-    def use_up(self, draws: NDArray[np.intp] | Block) -> None:
+    def use_up(self, draws: NDArray[np.intp] | DrawBlock) -> None:
         """Mark draws that became part of others: nobody may use them again."""
-        if not isinstance(draws, Block):
+        if not isinstance(draws, DrawBlock):
             self._state[draws] = _PARTLY
         elif draws.start is None:
             draws.state = _PARTLY

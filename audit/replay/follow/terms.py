@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Block", "Image", "Terms", "no_kernel"]
+__all__ = ["DrawBlock", "Image", "Terms", "no_kernel"]
 
 _Written: TypeAlias = tuple[NDArray[np.intp], Array]
 
@@ -54,7 +54,7 @@ class Image:
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class DrawBlock:
     """Draws that were made at once, and that have no numbers before these are needed.
 
     Parameters
@@ -96,7 +96,7 @@ class Terms:
         An index of -1 is no term.
     make : callable, optional
         Returns both; it is called when one is asked for.
-    block : Block, optional
+    block : DrawBlock, optional
         Whose draws the entries are,
     factor : float
         so many times over.
@@ -111,7 +111,7 @@ class Terms:
         coef: Array | None = None,
         *,
         make: Callable[[], _Written] | None = None,
-        block: Block | None = None,
+        block: DrawBlock | None = None,
         factor: float = 1.0,
         image: Image | None = None,
     ) -> None:

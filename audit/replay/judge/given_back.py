@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observation, Run
+from dpaudit.audit.replay.follow.observations import Observation, ObservationSlice
 from dpaudit.audit.replay.follow.steps import Steps
-from dpaudit.audit.replay.follow.tape import DECLARED, Lost
+from dpaudit.audit.replay.follow.tape import DECLARED, Unfollowed
 from dpaudit.audit.replay.judge.judgement import (
     Judgement,
     family_names,
@@ -18,9 +18,14 @@ from dpaudit.audit.replay.judge.judgement import (
     returned_at,
     step_at,
 )
-from dpaudit.audit.replay.laws.amplification import Sampled
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Comparison, compare, loss, unit_losses
+from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import (
+    LawComparison,
+    compare,
+    loss,
+    unit_losses,
+)
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.audit.replay.laws.laws import Family
 
@@ -39,47 +44,47 @@ class Transcript:
     mechanism : Mechanism or callable
     trace : Trace
         In which it was recorded.
-    shown : Judgement, optional
+    judgement : Judgement, optional
         Takes what is found.
     loss : float
         Of what has a known law.
-    compared : list of (Comparison or Sampled, ndarray of int)
+    compared : list of (LawComparison or SampledComparison, ndarray of int)
         Of the steps, some of them at once: how many units each has.
-    composed : list of Comparison or Sampled
+    composed : list of LawComparison or SampledComparison
         The same, where what is over one secret batch is one.
     steps : Steps
     unknown_at : str, optional
         Where there is noise whose law is not known.
     unmoved : dict
         Where the values are that have one law on both sides, as its keys.
-    coins : list of Lost
+    coins : list of Unfollowed
         What stands in the way of a proof.
-    lost : list of Lost
+    unfollowed : list of Unfollowed
     executions : tuple of two ints
         That this took, on the transcript's own dataset and on the other.
     """
 
     mechanism: Any
     trace: Trace
-    shown: Judgement | None
+    judgement: Judgement | None
     loss: float = 0.0
-    compared: list[tuple[Comparison | Sampled, NDArray[np.intp]]] = field(
+    compared: list[tuple[LawComparison | SampledComparison, NDArray[np.intp]]] = field(
         default_factory=list
     )
-    composed: list[Comparison | Sampled] = field(default_factory=list)
+    composed: list[LawComparison | SampledComparison] = field(default_factory=list)
     steps: Steps = field(default_factory=Steps)
     unknown_at: str | None = None
     unmoved: dict[str, None] = field(default_factory=dict)
-    coins: list[Lost] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    coins: list[Unfollowed] = field(default_factory=list)
+    unfollowed: list[Unfollowed] = field(default_factory=list)
     executions: tuple[int, int] = (0, 1)
 
     @classmethod
     def of(
-        cls, mechanism: Any, trace: Trace, again: Trace, shown: Judgement | None
+        cls, mechanism: Any, trace: Trace, again: Trace, judgement: Judgement | None
     ) -> "Transcript":
         """Return a transcript that was given back in an execution on the other side."""
-        made = cls(mechanism, trace, shown, lost=again.tape.lost)
+        made = cls(mechanism, trace, judgement, unfollowed=again.tape.unfollowed)
         values, others = trace.tape.observations, again.tape.observations
         count = min(len(values), len(others))
         for start in range(0, count, _RUN):
@@ -97,7 +102,9 @@ class Transcript:
             made.add(made.end, compared, loss(trace.law, again.law, trace.value))
         return made
 
-    def _take(self, run: Run | None, other: Run | None) -> bool:
+    def _take(
+        self, run: ObservationSlice | None, other: ObservationSlice | None
+    ) -> bool:
         """Compare many noisy values at once; False if it takes one at a time."""
         if run is None or other is None:
             return False
@@ -146,7 +153,7 @@ class Transcript:
     def _take_one(self, one: Observation, other: Observation) -> None:
         compared = compare(one.law, other.law)
         self.add(one.place, compared, loss(one.law, other.law, one.value))
-        seen = isinstance(one.law, Chances) and self.trace.tape.reading.public
+        seen = isinstance(one.law, ChoiceLaw) and self.trace.tape.mode.public
         if not (compared.moved or seen or one.how == DECLARED):
             self.unmoved[one.place] = None
         self.may_hide(one, compared)
@@ -159,17 +166,17 @@ class Transcript:
         return self.trace.tape.place_of(int(law.draw[0])) if len(law.draw) else "?"
 
     @property
-    def by_step(self) -> Iterator[Comparison | Sampled]:
+    def by_step(self) -> Iterator[LawComparison | SampledComparison]:
         """The comparison of each step."""
         for compared, units in self.compared:
-            if isinstance(compared, Sampled) or len(units) == 1:
+            if isinstance(compared, SampledComparison) or len(units) == 1:
                 yield compared
                 continue
             ends = units.cumsum()
             for end, size in zip(ends.tolist(), units.tolist(), strict=True):
                 yield compared.part(np.arange(end - size, end))
 
-    def add(self, place: str, compared: Comparison, step_loss: float) -> None:
+    def add(self, place: str, compared: LawComparison, step_loss: float) -> None:
         """Add a step that composes by its comparison."""
         self.composed.append(compared)
         if compared.bound is None:
@@ -182,10 +189,10 @@ class Transcript:
     def add_part(
         self,
         place: str,
-        compared: Comparison,
+        compared: LawComparison,
         step_loss: float,
         *,
-        of: Comparison | Sampled,
+        of: LawComparison | SampledComparison,
     ) -> None:
         """Add a step that may compose with others; `of` is what it is by itself."""
         self.loss += step_loss
@@ -196,9 +203,9 @@ class Transcript:
     def _note(
         self,
         place: str,
-        compared: Comparison,
+        compared: LawComparison,
         step_loss: float,
-        of: Comparison | Sampled,
+        of: LawComparison | SampledComparison,
     ) -> None:
         self.compared.append((of, np.array([len(compared.shift)])))
         self.steps.append(step_at(place, compared, step_loss))
@@ -206,33 +213,33 @@ class Transcript:
     def _not_known(self, place: str) -> None:
         self.unknown_at = self.unknown_at or place
 
-    def may_hide(self, value: Observation, *compared: Comparison) -> None:
+    def may_hide(self, value: Observation, *compared: LawComparison) -> None:
         """Note that a value may be hidden: a flip, or what is alike on both sides."""
-        seen = value.how == DECLARED or self.trace.tape.reading.public
-        if seen or not isinstance(value.law, Chances):
+        seen = value.how == DECLARED or self.trace.tape.mode.public
+        if seen or not isinstance(value.law, ChoiceLaw):
             return
         moved = any(each.moved for each in compared)
         if not moved or value.law.kind == "flip":
-            self.coins.append(Lost(value.place, _HIDDEN))
+            self.coins.append(Unfollowed(value.place, _HIDDEN))
 
-    def find(self, compared: Comparison, place: str, other: str) -> None:
+    def find(self, compared: LawComparison, place: str, other: str) -> None:
         """Note what is to be said of a value's noise on the two sides."""
-        if self.shown is None:
+        if self.judgement is None:
             return
         if compared.singular:
-            self.shown.find("release", place, compared.singular, neighbour=other)
+            self.judgement.find("release", place, compared.singular, neighbour=other)
         elif compared.note is not None:
             kind, text = compared.note
-            self.shown.find(kind, place, text, neighbour=other)
+            self.judgement.find(kind, place, text, neighbour=other)
         elif compared.scales_differ:
             unit = int(np.argmax(~compared.alike))
             self._find_scales(compared, unit, place, other)
 
     def _find_scales(
-        self, compared: Comparison, unit: int, place: str, other: str
+        self, compared: LawComparison, unit: int, place: str, other: str
     ) -> None:
-        if self.shown is not None:
-            self.shown.find(
+        if self.judgement is not None:
+            self.judgement.find(
                 "scale",
                 place,
                 f"the scale of the noise is {compared.scale[unit]:.6g} on D and "
@@ -249,16 +256,16 @@ class Transcript:
         diverged = again.tape.diverged
         if diverged is not None or len(others) < len(values):
             self.loss = np.inf
-            public = again.tape.reading.public
+            public = again.tape.mode.public
             if diverged is not None and again.tape.left_at_choice and not public:
-                self.coins.append(Lost(diverged.place, _HIDDEN))
-            if self.shown is not None:
-                _say_structure(self.shown, self.trace, again)
+                self.coins.append(Unfollowed(diverged.place, _HIDDEN))
+            if self.judgement is not None:
+                _say_structure(self.judgement, self.trace, again)
             return False
         if self.trace.layout != again.layout:
             self.loss = np.inf
-            if self.shown is not None:
-                self.shown.find(
+            if self.judgement is not None:
+                self.judgement.find(
                     "structure",
                     returned_at(self.mechanism, self.trace),
                     f"the release is {self.trace.layout} on D and {again.layout} on "
@@ -267,12 +274,12 @@ class Transcript:
             return False
         return True
 
-    def end_otherwise(self, compared: Comparison) -> None:
+    def end_otherwise(self, compared: LawComparison) -> None:
         """Note that the release is impossible on the other side."""
         self.loss = np.inf
-        if self.shown is not None:
+        if self.judgement is not None:
             kind, where = of_entry(self.mechanism, self.trace, compared.entry)
-            self.shown.find(
+            self.judgement.find(
                 kind, where, f"{compared.singular}, all noisy values being the same"
             )
 
@@ -281,16 +288,16 @@ def _names(kinds: int) -> str:
     return family_names({int(kind) for kind in Family if kinds >> kind & 1})
 
 
-def _say_structure(shown: Judgement, trace: Trace, again: Trace) -> None:
+def _say_structure(judgement: Judgement, trace: Trace, again: Trace) -> None:
     values, others = trace.tape.observations, again.tape.observations
     diverged = again.tape.diverged
     if diverged is not None:
         missing = len(others) < len(values)
         where = values[len(others)].place if missing else diverged.place
-        shown.find("structure", where, diverged.why, neighbour=diverged.place)
+        judgement.find("structure", where, diverged.why, neighbour=diverged.place)
         return
     fewer = len(values) - len(others)
-    shown.find(
+    judgement.find(
         "structure",
         values[len(others)].place,
         f"{fewer} noisy value(s) on D that are not on D'",

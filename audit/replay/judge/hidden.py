@@ -46,11 +46,11 @@ import numpy as np
 
 from dpaudit.claims import Claim
 
-__all__ = ["Again", "in_any_order", "repeat", "repeats_needed", "seeds"]
+__all__ = ["Repeat", "in_any_order", "repeat", "repeats_needed", "seeds"]
 
 T = TypeVar("T")
 U = TypeVar("U")
-Again = Callable[[int], tuple[bool, int]]
+Repeat = Callable[[int], tuple[bool, int]]
 """Executes a pair again, for the n-th time: was all as before? How many a side?"""
 
 _MOST = 200  # executions again, on either side, or more if they take few seconds
@@ -104,7 +104,7 @@ def in_any_order(
 
 
 def repeat(
-    again: Again, claim: Claim, alpha: float, *, bare: bool, until: float
+    again: Repeat, claim: Claim, alpha: float, *, bare: bool, until: float
 ) -> tuple[bool, int]:
     """Execute a pair again, and say whether a refutation stands; and the executions.
 

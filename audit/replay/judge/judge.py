@@ -36,9 +36,9 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.follow.tape import Reading
+from dpaudit.audit.replay.follow.tape import Mode
 from dpaudit.audit.replay.judge.finite import judge_finite
-from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement, returned_at
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, returned_at
 from dpaudit.audit.replay.judge.open_executions import judge_open
 from dpaudit.audit.replay.judge.public import hold_public
 from dpaudit.audit.replay.judge.transcripts import judge_replayed
@@ -63,34 +63,32 @@ def judge(
 
     `public` says that everybody sees which rows are chosen.
     """
-    shown = Judgement(pair)
-    first, second = _executed(mechanism, pair, seed, Reading(public=public))
-    opening = seed, first.tape.reading, first.tape.draws
-    if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
-        reading = Reading(selects=False, public=public)
-        first, second = _executed(mechanism, pair, seed, reading)
+    judgement = Judgement(pair)
+    first, second = _executed(mechanism, pair, seed, Mode(public=public))
+    opening = seed, first.tape.mode, first.tape.draws
+    if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
+        mode = Mode(selects=False, public=public)
+        first, second = _executed(mechanism, pair, seed, mode)
     if first.open and second.open and first.law.followed and second.law.followed:
-        judge_open(mechanism, claim, first, second, shown)
-    elif not judge_finite(mechanism, claim, sees, first, second, shown):
-        shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
-    hold_public(mechanism, sees, first, second, shown)
-    if (first.unread or second.unread) and not shown.proven:
-        shown.followed, shown.shows_more = False, True
-        shown.find(
+        judge_open(mechanism, claim, first, second, judgement)
+    elif not judge_finite(mechanism, claim, sees, first, second, judgement):
+        judgement = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
+    hold_public(mechanism, sees, first, second, judgement)
+    if (first.unread or second.unread) and not judgement.proven:
+        judgement.followed, judgement.shows_more = False, True
+        judgement.find(
             "coin",
             returned_at(mechanism, first),
             "the release holds an object that is neither numbers nor text, and may "
             f"show more: {first.layout}",
         )
-    shown.opening = opening
-    return shown
+    judgement.opening = opening
+    return judgement
 
 
-def _executed(
-    mechanism: Any, pair: Pair, seed: int, reading: Reading
-) -> tuple[Trace, Trace]:
+def _executed(mechanism: Any, pair: Pair, seed: int, mode: Mode) -> tuple[Trace, Trace]:
     first, second = (
-        execute(mechanism, data, seed, reading=reading)
+        execute(mechanism, data, seed, mode=mode)
         for data in (pair.data, pair.neighbour)
     )
     return first, second
@@ -108,12 +106,12 @@ def _judge_closed(
 
     What coins decide may be the same on both sides for one seed, and not for others.
     """
-    executions, reading = 0, replace(lazy[0].tape.reading, eager=True)
+    executions, mode = 0, replace(lazy[0].tape.mode, eager=True)
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_TURNS):
         eager = Judgement(pair, branches=branches, turns=turn + 1)
-        traces = _executed(mechanism, pair, seed + turn, reading)
+        traces = _executed(mechanism, pair, seed + turn, mode)
         for seen, trace in zip(branches, traces, strict=True):
             seen.add(hash((trace.tape.observations.path, trace.layout)))
         judge_replayed(mechanism, claim, sees, *traces, eager)
@@ -124,30 +122,30 @@ def _judge_closed(
             break
     assert worst is not None
     worst.executions, worst.turns = executions + 1, turn + 1
-    worst.reading = lazy[0].tape.reading
+    worst.mode = lazy[0].tape.mode
     if worst.followed and not worst.suspicious:
         return worst
-    if turn:  # the other reading, of the same draws
-        lazy = _executed(mechanism, pair, seed + turn, worst.reading)
+    if turn:  # the other mode, of the same draws
+        lazy = _executed(mechanism, pair, seed + turn, worst.mode)
         worst.executions += 1
-    shown = Judgement(pair, reading=worst.reading, branches=branches, turns=worst.turns)
-    judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
-    worst.executions += shown.executions - 1
-    if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
-        shown.executions = worst.executions
-        return shown
+    judgement = Judgement(pair, mode=worst.mode, branches=branches, turns=worst.turns)
+    judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], judgement)
+    worst.executions += judgement.executions - 1
+    if judgement.followed and not judgement.suspicious and not lazy[0].tape.coins:
+        judgement.executions = worst.executions
+        return judgement
     # Noise to which data are added twice may be one noisy value or two: it takes both
     # readings to refute.
-    if worst.proven and not shown.proven:
+    if worst.proven and not judgement.proven:
         worst.followed = False
-        worst.find("coin", returned_at(mechanism, lazy[0]), TWO_READINGS)
-    worst.proven &= shown.proven
-    worst.transcripts &= shown.transcripts
-    if worst.proven and shown.loss < worst.loss:
+        worst.find("coin", returned_at(mechanism, lazy[0]), TWO_MODES)
+    worst.proven &= judgement.proven
+    worst.transcripts &= judgement.transcripts
+    if worst.proven and judgement.loss < worst.loss:
         worst.loss, worst.findings, worst.steps = (
-            shown.loss,
-            shown.findings,
-            shown.steps,
+            judgement.loss,
+            judgement.findings,
+            judgement.steps,
         )
     if not worst.proven:
         worst.findings = [replace(finding, proof=None) for finding in worst.findings]

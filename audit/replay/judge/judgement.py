@@ -9,16 +9,16 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.returns import place_of_definition
 from dpaudit.audit.replay.follow.steps import Step, Steps
-from dpaudit.audit.replay.follow.tape import LAZY, Lost, Reading
-from dpaudit.audit.replay.judge.hidden import Again
-from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.follow.tape import LAZY, Mode, Unfollowed
+from dpaudit.audit.replay.judge.hidden import Repeat
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.audit.replay.laws.laws import Family, kind_of
 from dpaudit.audit.replay.result import Finding
 from dpaudit.neighbours import Pair
 
 __all__ = [
     "RAISES",
-    "TWO_READINGS",
+    "TWO_MODES",
     "Judgement",
     "distance_words",
     "fail_alike",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-TWO_READINGS = (
+TWO_MODES = (
     "numbers to which noise is added may be read as one noisy value or as several, and "
     "the claim falls in one of these readings alone"
 )
@@ -56,11 +56,11 @@ class Judgement:
         Whether something was found that may break the claim.
     followed : bool
         Whether all of the code could be followed.
-    laws : tuple of Law, optional
+    laws : tuple of AffineLaw, optional
         Of the release on D and on D', where they are exactly known.
     transcripts : bool
         Whether the losses of all transcripts are known: there are no coins.
-    reading : Reading
+    mode : Mode
         The lazy one in which the code could be followed.
     sampled : bool
         Whether there are secret batches.
@@ -72,7 +72,7 @@ class Judgement:
         Whether the code shows what no loss of noisy values has: objects that cannot be
         read, invariants that differ.
     opening : tuple, optional
-        Of the first execution on D: its seed, its reading, how many draws it made.
+        Of the first execution on D: its seed, its mode, how many draws it made.
     branches : tuple of set
         The ways that code took which looks at noise, on D and on D'.
     turns : int
@@ -89,12 +89,12 @@ class Judgement:
     followed: bool = True
     laws: Any = None
     transcripts: bool = False
-    reading: Reading = LAZY
+    mode: Mode = LAZY
     sampled: bool = False
-    again: Again | None = None
+    again: Repeat | None = None
     bare: bool = False
     shows_more: bool = False
-    opening: tuple[int, Reading, int] | None = None
+    opening: tuple[int, Mode, int] | None = None
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
 
@@ -118,7 +118,7 @@ class Judgement:
         ):
             self.findings.append(found)
 
-    def lose(self, place: str, why: str) -> None:
+    def cannot_follow(self, place: str, why: str) -> None:
         """Note that nothing is proven, and why."""
         self.proven, self.followed, self.suspicious = False, False, True
         self.laws, self.transcripts = None, False
@@ -131,13 +131,15 @@ class Judgement:
         return self.proven, self.suspicious, not self.followed, self.loss
 
 
-def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
+def unconfirmed(
+    judgement: Judgement, unfollowed: list[Unfollowed], trace: Trace
+) -> None:
     """Note that an execution is not what an ordinary one would have been, and why."""
-    shown.followed, shown.suspicious = False, True
-    for each in lost[:1]:
-        shown.find("coin", each.place, each.why)
-    if not lost:
-        shown.find(
+    judgement.followed, judgement.suspicious = False, True
+    for each in unfollowed[:1]:
+        judgement.find("coin", each.place, each.why)
+    if not unfollowed:
+        judgement.find(
             "coin",
             trace.tape.first_place or "?",
             "an ordinary execution gives another release than the one that was "
@@ -162,7 +164,7 @@ def returned_at(mechanism: Any, trace: Trace) -> str:
     return trace.returned or place_of_definition(mechanism)
 
 
-def step_at(place: str, compared: Comparison, loss_: float) -> Step:
+def step_at(place: str, compared: LawComparison, loss_: float) -> Step:
     """Return the step of a noisy value, given what is known of it on both sides."""
     l1, l2 = compared.distances
     names = family_names({int(kind) for kind in compared.family})
@@ -189,11 +191,13 @@ def distance_words(step: Step) -> str:
     )
 
 
-def fail_alike(mechanism: Any, first: Trace, second: Trace, shown: Judgement) -> bool:
+def fail_alike(
+    mechanism: Any, first: Trace, second: Trace, judgement: Judgement
+) -> bool:
     """Say, and note, whether both executions failed: nothing is learned from that."""
     if first.layout != second.layout or not first.layout.startswith(RAISES):
         return False
-    shown.followed, shown.suspicious = False, True
+    judgement.followed, judgement.suspicious = False, True
     where = returned_at(mechanism, first)
-    shown.find("structure", where, f"the mechanism {first.layout} on both sides")
+    judgement.find("structure", where, f"the mechanism {first.layout} on both sides")
     return True

@@ -27,7 +27,7 @@ import numpy as np
 
 import dpaudit
 from dpaudit.audit.replay.follow.places import is_code, place_in
-from dpaudit.audit.replay.follow.tape import Lost
+from dpaudit.audit.replay.follow.tape import Unfollowed
 
 __all__ = ["kept_noise"]
 
@@ -55,7 +55,7 @@ _METHODS = (FunctionType, classmethod, staticmethod, property)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def kept_noise(mechanism: Any, drawn: set[str]) -> Lost | None:
+def kept_noise(mechanism: Any, drawn: set[str]) -> Unfollowed | None:
     """Return where something was bound that the code reads, and that was drawn before.
 
     Parameters
@@ -68,7 +68,7 @@ def kept_noise(mechanism: Any, drawn: set[str]) -> Lost | None:
         for name, draws in _read(function, owner):
             places = [place_in(*each) for each in sorted(draws)]
             if places and not drawn.intersection(places):
-                return Lost(places[0], _KEPT.format(name))
+                return Unfollowed(places[0], _KEPT.format(name))
     return None
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation
-from dpaudit.audit.replay.follow.tape import Lost
+from dpaudit.audit.replay.follow.tape import Unfollowed
 from dpaudit.audit.replay.judge.given_back import Transcript
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.sampled import Shapes, Side, law_of, owners
-from dpaudit.audit.replay.laws.amplification import Sampled
-from dpaudit.audit.replay.laws.comparison import Kernel, compare, loss
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.comparison import ValueLaw, compare, loss
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.neighbours import Pair
 
 __all__ = ["mixed_losses", "sampled_transcript"]
@@ -38,7 +38,10 @@ class Mixture:
     logs: Array = field(default_factory=lambda: np.zeros(2))
 
     def add(
-        self, laws: tuple[Law | Kernel, Law | Kernel], of: Law | Kernel, value: Array
+        self,
+        laws: tuple[AffineLaw | ValueLaw, AffineLaw | ValueLaw],
+        of: AffineLaw | ValueLaw,
+        value: Array,
     ) -> None:
         """Add a value, given its laws and the one of reference."""
         self.logs = self.logs + [_relative(law, of, value) for law in laws]
@@ -50,7 +53,9 @@ class Mixture:
         return float(np.logaddexp.reduce((self.weights + self.logs)[possible]))
 
 
-def _relative(law: Law | Kernel, of: Law | Kernel, value: Array) -> float:
+def _relative(
+    law: AffineLaw | ValueLaw, of: AffineLaw | ValueLaw, value: Array
+) -> float:
     # The value was drawn from the latter, so the law may lack it, and not that one.
     return -loss(of, law, value)
 
@@ -101,7 +106,7 @@ def sampled_transcript(
     pair: Pair,
     trace: Trace,
     shapes: tuple[Shapes, Shapes],
-    shown: Judgement | None,
+    judgement: Judgement | None,
 ) -> Transcript:
     """Return the transcript of an execution on D, held against D'.
 
@@ -112,7 +117,7 @@ def sampled_transcript(
     trace : Trace
     shapes : tuple of Shapes
         Of the flips by row on D, and on D'.
-    shown : Judgement, optional
+    judgement : Judgement, optional
         Takes what is found.
 
     Raises
@@ -129,7 +134,7 @@ def sampled_transcript(
             flips = np.delete(flips, place)
         values[number] = replace(values[number], value=flips)
     here, there = (
-        Side.of(mechanism, data, tape.seed, tape.reading, values, at, each)
+        Side.of(mechanism, data, tape.seed, tape.mode, values, at, each)
         for data, at, each in zip(
             (pair.data, pair.neighbour), pair.changed, shapes, strict=True
         )
@@ -137,11 +142,13 @@ def sampled_transcript(
     executions = here.executions, there.executions
     here.others.append((trace, bits))
     over = owners(mechanism, here, there)
-    made = Transcript(mechanism, trace, shown, lost=[*here.lost, *there.lost])
+    made = Transcript(
+        mechanism, trace, judgement, unfollowed=[*here.unfollowed, *there.unfollowed]
+    )
     made.executions = executions
     others = there.without.tape.observations
     losses = mixed_losses(here, there, values, over, trace.value, trace)
-    groups: dict[int | None, Sampled] = {}
+    groups: dict[int | None, SampledComparison] = {}
     for number, (one, other) in enumerate(zip(values, others, strict=False)):
         found = next(losses)
         if number in here.shapes:
@@ -165,16 +172,22 @@ def sampled_transcript(
     return made
 
 
-def _compared(here: Side, there: Side, number: int, batch: int | None) -> Sampled:
+def _compared(
+    here: Side, there: Side, number: int, batch: int | None
+) -> SampledComparison:
     """Compare the laws of a value on the two sides."""
     sides = [each for each in (here, there) if each.place is not None]
     rates = tuple(float(np.exp(each.weights(batch)[1])) for each in sides)
     (out, within), (out2, within2) = here.laws(number), there.laws(number)
     moves = tuple((compare(*side.laws(number)),) for side in sides)
-    return Sampled(rates, (compare(out, out2),), (compare(within, within2),), moves)
+    return SampledComparison(
+        rates, (compare(out, out2),), (compare(within, within2),), moves
+    )
 
 
-def _joined(batch: Sampled | None, step: Sampled) -> Sampled:
+def _joined(
+    batch: SampledComparison | None, step: SampledComparison
+) -> SampledComparison:
     return step if batch is None else batch.joined(step)
 
 
@@ -186,14 +199,20 @@ def _add_flips(
     if compared.moved:
         place = made.trace.tape.observations[number].place
         made.add(place, compared, found)
-        made.coins.append(Lost(place, "rows are drawn with other probabilities on D'"))
+        made.coins.append(
+            Unfollowed(place, "rows are drawn with other probabilities on D'")
+        )
 
 
-def _add_value(made: Transcript, place: str, step: Sampled, found: float) -> None:
+def _add_value(
+    made: Transcript, place: str, step: SampledComparison, found: float
+) -> None:
     (both,), (rest,) = step.both, step.rest
     made.add_part(place, both, found, of=step)
     moves = [each for side in step.moves for each in side]
     if any(each.singular for each in moves):
-        made.coins.append(Lost(place, "a number without noise depends on the batch"))
+        made.coins.append(
+            Unfollowed(place, "a number without noise depends on the batch")
+        )
     if not any(each.moved for each in (both, rest, *moves)):
         made.unmoved[place] = None

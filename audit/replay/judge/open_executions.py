@@ -18,7 +18,7 @@ from dpaudit.audit.replay.judge.judgement import (
     step_at,
     unconfirmed,
 )
-from dpaudit.audit.replay.laws.comparison import Comparison, compare
+from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import Composition
 from dpaudit.audit.sampling.draws import draw_one
 from dpaudit.claims import Claim
@@ -27,7 +27,7 @@ __all__ = ["judge_open"]
 
 
 def judge_open(
-    mechanism: Any, claim: Claim, first: Trace, second: Trace, shown: Judgement
+    mechanism: Any, claim: Claim, first: Trace, second: Trace, judgement: Judgement
 ) -> None:
     """Compare the laws of the release on both sides, and hold them to the claim.
 
@@ -37,26 +37,26 @@ def judge_open(
     claim : Claim
     first, second : Trace
         Open executions on D and on D'.
-    shown : Judgement
+    judgement : Judgement
         Takes what is found.
     """
-    pair = shown.pair
+    pair = judgement.pair
     other_seed = first.tape.seed + 1
-    shown.executions = 2
+    judgement.executions = 2
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
         plain = execute(mechanism, data, other_seed, follows=False)
         trace.returned = plain.returned
-        if plain.tape.lost or not _confirms(plain, trace, other_seed):
-            unconfirmed(shown, plain.tape.lost, trace)
+        if plain.tape.unfollowed or not _confirms(plain, trace, other_seed):
+            unconfirmed(judgement, plain.tape.unfollowed, trace)
             return
         if not _really_raises(mechanism, data, trace):
-            unconfirmed(shown, [], trace)
+            unconfirmed(judgement, [], trace)
             return
     if RAISES in (first.layout[: len(RAISES)], second.layout[: len(RAISES)]):
-        shown.executions += 1  # to see whether it does so without us
-    if fail_alike(mechanism, first, second, shown):
+        judgement.executions += 1  # to see whether it does so without us
+    if fail_alike(mechanism, first, second, judgement):
         return
-    shown.laws = first.law, second.law
+    judgement.laws = first.law, second.law
 
     def again(turn: int) -> tuple[bool, int]:
         seed, seed_there = seeds(other_seed, turn)
@@ -71,12 +71,12 @@ def judge_open(
 
         return all(in_any_order(other_seed, turn, here, there)), 1
 
-    shown.again = again
+    judgement.again = again
     if first.layout != second.layout:
-        shown.loss, shown.proven, shown.suspicious = np.inf, True, True
-        shown.bare = True
-        _scales_by_place(shown, first, second)
-        shown.find(
+        judgement.loss, judgement.proven, judgement.suspicious = np.inf, True, True
+        judgement.bare = True
+        _scales_by_place(judgement, first, second)
+        judgement.find(
             "structure",
             returned_at(mechanism, first),
             f"the release is {first.layout} on D and {second.layout} on D', "
@@ -86,31 +86,31 @@ def judge_open(
         )
         return
     compared = compare(first.law, second.law)
-    shown.loss = compared.supremum
+    judgement.loss = compared.supremum
     if not compared.known and not compared.singular:
-        shown.followed, shown.suspicious, shown.laws = False, True, None
+        judgement.followed, judgement.suspicious, judgement.laws = False, True, None
         where = first.tape.place_of(int(first.release.index.max()))
-        shown.find("scale", where, "the noise of one side has another form")
+        judgement.find("scale", where, "the noise of one side has another form")
         return
     if compared.singular:
-        shown.proven = shown.suspicious = shown.bare = True
+        judgement.proven = judgement.suspicious = judgement.bare = True
         kind, where = of_entry(mechanism, first, compared.entry)
         _, there = of_entry(mechanism, second, compared.entry)
-        shown.find(kind, where, compared.singular, neighbour=there, proof=True)
+        judgement.find(kind, where, compared.singular, neighbour=there, proof=True)
         return
     parts = _parts_by_place(first, compared)
-    shown.steps = Steps(
+    judgement.steps = Steps(
         step_at(place, part, part.supremum) for place, part in parts.items()
     )
     spent = Composition.of([compared])
-    shown.proven = spent.refutes(claim)
-    shown.suspicious = shown.proven or (
+    judgement.proven = spent.refutes(claim)
+    judgement.suspicious = judgement.proven or (
         compared.scales_differ and not spent.holds(claim)
     )
     if compared.scales_differ:
-        _scales_by_unit(shown, first, second, compared)
-    elif shown.proven:
-        _too_far(shown, list(parts.values()), compared, claim)
+        _scales_by_unit(judgement, first, second, compared)
+    elif judgement.proven:
+        _too_far(judgement, list(parts.values()), compared, claim)
 
 
 def _really_raises(mechanism: Any, data: Array, trace: Trace) -> bool:
@@ -136,7 +136,7 @@ def _confirms(plain: Trace, trace: Trace, seed: int) -> bool:
     return bool((near | same).all())
 
 
-def _parts_by_place(trace: Trace, compared: Comparison) -> dict[str, Comparison]:
+def _parts_by_place(trace: Trace, compared: LawComparison) -> dict[str, LawComparison]:
     """Return the units of the release, by the place where their noise was drawn."""
     if not trace.law.known:
         draws = trace.release.index[trace.release.index >= 0]
@@ -148,20 +148,20 @@ def _parts_by_place(trace: Trace, compared: Comparison) -> dict[str, Comparison]
 
 
 def _scales_by_unit(
-    shown: Judgement, first: Trace, second: Trace, compared: Comparison
+    judgement: Judgement, first: Trace, second: Trace, compared: LawComparison
 ) -> None:
     unit = int(np.argmax(~compared.alike))
-    shown.find(
+    judgement.find(
         "scale",
         first.tape.place_of(int(first.law.draw[unit])),
         f"the scale of the noise is {compared.scale[unit]:.6g} on D and "
         f"{compared.other_scale[unit]:.6g} on D'",
         neighbour=second.tape.place_of(int(second.law.draw[unit])),
-        proof=shown.proven,
+        proof=judgement.proven,
     )
 
 
-def _scales_by_place(shown: Judgement, first: Trace, second: Trace) -> None:
+def _scales_by_place(judgement: Judgement, first: Trace, second: Trace) -> None:
     """Note places whose noise has another scale on the other side."""
     seen = []
     for trace in (first, second):
@@ -172,7 +172,7 @@ def _scales_by_place(shown: Judgement, first: Trace, second: Trace) -> None:
     for place, scale in seen[0].items():
         other = seen[1].get(place, scale)
         if abs(other - scale) > 1e-9 * abs(scale):
-            shown.find(
+            judgement.find(
                 "scale",
                 place,
                 f"the scale of the noise is {scale:.6g} on D and {other:.6g} on D'",
@@ -180,20 +180,23 @@ def _scales_by_place(shown: Judgement, first: Trace, second: Trace) -> None:
 
 
 def _too_far(
-    shown: Judgement, parts: list[Comparison], compared: Comparison, claim: Claim
+    judgement: Judgement,
+    parts: list[LawComparison],
+    compared: LawComparison,
+    claim: Claim,
 ) -> None:
     """Say which step costs too much, or that all of them do together."""
-    costly = [step for step in shown.steps if step.l1]
+    costly = [step for step in judgement.steps if step.l1]
     alone = [
         step
-        for step, part in zip(shown.steps, parts, strict=True)
+        for step, part in zip(judgement.steps, parts, strict=True)
         if Composition.of([part]).refutes(claim)
     ]
     for step in alone:
-        shown.find("distance", step.place, distance_words(step), proof=True)
+        judgement.find("distance", step.place, distance_words(step), proof=True)
     if not alone:
         losses = ", ".join(f"{step.loss:.4g} at {step.place}" for step in costly)
-        shown.find(
+        judgement.find(
             "budget",
             costly[-1].place,
             f"the losses of {len(costly)} steps add up to {compared.supremum:.6g}: "

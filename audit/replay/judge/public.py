@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.follow.tape import Public, Tape
-from dpaudit.audit.replay.judge.hidden import Again, in_any_order, seeds
+from dpaudit.audit.replay.follow.tape import PublicValue, Tape
+from dpaudit.audit.replay.judge.hidden import Repeat, in_any_order, seeds
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.outputs import arrays_of
 from dpaudit.printable import printable
@@ -23,7 +23,7 @@ __all__ = ["hold_public"]
 
 
 def hold_public(
-    mechanism: Any, sees: str, first: Trace, second: Trace, shown: Judgement
+    mechanism: Any, sees: str, first: Trace, second: Trace, judgement: Judgement
 ) -> None:
     """Say which public values differ on the neighbour.
 
@@ -33,7 +33,7 @@ def hold_public(
     sees : {"release", "transcript"}
     first, second : Trace
         Executions on D and on D'.
-    shown : Judgement
+    judgement : Judgement
         Of the pair, so far; takes what is found.
     """
     if not (first.tape.public or second.tape.public):
@@ -41,32 +41,35 @@ def hold_public(
     tape = first.tape
     again = execute(
         mechanism,
-        shown.pair.neighbour,
+        judgement.pair.neighbour,
         tape.seed,
         script=tape.observations,
-        reading=tape.reading,
+        mode=tape.mode,
     )
-    shown.executions += 1
-    quiet = not any(each.tape.coins or each.tape.lost for each in (first, second))
+    judgement.executions += 1
+    quiet = not any(each.tape.coins or each.tape.unfollowed for each in (first, second))
     differences = _differences(tape, again.tape)
     for one, other, text in differences:
-        proof = sees == "transcript" and quiet and shown.followed and not one.after
-        shown.find("release", one.place, text, neighbour=other.place, proof=proof)
+        proof = sees == "transcript" and quiet and judgement.followed and not one.after
+        judgement.find("release", one.place, text, neighbour=other.place, proof=proof)
         if proof:
-            shown.proven, shown.suspicious, shown.loss = True, True, np.inf
-            shown.bare, shown.again = True, _once_more(mechanism, first, shown, text)
-    if differences and not shown.proven:
-        shown.followed, shown.shows_more = False, True
-        shown.suspicious |= shown.laws is None  # where these are known, all is
+            judgement.proven, judgement.suspicious, judgement.loss = True, True, np.inf
+            judgement.bare, judgement.again = (
+                True,
+                _once_more(mechanism, first, judgement, text),
+            )
+    if differences and not judgement.proven:
+        judgement.followed, judgement.shows_more = False, True
+        judgement.suspicious |= judgement.laws is None  # where these are known, all is
 
 
-def _once_more(mechanism: Any, first: Trace, shown: Judgement, text: str) -> Again:
+def _once_more(mechanism: Any, first: Trace, judgement: Judgement, text: str) -> Repeat:
     """Return what executes both sides from other seeds, and looks for a difference."""
-    pair, tape = shown.pair, first.tape
+    pair, tape = judgement.pair, first.tape
 
     def again(turn: int) -> tuple[bool, int]:
         here, there = (
-            partial(execute, mechanism, data, seed, reading=tape.reading)
+            partial(execute, mechanism, data, seed, mode=tape.mode)
             for data, seed in zip(
                 (pair.data, pair.neighbour), seeds(tape.seed, turn), strict=True
             )
@@ -82,7 +85,7 @@ def _once_more(mechanism: Any, first: Trace, shown: Judgement, text: str) -> Aga
     return again
 
 
-def _differences(tape: Tape, again: Tape) -> list[tuple[Public, Public, str]]:
+def _differences(tape: Tape, again: Tape) -> list[tuple[PublicValue, PublicValue, str]]:
     """Return public values of one name and place that differ, and the words for it."""
     found = []
     ours, theirs = _by_place(tape), _by_place(again)
@@ -108,15 +111,15 @@ def _differences(tape: Tape, again: Tape) -> list[tuple[Public, Public, str]]:
     return found
 
 
-def _by_place(tape: Tape) -> dict[tuple[str, str], list[Public]]:
+def _by_place(tape: Tape) -> dict[tuple[str, str], list[PublicValue]]:
     """Return the public values of each place and name, in their order."""
-    places: dict[tuple[str, str], list[Public]] = {}
+    places: dict[tuple[str, str], list[PublicValue]] = {}
     for each in tape.public:
         places.setdefault((each.place, each.name), []).append(each)
     return places
 
 
-def _same(one: Public, other: Public) -> bool:
+def _same(one: PublicValue, other: PublicValue) -> bool:
     if one.value.layout != other.value.layout:
         return False
     if one.value.numbers is None or other.value.numbers is None:
@@ -127,7 +130,7 @@ def _same(one: Public, other: Public) -> bool:
     return all(np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True) for x, y in pairs)
 
 
-def _words(one: Public) -> str:
+def _words(one: PublicValue) -> str:
     """Return a value in words, a number as it is."""
     numbers = one.value.numbers
     if numbers is not None:
@@ -135,6 +138,6 @@ def _words(one: Public) -> str:
         if len(arrays) == 1 and np.size(arrays[0]) == 1:
             return f"{float(np.ravel(arrays[0])[0]):.6g}"
         if len(arrays) == 1 and np.size(arrays[0]) <= 4:
-            shown = ", ".join(f"{each:.6g}" for each in np.ravel(arrays[0]))
-            return f"[{shown}]"
+            text = ", ".join(f"{each:.6g}" for each in np.ravel(arrays[0]))
+            return f"[{text}]"
     return one.value.layout

@@ -42,11 +42,11 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.tape import DECLARED, Lost, Reading
+from dpaudit.audit.replay.follow.tape import DECLARED, Mode, Unfollowed
 from dpaudit.audit.replay.judge.judgement import returned_at
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Kernel, compare
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import ValueLaw, compare
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.neighbours import Pair
 
 __all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "law_of", "owners"]
@@ -79,7 +79,7 @@ def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shape
     both = zip(first.tape.observations, second.tape.observations, strict=False)
     for number, found in enumerate(both):
         if all(
-            isinstance(one.law, Chances)
+            isinstance(one.law, ChoiceLaw)
             and one.how != DECLARED  # whose output everybody sees
             and one.law.outcomes == 2
             and math.prod(one.shape) == size
@@ -118,7 +118,7 @@ class Side:
         mechanism: Any,
         data: Array,
         seed: int,
-        reading: Reading,
+        mode: Mode,
         values: list[Observation],
         place: int | None,
         shapes: Shapes,
@@ -130,7 +130,7 @@ class Side:
         mechanism : Mechanism or callable
         data : ndarray
         seed : int
-        reading : Reading
+        mode : Mode
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
         place : int or None
@@ -150,7 +150,7 @@ class Side:
                 data,
                 seed,
                 script=Observations(script),
-                reading=reading,
+                mode=mode,
             )
 
         turns = np.arange(len(shapes))
@@ -167,16 +167,16 @@ class Side:
         return cls(without, given(turns >= 0), place, shapes, others)
 
     @property
-    def lost(self) -> list[Lost]:
+    def unfollowed(self) -> list[Unfollowed]:
         """What could not be followed."""
-        return [*self.without.tape.lost, *self.within.tape.lost]
+        return [*self.without.tape.unfollowed, *self.within.tape.unfollowed]
 
     @property
     def executions(self) -> int:
         """How many there were."""
         return 1 if self.place is None else 2 + len(self.others)
 
-    def laws(self, number: int) -> tuple[Law | Kernel, Law | Kernel]:
+    def laws(self, number: int) -> tuple[AffineLaw | ValueLaw, AffineLaw | ValueLaw]:
         """Return the laws of a value without the row and with it; -1 is the release."""
         without, within = (law_of(t, number) for t in (self.without, self.within))
         return without, within
@@ -189,16 +189,16 @@ class Side:
         if number is None or self.place is None:
             return np.array([0.0, -np.inf])
         law = self.without.tape.observations[number].law
-        assert isinstance(law, Chances)
+        assert isinstance(law, ChoiceLaw)
         return law.log[self.place]
 
-    def rest(self, number: int) -> Chances:
+    def rest(self, number: int) -> ChoiceLaw:
         """Return the law of the flips of all other rows."""
         law = self.without.tape.observations[number].law
-        assert isinstance(law, Chances)
+        assert isinstance(law, ChoiceLaw)
         if self.place is None:
             return law
-        return Chances(np.delete(law.log, self.place, axis=0), law.kind, law.error)
+        return ChoiceLaw(np.delete(law.log, self.place, axis=0), law.kind, law.error)
 
     def differs(self, other: "Side", number: int) -> bool:
         """Say whether values have no common density, or the common rows' flips differ.
@@ -286,20 +286,20 @@ def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
     return found
 
 
-def law_of(trace: Trace, number: int) -> Law | Kernel:
+def law_of(trace: Trace, number: int) -> AffineLaw | ValueLaw:
     """Return the law of a value in an execution; -1 is the release."""
     return trace.law if number < 0 else trace.tape.observations[number].law
 
 
-def is_same(law: Law | Kernel, other: Law | Kernel) -> bool:
+def is_same(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> bool:
     compared = compare(law, other)
     return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
-def _have_densities(law: Law | Kernel, other: Law | Kernel) -> bool:
+def _have_densities(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> bool:
     """Say whether each has a density over the other, on all values that there are."""
     compared = compare(law, other)
-    if compared.singular or isinstance(law, Law):
+    if compared.singular or isinstance(law, AffineLaw):
         return not compared.singular
     # Outcomes are given by their places: they must have the same names.
     keys = [getattr(each, "keys", ()) for each in (law, other)]

@@ -22,12 +22,12 @@ from typing import Any
 from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.tape import Heard, Lost
+from dpaudit.audit.replay.follow.tape import DrawLog, Unfollowed
 from dpaudit.audit.replay.judge.excess import refuted_by_losses
 from dpaudit.audit.replay.judge.hidden import repeat
-from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement
 from dpaudit.audit.replay.judge.kept import kept_noise
-from dpaudit.audit.replay.judge.statistics import Followed, Simulated
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism, SimulatedMechanism
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.audit.sampling.workers import single_threaded
 from dpaudit.claims import Claim
@@ -64,7 +64,7 @@ class Settlement:
     worst : Judgement
         Of the worst pair; takes what stands in the way of a verdict.
     claim : Claim
-    heard : Heard
+    log : DrawLog
         Of all executions.
     opened : Judgement
         Of the pair that was executed first.
@@ -89,7 +89,7 @@ class Settlement:
     mechanism: Any
     worst: Judgement
     claim: Claim
-    heard: Heard
+    log: DrawLog
     opened: Judgement
     sees: str
     until: float
@@ -124,7 +124,7 @@ class Settlement:
         self.refuted = worst.proven
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
-            simulated: Any = Simulated(worst.pair, *worst.laws)
+            simulated: Any = SimulatedMechanism(worst.pair, *worst.laws)
             options = self.options | {"max_samples": _SIMULATED}
             self.refuted = audit(simulated, **options).refuted
         elif not self.exact and self.sees == "transcript" and worst.transcripts:
@@ -151,8 +151,8 @@ class Settlement:
         """
         worst, options = self.worst, self.options
         found = []
-        for reading in (replace(worst.reading, eager=True), worst.reading):
-            followed = Followed(self.mechanism, reading=reading, pair=worst.pair)
+        for mode in (replace(worst.mode, eager=True), worst.mode):
+            followed = ReplayedMechanism(self.mechanism, mode=mode, pair=worst.pair)
             try:
                 falls, drawn = refuted_by_losses(
                     followed,
@@ -172,7 +172,7 @@ class Settlement:
         self.exact, worst.followed = True, not worst.shows_more
         self.refuted = all(found)
         if found[0] and not self.refuted:
-            self._lose(TWO_READINGS)
+            self._lose(TWO_MODES)
 
     def _hold_releases(self) -> None:
         """Let releases decide."""
@@ -180,11 +180,11 @@ class Settlement:
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 
-    def _keeps(self, look: Callable[[], Lost | None] | None = None) -> bool:
+    def _keeps(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
-        kept: Lost | None = None
-        if self.heard.late:
-            kept = self.heard.late[0]
+        kept: Unfollowed | None = None
+        if self.log.late:
+            kept = self.log.late[0]
         elif look is not None:
             kept = look()
         if kept is not None:
@@ -192,26 +192,26 @@ class Settlement:
             self.witness = None
         return kept is not None
 
-    def _kept_before(self) -> Lost | None:
-        return kept_noise(self.mechanism, self.heard.drawn)
+    def _kept_before(self) -> Unfollowed | None:
+        return kept_noise(self.mechanism, self.log.drawn)
 
-    def _draws_otherwise(self) -> Lost | None:
+    def _draws_otherwise(self) -> Unfollowed | None:
         """Look whether the first execution, when it is made again, draws as it did."""
         assert self.opened.opening is not None
-        seed, reading, draws = self.opened.opening
+        seed, mode, draws = self.opened.opening
         data = self.opened.pair.data
         self.executions += 1
         try:
-            tape = execute(self.mechanism, data, seed, reading=reading).tape
+            tape = execute(self.mechanism, data, seed, mode=mode).tape
         except DPAuditError:
             return None  # it is told by the releases
         if tape.draws == draws:
             return None
         place = tape.first_place or place_of_definition(self.mechanism)
-        return Lost(place, _OTHERWISE.format(draws, tape.draws))
+        return Unfollowed(place, _OTHERWISE.format(draws, tape.draws))
 
     def _lose(self, why: str, place: str | None = None) -> None:
         """Note that nothing is proven, and why."""
         worst = self.worst
         self.refuted = False
-        worst.lose(place or place_of_definition(self.mechanism), why)
+        worst.cannot_follow(place or place_of_definition(self.mechanism), why)

@@ -3,8 +3,9 @@
 Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
 say of their own losses, which serve it as an attack:
 
-- `Simulated`: both laws of the release are known exactly, and are drawn from;
-- `Followed`: whole transcripts, each with its exact loss from replays on both datasets;
+- `SimulatedMechanism`: both laws of the release are known exactly, and are drawn from;
+- `ReplayedMechanism`: whole transcripts, each with its exact loss from replays on both
+  datasets;
 - the mechanism itself: releases, with all attacks of a black-box audit.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.tape import EAGER, Reading
+from dpaudit.audit.replay.follow.tape import EAGER, Mode
 from dpaudit.audit.replay.judge.mixtures import mixed_losses
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
@@ -29,30 +30,30 @@ from dpaudit.audit.replay.judge.sampled import (
     flips_by_row,
     owners,
 )
-from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["Followed", "Simulated"]
+__all__ = ["ReplayedMechanism", "SimulatedMechanism"]
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class SimulatedMechanism:
     """Releases on the two datasets of a pair, drawn from their exact laws.
 
     Parameters
     ----------
     pair : Pair
-    law, other : Law
+    law, other : AffineLaw
     """
 
     pair: Pair
-    law: Law
-    other: Law
+    law: AffineLaw
+    other: AffineLaw
 
     def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent releases as flat arrays, shape (size, n)."""
@@ -66,7 +67,7 @@ class Simulated:
         """Return the exact losses, shape (size,)."""
         return losses(self._law(data), self._law(other), releases)
 
-    def _law(self, data: Array) -> Law:
+    def _law(self, data: Array) -> AffineLaw:
         same = np.array_equal(data, self.pair.data, equal_nan=True)
         return self.law if same else self.other
 
@@ -76,7 +77,7 @@ _MOST_SEED = 2**62
 
 
 @dataclass(frozen=True)
-class Followed:
+class ReplayedMechanism:
     """Any mechanism whose noisy values can be followed, with their exact losses.
 
     It has the transcript of `dpaudit.mechanism.HasTranscript`, one entry to each noisy
@@ -90,19 +91,19 @@ class Followed:
         By default the mechanism's own.
     relation : Relation, optional
         By default the mechanism's own.
-    reading : Reading
+    mode : Mode
         What is taken for one noisy value; by default whatever data are added to.
     pair : Pair, optional
         Of the datasets, where there are secret batches: the flips of the row that
         differs are in no transcript then, and losses are those of mixtures
         (`dpaudit.audit.replay.judge.sampled`). Without it flips are not supported, as
-        they may be hidden, but for a reading in which everybody sees them.
+        they may be hidden, but for a mode in which everybody sees them.
 
     Examples
     --------
     >>> def noisy_sum(data, rng):
     ...     return data.sum() + rng.laplace(scale=2.0)
-    >>> followed = Followed(noisy_sum)
+    >>> followed = ReplayedMechanism(noisy_sum)
     >>> one, other = np.zeros((1, 1)), np.ones((1, 1))
     >>> seen = followed.transcript(one, 3, rng=np.random.default_rng(0))
     >>> losses = followed.transcript_loss(seen, one, other)
@@ -113,7 +114,7 @@ class Followed:
     mechanism: Mechanism | Callable[..., Any]
     claim: Claim | None = None
     relation: Relation | None = None
-    reading: Reading = EAGER
+    mode: Mode = EAGER
     pair: Pair | None = None
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -142,7 +143,7 @@ class Followed:
         rows = []
         for _ in range(size):
             seed = int(rng.integers(_MOST_SEED))
-            trace = execute(self.mechanism, data, seed, reading=self.reading)
+            trace = execute(self.mechanism, data, seed, mode=self.mode)
             _check_followed(trace)
             rows.append(self._seen(trace, data))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
@@ -174,10 +175,10 @@ class Followed:
     @cached_property
     def _by_row(self) -> tuple[Shapes, Shapes]:
         """The shapes of the flips by row on the two datasets of the pair."""
-        if self.pair is None or self.reading.public:
+        if self.pair is None or self.mode.public:
             return {}, {}
         sides = (
-            execute(self.mechanism, data, 0, reading=self.reading)
+            execute(self.mechanism, data, 0, mode=self.mode)
             for data in (self.pair.data, self.pair.neighbour)
         )
         return flips_by_row(self.pair, *sides)
@@ -196,7 +197,7 @@ class Followed:
             value = one.value.reshape(one.shape)
             if number in shapes and one.shape == shapes[number]:
                 value = one.value if place is None else np.delete(one.value, place)
-            elif number in shapes or (_is_flip(one) and not self.reading.public):
+            elif number in shapes or (_is_flip(one) and not self.mode.public):
                 raise UnsupportedError(f"{one.place}: flips may be hidden")
             values[f"value {number}"] = value
         return {**values, _RELEASE: trace.value}
@@ -206,7 +207,7 @@ class Followed:
     ) -> float:
         """Return the loss of a transcript over secret batches."""
         here, there = (
-            Side.of(self.mechanism, each, 0, self.reading, script, *self._side(each))
+            Side.of(self.mechanism, each, 0, self.mode, script, *self._side(each))
             for each in (data, other)
         )
         try:
@@ -245,7 +246,7 @@ class Followed:
             return _known(self._mixed(given, release, data, other))
         script = Observations(given)
         here, there = (
-            execute(self.mechanism, side, 0, script=script, reading=self.reading)
+            execute(self.mechanism, side, 0, script=script, mode=self.mode)
             for side in (data, other)
         )
         for trace in (here, there):
@@ -273,18 +274,18 @@ def _known(loss_: float) -> float:
 
 
 def _is_flip(value: Observation) -> bool:
-    return isinstance(value.law, Chances) and value.law.kind == "flip"
+    return isinstance(value.law, ChoiceLaw) and value.law.kind == "flip"
 
 
 def _check_followed(trace: Trace) -> None:
     """Raise if an execution drew what is no noisy value, or could not be followed."""
-    for lost in (*trace.tape.lost, *trace.tape.coins):
-        raise UnsupportedError(f"{lost.place}: {lost.why}")
+    for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
+        raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
 
 
 def _scripted(value: Array) -> Observation:
     places = np.empty((0, 0), dtype=np.intp)
-    none = Law.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
+    none = AffineLaw.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
     return Observation("", "", none, np.ravel(value), np.shape(value), False)
 
 

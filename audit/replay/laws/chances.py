@@ -1,6 +1,6 @@
 r"""Choices: primitives whose output is one of finitely many outcomes.
 
-`Chances` is the law of independent choices. A mechanism makes them by
+`ChoiceLaw` is the law of independent choices. A mechanism makes them by
 ``rng.choice(k, p=p)`` (the exponential mechanism, randomised response), or as the place
 of the largest of noisy numbers, `noisy_maximum`: then the noisy numbers themselves are
 not seen, and the whole is one choice.
@@ -29,10 +29,10 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.audit.replay.laws.laws import Family
 
-__all__ = ["ROUNDING", "Chances", "least_losses", "noisy_maximum"]
+__all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "noisy_maximum"]
 
 MOST_CANDIDATES = 1000  # of a noisy maximum
 _TAIL, _DEGREE = 45.0, 24
@@ -41,7 +41,7 @@ _SIZEABLE = 1e-9  # beside which 0 is no rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Chances:
+class ChoiceLaw:
     """The law of c independent choices among k outcomes each.
 
     Parameters
@@ -59,14 +59,14 @@ class Chances:
     error: float = 0.0
 
     @classmethod
-    def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "Chances":
+    def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "ChoiceLaw":
         """Return `count` choices with probabilities p, shape (k,)."""
         with np.errstate(divide="ignore"):
             log = np.log(np.asarray(p, dtype=np.float64))
         return cls(np.broadcast_to(log, (count, len(log))), kind, ROUNDING)
 
     @classmethod
-    def flips(cls, p: Array, count: int) -> "Chances":
+    def flips(cls, p: Array, count: int) -> "ChoiceLaw":
         """Return flips that turn out as 1, not 0, with probabilities p, shape (c,).
 
         If c is 1, they all have one.
@@ -87,17 +87,17 @@ class Chances:
             return -math.inf
         return float(self.log[np.arange(len(places)), places].sum())
 
-    def loss(self, other: "Chances", value: Array) -> float:
+    def loss(self, other: "ChoiceLaw", value: Array) -> float:
         """Return the loss of c outcomes."""
         return self.log_probability(value) - other.log_probability(value)
 
-    def compared(self, other: "Chances") -> Comparison:
+    def compared(self, other: "ChoiceLaw") -> LawComparison:
         """Return what is known of two laws of choices, as of one unit."""
         one, kind = np.ones(1), np.array([Family.CHOICE])
         shift = np.array([self.supremum(other)])
-        return Comparison(None, 0, True, shift, one, one, kind, kind)
+        return LawComparison(None, 0, True, shift, one, one, kind, kind)
 
-    def supremum(self, other: "Chances") -> float:
+    def supremum(self, other: "ChoiceLaw") -> float:
         """Return the supremum of the loss, the greater of the two ways round."""
         k = max(self.outcomes, other.outcomes)
         first, second = (

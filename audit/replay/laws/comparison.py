@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.laws import Family, Law, log_density
+from dpaudit.audit.replay.laws.laws import AffineLaw, Family, log_density
 from dpaudit.claims import Claim
 
-__all__ = ["Comparison", "Kernel", "compare", "loss", "losses", "unit_losses"]
+__all__ = ["LawComparison", "ValueLaw", "compare", "loss", "losses", "unit_losses"]
 
 _SAME = 1e-9  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
 
 
-def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
+def _whitened(
+    law: AffineLaw, other: AffineLaw
+) -> "tuple[AffineLaw, AffineLaw, Array] | str | None":
     """Return two Gaussian laws of one covariance in coordinates that make it 1.
 
     The third is the matrix that leads there. A text says why they are singular; None
@@ -48,7 +50,7 @@ def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
     units = np.arange(rank)
     ones = np.ones(rank)
     white = [
-        Law(
+        AffineLaw(
             each.mean @ into,
             *(units, ones, units, units, 0 * units, ones < 0),
             rough=rough @ np.abs(into) if rough.any() else None,
@@ -59,7 +61,7 @@ def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class LawComparison:
     """How two laws of values with the same entries lie to each other.
 
     Parameters
@@ -96,7 +98,7 @@ class Comparison:
     bound: Claim | None = None
     note: tuple[str, str] | None = None
 
-    def part(self, units: NDArray[np.intp]) -> "Comparison":
+    def part(self, units: NDArray[np.intp]) -> "LawComparison":
         """Return the comparison of some of the units."""
         names = ["shift", "scale", "other_scale", "family", "other_family"]
         names += ["suprema"] if self.suprema is not None else []
@@ -152,15 +154,15 @@ class Comparison:
         return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
 
 
-class Kernel(Protocol):
-    """A law of another form than `Law`, which compares itself with one of its kind."""
+class ValueLaw(Protocol):
+    """The law of a noisy value, which compares itself with one of its kind."""
 
     @property
     def kind(self) -> str:
         """What it is, for people: "a choice"."""
         ...
 
-    def compared(self, other: Any) -> Comparison:
+    def compared(self, other: Any) -> LawComparison:
         """Return how it lies to another law of its class."""
         ...
 
@@ -169,10 +171,10 @@ class Kernel(Protocol):
         ...
 
 
-def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
+def compare(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> LawComparison:
     """Compare two laws of values with equally many entries."""
-    if not (isinstance(law, Law) and isinstance(other, Law)):
-        if isinstance(law, Law) or type(law) is not type(other):
+    if not (isinstance(law, AffineLaw) and isinstance(other, AffineLaw)):
+        if isinstance(law, AffineLaw) or type(law) is not type(other):
             kinds = [getattr(each, "kind", "a noisy number") for each in (law, other)]
             return _nothing(f"{kinds[0]} on D is {kinds[1]} on D'", 0)
         return law.compared(other)
@@ -232,7 +234,7 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
         rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + off_by
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
-    return Comparison(
+    return LawComparison(
         None,
         entry,
         True,
@@ -244,7 +246,7 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
     )
 
 
-def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
+def loss(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw, value: Array) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
     Infinite where they are singular, NaN where they are not known.
@@ -252,18 +254,18 @@ def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
     compared = compare(law, other)
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
-    if not isinstance(law, Law):
+    if not isinstance(law, AffineLaw):
         return law.loss(other, value)
-    assert isinstance(other, Law)
+    assert isinstance(other, AffineLaw)
     return float(losses(law, other, value))
 
 
-def losses(law: Law, other: Law, values: Array) -> Array:
+def losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     """Return the losses of values, shape (..., n), where both laws have a density."""
     return np.asarray(unit_losses(law, other, values).sum(axis=-1))
 
 
-def unit_losses(law: Law, other: Law, values: Array) -> Array:
+def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
     white = None if law.known else _whitened(law, other)
     if isinstance(white, tuple):
@@ -277,7 +279,7 @@ def unit_losses(law: Law, other: Law, values: Array) -> Array:
         return _within_supremum(law, other, logs[0] - logs[1])
 
 
-def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
+def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Array:
     """Return losses by unit that are no larger than they can be, but for rounding.
 
     Beside a large mean little is left of a small difference.
@@ -290,7 +292,7 @@ def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 
-def _rough(law: Law, other: Law) -> Array:
+def _rough(law: AffineLaw, other: AffineLaw) -> Array:
     """Return by how much the means of two laws may be off."""
     rough = np.zeros(len(law.mean))
     for each in (law, other):
@@ -306,6 +308,6 @@ def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:
     return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
 
 
-def _nothing(reason: str | None, entry: int, *, known: bool = True) -> Comparison:
+def _nothing(reason: str | None, entry: int, *, known: bool = True) -> LawComparison:
     none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return Comparison(reason, entry, known, none, none, none, kinds, kinds)
+    return LawComparison(reason, entry, known, none, none, none, kinds, kinds)

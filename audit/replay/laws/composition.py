@@ -17,8 +17,8 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import exact_verdict
-from dpaudit.audit.replay.laws.amplification import Part, Sampled, units
-from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.amplification import NoisyShift, SampledComparison, units
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.audit.replay.laws.laws import Family
 from dpaudit.claims import (
     ApproxDP,
@@ -70,7 +70,7 @@ class Composition:
         Of the loss, both ways round.
     mu : float or None
         The Gaussian shift, if all that differs is Gaussian of one scale.
-    parts : tuple of Part, or None
+    parts : tuple of NoisyShift, or None
         The other steps, if they have one scale on both sides, and are not very many.
     bounds : tuple of Claim
         What is taken for true of steps whose laws are not known, beside these.
@@ -78,21 +78,21 @@ class Composition:
 
     supremum: float
     mu: float | None
-    parts: tuple[Part, ...] | None
+    parts: tuple[NoisyShift, ...] | None
     bounds: tuple[Claim, ...] = ()
 
     @classmethod
-    def of(cls, steps: Sequence[Comparison | Sampled]) -> "Composition":
+    def of(cls, steps: Sequence[LawComparison | SampledComparison]) -> "Composition":
         """Return the composition of steps, singular and unknown ones included."""
-        sampled = [step for step in steps if isinstance(step, Sampled)]
-        others = [step for step in steps if not isinstance(step, Sampled)]
+        sampled = [step for step in steps if isinstance(step, SampledComparison)]
+        others = [step for step in steps if not isinstance(step, SampledComparison)]
         known = [step for step in others if step.bound is None]
         bounds = tuple(step.bound for step in others if step.bound is not None)
         return replace(cls._of_known(known, sampled), bounds=bounds)
 
     @classmethod
     def _of_known(
-        cls, steps: Sequence[Comparison], sampled: Sequence[Sampled]
+        cls, steps: Sequence[LawComparison], sampled: Sequence[SampledComparison]
     ) -> "Composition":
         suprema = [step.supremum for step in steps]
         supremum = float(sum(suprema) + sum(step.supremum for step in sampled))
@@ -107,10 +107,10 @@ class Composition:
         if (~gaussian).sum() > _MOST_PARTS:
             return cls(supremum, None, None)
         others = zip(family[~gaussian].tolist(), ratio[~gaussian].tolist(), strict=True)
-        mixed += [Part(kind, size) for kind, size in others]
+        mixed += [NoisyShift(kind, size) for kind, size in others]
         if gaussian.any():
             size = float(np.linalg.norm(ratio[gaussian]))
-            mixed.append(Part(int(Family.GAUSSIAN), size))
+            mixed.append(NoisyShift(int(Family.GAUSSIAN), size))
         parts = tuple(part for part in mixed if part is not None)
         known = len(parts) == len(mixed)
         moved = tuple(part for part in parts if part.ratio)
@@ -238,13 +238,13 @@ class Composition:
 
 
 def _alike(
-    parts: tuple[Part, ...] | None, extreme: Callable[[float, float], float]
-) -> tuple[Part, ...] | None:
+    parts: tuple[NoisyShift, ...] | None, extreme: Callable[[float, float], float]
+) -> tuple[NoisyShift, ...] | None:
     """Return parts with the least, or the greatest, ratio of their like."""
     if parts is None:
         return None
     above = extreme(0, 1) == 1
-    ratios: dict[Part, float] = {}
+    ratios: dict[NoisyShift, float] = {}
     bounds = [part.bounded(above=above) for part in parts]
     for part in bounds:
         like = replace(part, ratio=0.0)
@@ -252,7 +252,7 @@ def _alike(
     return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in bounds)
 
 
-def _one_step(part: Part) -> Array:
+def _one_step(part: NoisyShift) -> Array:
     """Return lower bounds of delta at `_EPSILONS` of a sampled part by itself.
 
     What (1 - q) P + q P_in has more than e^epsilon P is q times what P_in has more than
@@ -264,7 +264,7 @@ def _one_step(part: Part) -> Array:
     return np.asarray(part.rate * gaussian_delta(inner, part.ratio))
 
 
-def _rounded(part: Part, *, up: bool) -> Part:
+def _rounded(part: NoisyShift, *, up: bool) -> NoisyShift:
     """Return a part whose ratio has eight digits, and is no less, or no greater."""
     ratio = float(f"{part.ratio:.{_DIGITS - 1}e}")
     off = 10.0 ** (1 - _DIGITS)
@@ -275,7 +275,7 @@ def _rounded(part: Part, *, up: bool) -> Part:
     return replace(part, ratio=ratio)
 
 
-def _one(part: Part, pessimistic: bool, interval: float) -> Any:
+def _one(part: NoisyShift, pessimistic: bool, interval: float) -> Any:
     """Return the privacy loss distribution of a part."""
     from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.privacy_accountant import NeighboringRelation

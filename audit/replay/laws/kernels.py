@@ -1,10 +1,11 @@
 r"""Laws of declared primitives that are no noise: choices with names, and promises.
 
-- `Candidates` are choices whose outcomes have names.
-- Of a `Trusted` primitive only a promise is known: so much privacy if the inputs lie no
-  further apart than that.
+- `NamedChoiceLaw`: choices whose outcomes have names.
+- `TrustedLaw`: only a promise is known, of so much privacy if the inputs lie no further
+  apart than that.
 
-Noise has `dpaudit.audit.replay.laws.noise`, or a `Law` like any that was followed.
+Noise has a `dpaudit.audit.replay.laws.noise.NonAffineLaw`, or an `AffineLaw` like any
+that was followed.
 """
 
 import math
@@ -16,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.audit.replay.laws.laws import Family
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.outputs import ADDRESS
 
-__all__ = ["Candidates", "Trusted"]
+__all__ = ["NamedChoiceLaw", "TrustedLaw"]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates(Chances):
+class NamedChoiceLaw(ChoiceLaw):
     """Choices among outcomes that have names.
 
     Parameters
@@ -45,7 +46,7 @@ class Candidates(Chances):
     @classmethod
     def among(
         cls, log: Array, names: Sequence[Any], kind: str, error: float = 0.0
-    ) -> "Candidates":
+    ) -> "NamedChoiceLaw":
         """Return choices; log, shape (c, k). Outcomes of one name are one outcome."""
         made = cls(log, kind, error, tuple(names))
         if len(made.names) != log.shape[1]:
@@ -80,9 +81,9 @@ class Candidates(Chances):
             raise LookupError
         return np.array(found, dtype=np.intp), several.shape
 
-    def loss(self, other: Chances, value: Array) -> float:
+    def loss(self, other: ChoiceLaw, value: Array) -> float:
         """Return the loss of c outcomes."""
-        assert isinstance(other, Candidates)
+        assert isinstance(other, NamedChoiceLaw)
         keys = [self.keys[int(place)] for place in value]
         if any(key not in other.keys for key in keys):
             return math.inf
@@ -90,13 +91,15 @@ class Candidates(Chances):
         found = other.log_probability(there.astype(np.float64))
         return self.log_probability(value) - found
 
-    def supremum(self, other: Chances) -> float:
+    def supremum(self, other: ChoiceLaw) -> float:
         """Return the supremum of the loss, the greater of the two ways round."""
-        assert isinstance(other, Candidates)
+        assert isinstance(other, NamedChoiceLaw)
         if self.keys == other.keys:
             return super().supremum(other)
         keys = list(dict.fromkeys((*self.keys, *other.keys)))
-        wide = [Chances(each._spread(keys), error=each.error) for each in (self, other)]
+        wide = [
+            ChoiceLaw(each._spread(keys), error=each.error) for each in (self, other)
+        ]
         return wide[0].supremum(wide[1])
 
     def _spread(self, keys: list[Any]) -> Array:
@@ -128,7 +131,7 @@ def _key(name: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Trusted:
+class TrustedLaw:
     """A primitive whose law is not known, and what is promised of it.
 
     Parameters
@@ -157,7 +160,7 @@ class Trusted:
         """What it is, for people."""
         return "a trusted primitive"
 
-    def compared(self, other: "Trusted") -> Comparison:
+    def compared(self, other: "TrustedLaw") -> LawComparison:
         """Return what is promised of the two."""
         if self.terms != other.terms:
             text = f"{self.words} on D, and {other.words} on D'"
@@ -165,7 +168,7 @@ class Trusted:
         distance = self.distance(self.value, other.value)
         if distance == 0:
             none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-            return Comparison(None, 0, True, none, none, none, kinds, kinds)
+            return LawComparison(None, 0, True, none, none, none, kinds, kinds)
         bound = None if math.isnan(distance) else self.promise(distance)
         if bound is not None:
             return self._unknown(distance, bound, None)
@@ -173,15 +176,15 @@ class Trusted:
         text = f"the inputs lie {how} apart: {self.words}"
         return self._unknown(distance, None, ("distance", text))
 
-    def loss(self, other: "Trusted", value: Array) -> float:
+    def loss(self, other: "TrustedLaw", value: Array) -> float:
         """Return 0: it is asked for where the inputs are the same, and nowhere else."""
         return 0.0
 
     @staticmethod
     def _unknown(
         distance: float, bound: Claim | None, note: tuple[str, str] | None
-    ) -> Comparison:
+    ) -> LawComparison:
         shift, one, kind = np.array([distance]), np.ones(1), np.array([Family.TRUSTED])
-        return Comparison(
+        return LawComparison(
             None, 0, False, shift, one, one, kind, kind, bound=bound, note=note
         )

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Family", "Law", "kind_of", "log_density"]
+__all__ = ["AffineLaw", "Family", "kind_of", "log_density"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
@@ -92,7 +92,7 @@ def log_density(family: NDArray[np.intp], u: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class AffineLaw:
     """The law of a noisy value with n entries and U units.
 
     Parameters
@@ -132,7 +132,7 @@ class Law:
     @classmethod
     def of(
         cls, mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
-    ) -> "Law":
+    ) -> "AffineLaw":
         """Return the law of mean + (coef * draws[index]).sum(axis=1).
 
         Parameters
@@ -185,7 +185,7 @@ class Law:
         )
 
     @classmethod
-    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "Law":
+    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "AffineLaw":
         """Return the law of finite numbers, each with the next draw.
 
         Parameters
@@ -203,11 +203,11 @@ class Law:
         return cls(mean, units, ratio, units, units + start, kinds, alone)
 
     @classmethod
-    def _unknown(cls, mean: Array) -> "Law":
+    def _unknown(cls, mean: Array) -> "AffineLaw":
         return replace(cls._without_units(mean), known=False)
 
     @classmethod
-    def _without_units(cls, mean: Array) -> "Law":
+    def _without_units(cls, mean: Array) -> "AffineLaw":
         none = np.empty(0, dtype=np.intp)
         unit, zero = np.broadcast_to(-1, mean.shape), np.broadcast_to(0.0, mean.shape)
         return cls(mean, unit, zero, none, none, none, none.astype(bool))

@@ -34,17 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Comparison
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.audit.replay.laws.laws import Family, kind_of
 
-__all__ = ["Noise", "discrete_gaussian_log_sum", "equal"]
+__all__ = ["NonAffineLaw", "discrete_gaussian_log_sum", "equal"]
 
 _DISCRETE = (Family.DISCRETE_LAPLACE, Family.DISCRETE_GAUSSIAN)
 _SAME = 1e-12  # relative: what differs by less is one number, rounded differently
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class NonAffineLaw:
     """Independent entries with noise on a lattice, or between bounds.
 
     Parameters
@@ -75,7 +75,7 @@ class Noise:
         """Which entries are no constants, shape (n,)."""
         return (self.scale > 0) & (self.low < self.high) & np.isfinite(self.mean)
 
-    def compared(self, other: "Noise") -> Comparison:
+    def compared(self, other: "NonAffineLaw") -> LawComparison:
         """Return how it lies to other noise."""
         if len(self.mean) != len(other.mean):
             return _apart("there are more noisy numbers on one side")
@@ -106,7 +106,7 @@ class Noise:
             cuts = [f"[{e.low[place]:g}, {e.high[place]:g}]" for e in (one, two)]
             note = "scale", f"the bounds are {cuts[0]} on D and {cuts[1]} on D'"
         kinds = np.full(len(entries), self.family)
-        made = Comparison(
+        made = LawComparison(
             None,
             int(entries[np.argmax(shift)]) if len(entries) else 0,
             True,
@@ -122,7 +122,7 @@ class Noise:
         suprema[alike] = one._part(alike)._suprema(two._part(alike), shift[alike])
         return replace(made, suprema=suprema)
 
-    def loss(self, other: "Noise", value: Array) -> float:
+    def loss(self, other: "NonAffineLaw", value: Array) -> float:
         """Return the loss of n entries."""
         y = np.asarray(value, dtype=np.float64).ravel()
         other = self._aligned(other)
@@ -133,7 +133,7 @@ class Noise:
         same = ~(self.noisy | other.noisy) & equal(self._constant, other._constant)
         return float(np.where(same, 0.0, each).sum())
 
-    def _aligned(self, other: "Noise") -> "Noise":
+    def _aligned(self, other: "NonAffineLaw") -> "NonAffineLaw":
         """Return other noise with these bounds, where they are so up to rounding."""
         low = np.where(equal(self.low, other.low), self.low, other.low)
         high = np.where(equal(self.high, other.high), self.high, other.high)
@@ -151,11 +151,11 @@ class Noise:
         clamped = self.family == Family.CLAMPED_LAPLACE
         return ~self.noisy | (clamped & ((y == self.low) | (y == self.high)))
 
-    def _part(self, entries: NDArray[Any]) -> "Noise":
+    def _part(self, entries: NDArray[Any]) -> "NonAffineLaw":
         columns = (self.mean, self.scale, self.low, self.high)
-        return Noise(self.family, *[column[entries] for column in columns])
+        return NonAffineLaw(self.family, *[column[entries] for column in columns])
 
-    def _suprema(self, other: "Noise", shift: Array) -> Array:
+    def _suprema(self, other: "NonAffineLaw", shift: Array) -> Array:
         """Return the suprema of the losses, scales and bounds being the same."""
         if self.family == Family.DISCRETE_GAUSSIAN:
             return np.where(shift > 0, np.inf, 0.0)
@@ -273,6 +273,6 @@ def _off_lattice(x: Array, x2: Array) -> NDArray[np.bool_]:
         return np.asarray(np.abs(gap - np.round(gap)) > 1e-9 * np.maximum(np.abs(x), 1))
 
 
-def _apart(reason: str, entry: int = 0) -> Comparison:
+def _apart(reason: str, entry: int = 0) -> LawComparison:
     none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return Comparison(reason, entry, True, none, none, none, kinds, kinds)
+    return LawComparison(reason, entry, True, none, none, none, kinds, kinds)

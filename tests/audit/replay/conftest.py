@@ -25,7 +25,7 @@ def objects_listed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patches, "all_objects", objects)
-        generators[:] = patches.Watch().found
+        generators[:] = patches.ForeignGenerators().found
         gc.freeze()
         yield
 

@@ -11,7 +11,7 @@ from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import EAGER, LAZY
 from dpaudit.audit.replay.follow.terms import no_kernel
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.laws import AffineLaw
 
 ROWS = np.random.default_rng(3).standard_normal((12, 4))
 PAIR = Pair(ROWS[:-1], ROWS)
@@ -70,7 +70,7 @@ def test_who_looks_at_an_image_learns_its_source(mechanism):
     plain = execute(looked_at, ROWS, 5, follows=False)
     assert np.allclose(seen.value, plain.value, rtol=1e-9)
     assert [one.shape for one in seen.tape.observations] == [(4,)]
-    assert not [*seen.tape.lost, *seen.tape.coins]
+    assert not [*seen.tape.unfollowed, *seen.tape.coins]
     assert not len(seen.law.first)
     assert seen.tape.observations[0].law.alone.all()
 
@@ -97,9 +97,11 @@ def test_descent_on_products_is_followed_in_both_readings():
         return w
 
     for reading in (EAGER, LAZY):
-        trace = execute(logistic, ROWS, 2, reading=reading)
-        assert not trace.tape.lost
-        noisy = [one for one in trace.tape.observations if isinstance(one.law, Law)]
+        trace = execute(logistic, ROWS, 2, mode=reading)
+        assert not trace.tape.unfollowed
+        noisy = [
+            one for one in trace.tape.observations if isinstance(one.law, AffineLaw)
+        ]
         assert {one.shape for one in noisy} == {(3,)}
     result = replay(logistic, pair=PAIR, claim=ApproxDP(8.0, 1e-3), max_samples=2)
     assert result.verdict == "NOT_REFUTED"
@@ -160,7 +162,7 @@ def observed():
         n = int(rng.integers(1, 4))
         index = np.where(rng.random((n, 2)) < 0.3, -1, rng.integers(0, 9, (n, 2)))
         family = np.arange(9) % 2
-        law = Law.of(rng.normal(size=n), index, rng.normal(size=(n, 2)), family)
+        law = AffineLaw.of(rng.normal(size=n), index, rng.normal(size=(n, 2)), family)
         made.append(
             Observation(f"a.py:{number % 3}", "x", law, law.mean + 1, (n,), False)
         )
@@ -206,4 +208,4 @@ def _moved(law):
         law.unit
     ] * (law.ratio)
     parts = law.unit, law.ratio, law.first, law.draw, law.family, law.alone
-    return Law(mean, *parts)
+    return AffineLaw(mean, *parts)

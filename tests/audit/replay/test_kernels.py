@@ -13,7 +13,7 @@ from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
 from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.laws.comparison import compare, loss
 from dpaudit.audit.replay.laws.composition import Composition
-from dpaudit.audit.replay.laws.kernels import Trusted
+from dpaudit.audit.replay.laws.kernels import TrustedLaw
 from dpaudit.audit.replay.laws.noise import discrete_gaussian_log_sum
 
 WHOLE = np.arange(-300, 301)
@@ -261,7 +261,7 @@ def test_a_promise_holds_for_near_inputs_only():
 
 
 def promised(x, claim):
-    return Trusted(x, (), lambda a, b: abs(a - b), lambda far: claim, "it is said")
+    return TrustedLaw(x, (), lambda a, b: abs(a - b), lambda far: claim, "it is said")
 
 
 def of(*claims):

@@ -225,7 +225,7 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
             np.full(len(PAIR.data), RATE)
         )
     # What is given back comes out to the last bit, in single precision.
-    again = execute(mechanism, PAIR.data, 9, script=script, reading=LAZY)
+    again = execute(mechanism, PAIR.data, 9, script=script, mode=LAZY)
     assert np.array_equal(first.value, again.value)
 
 
@@ -288,7 +288,7 @@ def test_noise_that_is_used_otherwise_is_not_followed(name):
         return OTHERWISE[name](total, noise_for(total))
 
     trace = execute(mechanism, ROWS, 0)
-    assert trace.tape.lost
+    assert trace.tape.unfollowed
     assert np.isfinite(trace.value).all()
 
 
@@ -299,7 +299,7 @@ def test_a_multiple_of_noise_is_noise_of_another_scale():
 
     trace = execute(mechanism, ROWS, 0)
     (seen,) = trace.tape.observations
-    assert (seen.law.ratio.tolist(), trace.tape.lost) == ([6.0, 6.0], [])
+    assert (seen.law.ratio.tolist(), trace.tape.unfollowed) == ([6.0, 6.0], [])
     # A draw of deviation 6 is within 40 of its mean, but for 1e-10.
     assert np.abs(trace.value - ROWS.sum(axis=0)).max() < 40
 
@@ -329,7 +329,7 @@ def test_a_noisy_array_is_one_of_the_library():
         return found[0].numbers
 
     trace = execute(mechanism, ROWS, 0)
-    assert (type(found[0]), trace.tape.lost) == (Unchangeable, [])
+    assert (type(found[0]), trace.tape.unfollowed) == (Unchangeable, [])
     assert found[0].numbers.dtype == ROWS.dtype
 
 
@@ -340,7 +340,7 @@ def test_batches_of_another_kind_are_those_of_the_library():
 
     trace = execute(truncated, ROWS, 0)
     # By a seed, so that nothing else shows that they are random.
-    assert (trace.tape.coins, len(trace.tape.lost)) == ([], 1)
+    assert (trace.tape.coins, len(trace.tape.unfollowed)) == ([], 1)
 
 
 def test_a_line_is_that_of_the_code_which_calls_the_library():
