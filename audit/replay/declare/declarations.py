@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.chances import ROUNDING, noisy_maximum
-from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.choices import ROUNDING, noisy_maximum
+from dpaudit.audit.replay.laws.comparison import AnyLaw, equal
 from dpaudit.audit.replay.laws.kernels import NamedChoiceLaw, TrustedLaw
-from dpaudit.audit.replay.laws.laws import AffineLaw, Family
-from dpaudit.audit.replay.laws.noise import NonAffineLaw, equal
+from dpaudit.audit.replay.laws.non_affine import NonAffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative
@@ -222,7 +222,7 @@ def _scalar(value: Any) -> float:
     return float(np.asarray(value, dtype=np.float64))
 
 
-KERNELS: dict[str, Callable[..., AffineLaw | ValueLaw]] = {
+KERNELS: dict[str, Callable[..., AnyLaw]] = {
     "laplace": laplace,
     "truncated-laplace": truncated_laplace,
     "folded-laplace": folded_laplace,

@@ -19,9 +19,8 @@ import numpy as np
 from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.declare.primitives import Declaration, declared
 from dpaudit.audit.replay.declare.training import TRAINING
-from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.replay.laws.kernels import TrustedLaw
-from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 
@@ -240,7 +239,7 @@ _METRICS: dict[str, Callable[[Any, Any], float]] = {
 # -- PyDP, on which PipelineDP stands
 
 
-def _numerical(mechanism: Any, value: Any) -> AffineLaw | ValueLaw:
+def _numerical(mechanism: Any, value: Any) -> AnyLaw:
     """Return the law of a compiled mechanism, by the class that it is of."""
     if hasattr(mechanism, "diversity"):
         return KERNELS["laplace"](value=value, scale=mechanism.diversity)

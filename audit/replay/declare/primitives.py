@@ -23,9 +23,8 @@ from dpaudit.audit.replay.follow.moves import has_noise
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
-from dpaudit.audit.replay.laws.comparison import ValueLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.replay.laws.kernels import NamedChoiceLaw
-from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 
@@ -159,7 +158,7 @@ class Declaration:
         Names of the arguments of compiled code, which has no signature.
     """
 
-    kernel: Callable[..., AffineLaw | ValueLaw]
+    kernel: Callable[..., AnyLaw]
     fields: Mapping[str, Any]
     arguments: tuple[str, ...] = ()
 
@@ -192,7 +191,7 @@ class Declaration:
                     )
         return signature
 
-    def read(self, arguments: Mapping[str, Any]) -> AffineLaw | ValueLaw:
+    def read(self, arguments: Mapping[str, Any]) -> AnyLaw:
         """Return the law of a call with these arguments."""
         values = {name: _field(each, arguments) for name, each in self.fields.items()}
         return self.kernel(**values)
@@ -297,7 +296,7 @@ class _Call:
             return output
         return found
 
-    def _law(self, args: Any, kwargs: Any) -> AffineLaw | ValueLaw | str:
+    def _law(self, args: Any, kwargs: Any) -> AnyLaw | str:
         """Return the law, or why there is none."""
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -332,7 +331,7 @@ def _is_still(argument: Any, old: Any) -> bool:
     return same and all(a is b for a, b in zip(argument, old, strict=True))
 
 
-def _value(law: AffineLaw | ValueLaw, output: Any) -> tuple[Array, tuple[int, ...]]:
+def _value(law: AnyLaw, output: Any) -> tuple[Array, tuple[int, ...]]:
     """Return an output as flat numbers, and its shape; raise if it is none."""
     if isinstance(law, NamedChoiceLaw):
         places, shape = law.places(output)

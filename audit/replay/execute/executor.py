@@ -24,7 +24,7 @@ from dpaudit.audit.replay.follow.observations import Observations
 from dpaudit.audit.replay.follow.returns import watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
-from dpaudit.audit.replay.laws.laws import AffineLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts

@@ -23,7 +23,7 @@ from dpaudit.audit.replay.follow.tracked import (
     isinstance_tracked,
     numeric,
 )
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = ["followed", "matrix_product", "scaled", "sums"]
 

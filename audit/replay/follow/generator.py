@@ -1,9 +1,9 @@
 """The generator that a mechanism is handed while it is recorded.
 
 `RecordingGenerator` is a `numpy.random.Generator`, so that `isinstance` holds. A draw
-from a family that `dpaudit.audit.replay.laws.laws` knows is a `Tracked` array. All else
-(integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a coin
-on the tape.
+from a family that `dpaudit.audit.replay.laws.affine` knows is a `Tracked` array. All
+else (integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a
+coin on the tape.
 
 Every call draws from a stream of its own, which goes by the number of the call. So how
 many numbers a call draws, which may be as many as there are rows, changes nothing for
@@ -19,8 +19,8 @@ import numpy as np
 from dpaudit.audit.replay.follow.arithmetic import scaled
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
 __all__ = ["CallStreams", "RecordingGenerator"]
 

@@ -14,8 +14,8 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import ValueLaw
-from dpaudit.audit.replay.laws.laws import AffineLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 
 __all__ = ["Observation", "ObservationSlice", "Observations"]
 
@@ -29,7 +29,7 @@ class Observation:
 
     place: str
     how: str
-    law: AffineLaw | ValueLaw
+    law: AnyLaw
     value: Array
     shape: tuple[int, ...]
     bare: bool

@@ -12,8 +12,8 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.tracked import Tracked
-from dpaudit.audit.replay.laws.chances import ChoiceLaw, noisy_maximum
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
 __all__ = ["flip", "select"]
 

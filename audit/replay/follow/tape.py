@@ -26,9 +26,9 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.places import goes_straight_out, place_of_caller
 from dpaudit.audit.replay.follow.terms import DrawBlock
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
-from dpaudit.audit.replay.laws.comparison import ValueLaw
-from dpaudit.audit.replay.laws.laws import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.outputs import Output, read
 
 __all__ = [
@@ -480,7 +480,7 @@ class Tape:
         return value
 
     def declare(
-        self, law: AffineLaw | ValueLaw, value: Array, shape: tuple[int, ...]
+        self, law: AnyLaw, value: Array, shape: tuple[int, ...]
     ) -> Observation | None:
         """Note the output of a declared primitive; return what the script has for it.
 
@@ -506,7 +506,7 @@ class Tape:
 
     def _given_back(
         self,
-        law: AffineLaw | ValueLaw,
+        law: AnyLaw,
         value: Array,
         shape: tuple[int, ...],
         place: str,
@@ -524,9 +524,7 @@ class Tape:
             self._z[law.draw[law.alone]] = u[law.alone]
         return recorded
 
-    def _next(
-        self, law: AffineLaw | ValueLaw, shape: tuple[int, ...], place: str
-    ) -> Array | None:
+    def _next(self, law: AnyLaw, shape: tuple[int, ...], place: str) -> Array | None:
         """Return the value that the script has next.
 
         None where there is no script, or the execution left it.

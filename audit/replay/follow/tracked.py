@@ -23,7 +23,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.conversions import Conversions
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.terms import Terms
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = [
     "MOST_TERMS",

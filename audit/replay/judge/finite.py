@@ -25,7 +25,7 @@ from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.steps import Steps
 from dpaudit.audit.replay.judge.hidden import in_any_order, seeds
 from dpaudit.audit.replay.judge.judgement import Judgement, returned_at, step_at
-from dpaudit.audit.replay.laws.chances import ROUNDING, ChoiceLaw, least_losses
+from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, least_losses
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.claims import Claim

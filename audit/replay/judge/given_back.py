@@ -18,8 +18,9 @@ from dpaudit.audit.replay.judge.judgement import (
     returned_at,
     step_at,
 )
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import (
     LawComparison,
     compare,
@@ -27,7 +28,6 @@ from dpaudit.audit.replay.laws.comparison import (
     unit_losses,
 )
 from dpaudit.audit.replay.laws.composition import pure_epsilon
-from dpaudit.audit.replay.laws.laws import Family
 
 __all__ = ["Transcript"]
 

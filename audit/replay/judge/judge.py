@@ -3,10 +3,9 @@ r"""From executions to findings: what a pair of neighbours shows, and what that 
 **Open executions.** Where nothing was looked at before the release, the code on a
 dataset D did not depend on any draw: it was the same for all of them. So the one
 execution gives the law of the release, words and joint law of the numbers, exactly; and
-so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws.laws`) is a
-proof. It takes for granted what the follower sees to: that there is no other randomness
-(`dpaudit.audit.replay.execute.patches` watches), and that the recorded code is the
-code. For the latter, each side is executed a second time with ordinary numbers, from
+so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws.affine`) is
+a proof. It takes for granted that there is no other randomness, for which
+`dpaudit.audit.replay.execute.patches` watches, and that the recorded code is the code. For the latter, each side is executed a second time with ordinary numbers, from
 *another* seed: the release must be, up to rounding, what the law says it is for those
 draws.
 

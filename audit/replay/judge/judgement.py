@@ -11,8 +11,8 @@ from dpaudit.audit.replay.follow.returns import place_of_definition
 from dpaudit.audit.replay.follow.steps import Step, Steps
 from dpaudit.audit.replay.follow.tape import LAZY, Mode, Unfollowed
 from dpaudit.audit.replay.judge.hidden import Repeat
+from dpaudit.audit.replay.laws.affine import Family, kind_of
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family, kind_of
 from dpaudit.audit.replay.result import Finding
 from dpaudit.neighbours import Pair
 

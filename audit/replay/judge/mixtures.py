@@ -19,8 +19,7 @@ from dpaudit.audit.replay.judge.given_back import Transcript
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.sampled import Shapes, Side, law_of, owners
 from dpaudit.audit.replay.laws.amplification import SampledComparison
-from dpaudit.audit.replay.laws.comparison import ValueLaw, compare, loss
-from dpaudit.audit.replay.laws.laws import AffineLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
 from dpaudit.neighbours import Pair
 
 __all__ = ["mixed_losses", "sampled_transcript"]
@@ -39,8 +38,8 @@ class Mixture:
 
     def add(
         self,
-        laws: tuple[AffineLaw | ValueLaw, AffineLaw | ValueLaw],
-        of: AffineLaw | ValueLaw,
+        laws: tuple[AnyLaw, AnyLaw],
+        of: AnyLaw,
         value: Array,
     ) -> None:
         """Add a value, given its laws and the one of reference."""
@@ -53,9 +52,7 @@ class Mixture:
         return float(np.logaddexp.reduce((self.weights + self.logs)[possible]))
 
 
-def _relative(
-    law: AffineLaw | ValueLaw, of: AffineLaw | ValueLaw, value: Array
-) -> float:
+def _relative(law: AnyLaw, of: AnyLaw, value: Array) -> float:
     # The value was drawn from the latter, so the law may lack it, and not that one.
     return -loss(of, law, value)
 

@@ -44,9 +44,9 @@ from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import DECLARED, Mode, Unfollowed
 from dpaudit.audit.replay.judge.judgement import returned_at
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
-from dpaudit.audit.replay.laws.comparison import ValueLaw, compare
-from dpaudit.audit.replay.laws.laws import AffineLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare
 from dpaudit.neighbours import Pair
 
 __all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "law_of", "owners"]
@@ -176,7 +176,7 @@ class Side:
         """How many there were."""
         return 1 if self.place is None else 2 + len(self.others)
 
-    def laws(self, number: int) -> tuple[AffineLaw | ValueLaw, AffineLaw | ValueLaw]:
+    def laws(self, number: int) -> tuple[AnyLaw, AnyLaw]:
         """Return the laws of a value without the row and with it; -1 is the release."""
         without, within = (law_of(t, number) for t in (self.without, self.within))
         return without, within
@@ -286,17 +286,17 @@ def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
     return found
 
 
-def law_of(trace: Trace, number: int) -> AffineLaw | ValueLaw:
+def law_of(trace: Trace, number: int) -> AnyLaw:
     """Return the law of a value in an execution; -1 is the release."""
     return trace.law if number < 0 else trace.tape.observations[number].law
 
 
-def is_same(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> bool:
+def is_same(law: AnyLaw, other: AnyLaw) -> bool:
     compared = compare(law, other)
     return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
-def _have_densities(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> bool:
+def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:
     """Say whether each has a density over the other, on all values that there are."""
     compared = compare(law, other)
     if compared.singular or isinstance(law, AffineLaw):

@@ -30,9 +30,9 @@ from dpaudit.audit.replay.judge.sampled import (
     flips_by_row,
     owners,
 )
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
-from dpaudit.audit.replay.laws.laws import AffineLaw
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family
 
 __all__ = ["NoisyShift", "SampledComparison", "units"]
 

@@ -1,23 +1,33 @@
 """How far two laws of noisy values lie apart: distances, losses, suprema.
 
 What is compared, and why the numbers are what they are called, stands at the head of
-`dpaudit.audit.replay.laws.laws`.
+`dpaudit.audit.replay.laws.affine`.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.laws import AffineLaw, Family, log_density
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family, log_density
 from dpaudit.claims import Claim
 
-__all__ = ["LawComparison", "ValueLaw", "compare", "loss", "losses", "unit_losses"]
+__all__ = [
+    "AnyLaw",
+    "LawComparison",
+    "ValueLaw",
+    "compare",
+    "equal",
+    "loss",
+    "losses",
+    "unit_losses",
+]
 
-_SAME = 1e-9  # relative: what differs by less is one number, rounded differently
+_SAME = 1e-9  # relative: what differs by less is one scale, or one slope
+_ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
 
@@ -60,6 +70,14 @@ def _whitened(
     return white[0], white[1], into
 
 
+def _none() -> Array:
+    return np.empty(0)
+
+
+def _no_families() -> NDArray[np.intp]:
+    return np.empty(0, dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
 class LawComparison:
     """How two laws of values with the same entries lie to each other.
@@ -86,17 +104,24 @@ class LawComparison:
         Kind and words of a finding, where there is no such bound.
     """
 
-    singular: str | None
-    entry: int
-    known: bool
-    shift: Array
-    scale: Array
-    other_scale: Array
-    family: NDArray[np.intp]
-    other_family: NDArray[np.intp]
+    singular: str | None = None
+    entry: int = 0
+    known: bool = True
+    shift: Array = field(default_factory=_none)
+    scale: Array = field(default_factory=_none)
+    other_scale: Array = field(default_factory=_none)
+    family: NDArray[np.intp] = field(default_factory=_no_families)
+    other_family: NDArray[np.intp] = field(default_factory=_no_families)
     suprema: Array | None = None
     bound: Claim | None = None
     note: tuple[str, str] | None = None
+
+    @classmethod
+    def of_unit(cls, family: Family, shift: float, **more: Any) -> "LawComparison":
+        """Return a comparison of one unit, which has no scale."""
+        one, kind = np.ones(1), np.array([family])
+        made = cls(None, 0, True, np.array([shift]), one, one, kind, kind)
+        return replace(made, **more)
 
     def part(self, units: NDArray[np.intp]) -> "LawComparison":
         """Return the comparison of some of the units."""
@@ -171,21 +196,23 @@ class ValueLaw(Protocol):
         ...
 
 
-def compare(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> LawComparison:
+AnyLaw: TypeAlias = AffineLaw | ValueLaw
+
+
+def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     """Compare two laws of values with equally many entries."""
     if not (isinstance(law, AffineLaw) and isinstance(other, AffineLaw)):
         if isinstance(law, AffineLaw) or type(law) is not type(other):
-            kinds = [getattr(each, "kind", "a noisy number") for each in (law, other)]
-            return _nothing(f"{kinds[0]} on D is {kinds[1]} on D'", 0)
+            return LawComparison(f"{law.kind} on D is {other.kind} on D'")
         return law.compared(other)
     if not (law.followed and other.followed):
-        return _nothing(None, 0, known=False)
+        return LawComparison(known=False)
     if len(law.mean) != len(other.mean):
-        return _nothing("there are more noisy numbers on one side", 0)
+        return LawComparison("there are more noisy numbers on one side")
     if not (law.known and other.known):
         white = _whitened(law, other)
         if white is None or isinstance(white, str):
-            return _nothing(white, 0, known=white is not None)
+            return LawComparison(white, known=white is not None)
         return compare(white[0], white[1])
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
@@ -193,24 +220,26 @@ def compare(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> LawCompar
         entry = int(np.argmax(noisy != noisy2))
         side = "D'" if noisy[entry] else "D"
         value = (x2 if noisy[entry] else x)[entry]
-        return _nothing(
+        return LawComparison(
             f"a number has noise on one side, and is {value:g} on {side}", entry
         )
     off_by = _rough(law, other)
     with np.errstate(all="ignore"):
-        alike = _equal(x, x2) | (np.abs(x - x2) <= off_by)
+        alike = equal(x, x2) | (np.abs(x - x2) <= off_by)
     constant = ~noisy & ~alike
     if constant.any():
         entry = int(np.argmax(constant))
-        return _nothing(
+        return LawComparison(
             f"a number without noise is {x[entry]:g} on D and {x2[entry]:g} on D'",
             entry,
         )
     if not np.array_equal(law.unit, other.unit):
         if len(law.first) != len(other.first):
             where = int(np.argmax(law.unit != other.unit))
-            return _nothing("fewer draws are behind as many numbers on one side", where)
-        return _nothing(None, 0, known=False)
+            return LawComparison(
+                "fewer draws are behind as many numbers on one side", where
+            )
+        return LawComparison(known=False)
     entries = np.flatnonzero(noisy)
     lead = law.first[law.unit[entries]]
     entries, lead = entries[entries != lead], lead[entries != lead]
@@ -225,7 +254,7 @@ def compare(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> LawCompar
     )
     if off.any():
         place = int(np.argmax(off))
-        return _nothing(
+        return LawComparison(
             "numbers that share one draw of noise differ by "
             f"{line[place]:g} on D and by {line2[place]:g} on D'",
             int(entries[place]),
@@ -234,19 +263,11 @@ def compare(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw) -> LawCompar
         rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + off_by
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
-    return LawComparison(
-        None,
-        entry,
-        True,
-        shift,
-        law.scale,
-        other.scale,
-        law.family,
-        other.family,
-    )
+    scales, families = (law.scale, other.scale), (law.family, other.family)
+    return LawComparison(None, entry, True, shift, *scales, *families)
 
 
-def loss(law: AffineLaw | ValueLaw, other: AffineLaw | ValueLaw, value: Array) -> float:
+def loss(law: AnyLaw, other: AnyLaw, value: Array) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
     Infinite where they are singular, NaN where they are not known.
@@ -301,13 +322,8 @@ def _rough(law: AffineLaw, other: AffineLaw) -> Array:
     return rough
 
 
-def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:
+def equal(x: Array, x2: Array) -> NDArray[np.bool_]:
     """Say where two numbers are one, up to rounding; NaN equals NaN."""
     with np.errstate(all="ignore"):
-        near = np.abs(x - x2) <= _SAME * 1e-3 * np.maximum(np.abs(x), np.abs(x2))
+        near = np.abs(x - x2) <= _ROUNDED * np.maximum(np.abs(x), np.abs(x2))
     return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
-
-
-def _nothing(reason: str | None, entry: int, *, known: bool = True) -> LawComparison:
-    none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return LawComparison(reason, entry, known, none, none, none, kinds, kinds)

@@ -17,9 +17,9 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import exact_verdict
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import NoisyShift, SampledComparison, units
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family
 from dpaudit.claims import (
     ApproxDP,
     Claim,

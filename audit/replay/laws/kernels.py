@@ -4,8 +4,8 @@ r"""Laws of declared primitives that are no noise: choices with names, and promi
 - `TrustedLaw`: only a promise is known, of so much privacy if the inputs lie no further
   apart than that.
 
-Noise has a `dpaudit.audit.replay.laws.noise.NonAffineLaw`, or an `AffineLaw` like any
-that was followed.
+Noise has a `dpaudit.audit.replay.laws.non_affine.NonAffineLaw`, or an `AffineLaw` like
+any that was followed.
 """
 
 import math
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.chances import ChoiceLaw
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.outputs import ADDRESS
@@ -164,27 +164,22 @@ class TrustedLaw:
         """Return what is promised of the two."""
         if self.terms != other.terms:
             text = f"{self.words} on D, and {other.words} on D'"
-            return self._unknown(math.nan, None, ("scale", text))
+            return _unknown(math.nan, note=("scale", text))
         distance = self.distance(self.value, other.value)
         if distance == 0:
-            none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-            return LawComparison(None, 0, True, none, none, none, kinds, kinds)
+            return LawComparison()
         bound = None if math.isnan(distance) else self.promise(distance)
         if bound is not None:
-            return self._unknown(distance, bound, None)
+            return _unknown(distance, bound=bound)
         how = "an unknown distance" if math.isnan(distance) else f"{distance:.6g}"
         text = f"the inputs lie {how} apart: {self.words}"
-        return self._unknown(distance, None, ("distance", text))
+        return _unknown(distance, note=("distance", text))
 
     def loss(self, other: "TrustedLaw", value: Array) -> float:
         """Return 0: it is asked for where the inputs are the same, and nowhere else."""
         return 0.0
 
-    @staticmethod
-    def _unknown(
-        distance: float, bound: Claim | None, note: tuple[str, str] | None
-    ) -> LawComparison:
-        shift, one, kind = np.array([distance]), np.ones(1), np.array([Family.TRUSTED])
-        return LawComparison(
-            None, 0, False, shift, one, one, kind, kind, bound=bound, note=note
-        )
+
+def _unknown(distance: float, **what: Any) -> LawComparison:
+    """Return a comparison of laws that are not known: a bound, or a note, is."""
+    return LawComparison.of_unit(Family.TRUSTED, distance, known=False, **what)

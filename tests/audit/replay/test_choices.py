@@ -12,8 +12,8 @@ from scipy.stats import laplace
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
-from dpaudit.audit.replay.laws.chances import ChoiceLaw, noisy_maximum
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LONG = np.random.default_rng(0).uniform(-9, 9, 20)

@@ -10,8 +10,8 @@ from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import EAGER, LAZY
 from dpaudit.audit.replay.follow.terms import no_kernel
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
-from dpaudit.audit.replay.laws.laws import AffineLaw
 
 ROWS = np.random.default_rng(3).standard_normal((12, 4))
 PAIR = Pair(ROWS[:-1], ROWS)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit.replay.judge.excess import refuted_by_losses
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition
-from dpaudit.audit.replay.laws.laws import AffineLaw, Family
 
 GRID = np.linspace(-20, 20, 40_001)
 

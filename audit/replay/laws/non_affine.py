@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family, kind_of
+from dpaudit.audit.replay.laws.affine import Family, kind_of
+from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
-__all__ = ["NonAffineLaw", "discrete_gaussian_log_sum", "equal"]
+__all__ = ["NonAffineLaw", "discrete_gaussian_log_sum"]
 
 _DISCRETE = (Family.DISCRETE_LAPLACE, Family.DISCRETE_GAUSSIAN)
-_SAME = 1e-12  # relative: what differs by less is one number, rounded differently
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +77,9 @@ class NonAffineLaw:
     def compared(self, other: "NonAffineLaw") -> LawComparison:
         """Return how it lies to other noise."""
         if len(self.mean) != len(other.mean):
-            return _apart("there are more noisy numbers on one side")
+            return LawComparison("there are more noisy numbers on one side")
         if self.family != other.family:
-            return _apart(f"{self.kind} on D is {other.kind} on D'")
+            return LawComparison(f"{self.kind} on D is {other.kind} on D'")
         other = self._aligned(other)
         noisy = self.noisy | other.noisy
         ends = self._constant, other._constant
@@ -88,7 +87,7 @@ class NonAffineLaw:
         if constant.any():
             entry = int(np.argmax(constant))
             values = f"{ends[0][entry]:g} on D and {ends[1][entry]:g} on D'"
-            return _apart(f"a number without noise is {values}", entry)
+            return LawComparison(f"a number without noise is {values}", entry)
         entries = np.flatnonzero(noisy)
         one, two = self._part(entries), other._part(entries)
         near = equal(one.mean, two.mean)
@@ -259,20 +258,8 @@ def discrete_gaussian_log_sum(sigma: float) -> float:
     return math.log(2 * math.pi) / 2 + math.log(sigma) + math.log1p(more)
 
 
-def equal(x: Array, x2: Array) -> NDArray[np.bool_]:
-    """Say where two numbers are one, up to rounding; NaN equals NaN."""
-    with np.errstate(invalid="ignore"):
-        near = np.abs(x - x2) <= _SAME * np.maximum(np.abs(x), np.abs(x2))
-    return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
-
-
 def _off_lattice(x: Array, x2: Array) -> NDArray[np.bool_]:
     """Say where the difference of two numbers is no integer."""
     with np.errstate(invalid="ignore"):
         gap = x - x2
         return np.asarray(np.abs(gap - np.round(gap)) > 1e-9 * np.maximum(np.abs(x), 1))
-
-
-def _apart(reason: str, entry: int = 0) -> LawComparison:
-    none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return LawComparison(reason, entry, True, none, none, none, kinds, kinds)

@@ -29,8 +29,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
-from dpaudit.audit.replay.laws.laws import Family
 
 __all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "noisy_maximum"]
 
@@ -93,9 +93,7 @@ class ChoiceLaw:
 
     def compared(self, other: "ChoiceLaw") -> LawComparison:
         """Return what is known of two laws of choices, as of one unit."""
-        one, kind = np.ones(1), np.array([Family.CHOICE])
-        shift = np.array([self.supremum(other)])
-        return LawComparison(None, 0, True, shift, one, one, kind, kind)
+        return LawComparison.of_unit(Family.CHOICE, self.supremum(other))
 
     def supremum(self, other: "ChoiceLaw") -> float:
         """Return the supremum of the loss, the greater of the two ways round."""

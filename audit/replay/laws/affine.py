@@ -213,6 +213,11 @@ class AffineLaw:
         return cls(mean, unit, zero, none, none, none, none.astype(bool))
 
     @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return "a noisy number"
+
+    @property
     def followed(self) -> bool:
         """Whether the law is known in either form."""
         return self.known or self.factor is not None
