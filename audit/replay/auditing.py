@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpaudit.audit.harness import EXECUTIONS
+from dpaudit.audit.harness import EXECUTIONS, audit
 from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
-from dpaudit.audit.replay.execute.patches import ForeignGenerators
-from dpaudit.audit.replay.follow.returns import place_of_definition
+from dpaudit.audit.replay.follow.foreign import ForeignGenerators
+from dpaudit.audit.replay.follow.places import place_of_definition
 from dpaudit.audit.replay.follow.tape import logging_draws
-from dpaudit.audit.replay.judge.judge import Judgement, judge
+from dpaudit.audit.replay.judge.judge import judge
+from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
     NOTHING_UNSEEN,
     Explored,
-    Finding,
     ReplayResult,
     ReplayVerdict,
+    ReplayWitness,
 )
-from dpaudit.audit.replay.witness import ReplayWitness
 from dpaudit.audit.sampling.workers import single_threaded
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -129,7 +129,7 @@ def replay(
                 mechanism, source, promised, seed, sees, public=public, until=until
             )
             if watch.used():
-                worst.cannot_follow(place_of_definition(mechanism), _WAS_THERE)
+                worst.withdraw(place_of_definition(mechanism), _WAS_THERE)
         settled = Settlement(
             mechanism,
             worst,
@@ -138,6 +138,7 @@ def replay(
             opened,
             sees,
             until,
+            audit,
             options={
                 "pair": worst.pair,
                 "claim": promised,
@@ -151,7 +152,7 @@ def replay(
         settled.settle()
     refuted, witness = settled.refuted, settled.witness
     if refuted and not worst.proven:
-        worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+        worst.findings = worst.findings.with_proof(1 - alpha)
     assumes = ""
     if refuted and settled.exact and not worst.bare:
         assumes = NOTHING_UNSEEN.format(settled.repeats)
@@ -261,16 +262,3 @@ def _worst(
         assert refused is not None
         raise refused
     return worst, opened, tried, executions
-
-
-def _at(finding: Finding, confidence: float) -> Finding:
-    """Return a finding with the confidence of the test that it led to."""
-    if finding.kind == "coin":
-        return finding
-    return Finding(
-        finding.kind,
-        finding.where,
-        finding.where_neighbour,
-        finding.message,
-        confidence,
-    )

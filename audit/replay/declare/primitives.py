@@ -18,8 +18,8 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import KERNELS
-from dpaudit.audit.replay.execute.patches import foreign_draws_allowed
-from dpaudit.audit.replay.follow.moves import has_noise
+from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
+from dpaudit.audit.replay.follow.functions import has_noise
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
@@ -134,10 +134,8 @@ def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not _recorded:
-            return function(*args, **kwargs)
-        tape = _recorded[-1]
-        if tape.closed or tape.inside or not tape.check_thread():
+        tape = _recorded[-1] if _recorded else None
+        if tape is None or not tape.follows:
             return function(*args, **kwargs)
         return _Call(tape, declaration, signature).of(function, args, kwargs)
 
@@ -391,10 +389,6 @@ def invariant(**values: Any) -> None:
     >>> str(result.verdict), result.findings[0].message
     ('NOT_FOLLOWED', "n must not depend on the data, and is 2 on D and 3 on D'")
     """
-    if not _recorded:
-        return
-    tape = _recorded[-1]
-    if tape.closed or tape.inside or not tape.check_thread():
-        return
-    for name, value in values.items():
-        tape.note_public(name, _ordinary(value))
+    if _recorded and _recorded[-1].follows:
+        for name, value in values.items():
+            _recorded[-1].note_public(name, _ordinary(value))

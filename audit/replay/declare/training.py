@@ -149,7 +149,7 @@ def _iid_normal_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     keys: set[bytes] = set()
 
     def draw(prng_key: Any, target_tree: Any, stddev: float, dtype: Any = None) -> Any:
-        if not _follows(rng):
+        if not rng.tape.follows:
             return real(prng_key, target_tree, stddev, dtype)
         jax = sys.modules["jax"]
         key = asarray(jax.random.key_data(prng_key)).tobytes()
@@ -170,7 +170,7 @@ def _generate_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     def draw(
         std: float, reference: Any, generator: Any = None, secure_mode: bool = False
     ) -> Any:
-        if not _follows(rng):
+        if not rng.tape.follows:
             return real(std, reference, generator, secure_mode)
         return _PendingNoise(rng, float(std), tuple(reference.shape), reference)
 
@@ -183,7 +183,7 @@ def _cyclic_poisson(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
         poisson = self.cycle_length == 1 and self.truncated_batch_size is None
-        if not poisson or not _follows(rng):
+        if not poisson or not rng.tape.follows:
             yield from otherwise(self, num_examples, *args, **kwargs)
             return
         dtype = np.min_scalar_type(-num_examples)
@@ -198,7 +198,7 @@ def _not_followed(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for what draws by a seed or key that is taken for secret."""
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if _follows(rng):
+        if rng.tape.follows:
             rng.tape.cannot_follow(
                 "correlated noise, or batches of this kind, are not followed"
             )
@@ -211,7 +211,7 @@ def _uniform_sampler(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     """Stand for the batches of `UniformWithReplacementSampler`."""
 
     def batches(self: Any) -> Any:
-        if not _follows(rng):
+        if not rng.tape.follows:
             yield from real(self)
             return
         for _ in range(self.steps):
@@ -269,9 +269,3 @@ def training_libraries(rng: RecordingGenerator) -> Iterator[None]:
                 setattr(owner, last, stand_in(rng, real))
                 stack.callback(setattr, owner, last, real)
         yield
-
-
-def _follows(rng: RecordingGenerator) -> bool:
-    """Say whether what happens now is part of the execution."""
-    tape = rng.tape
-    return not (tape.closed or tape.inside) and tape.check_thread()

@@ -22,17 +22,13 @@ __all__ = ["Observation", "ObservationSlice", "Observations"]
 
 @dataclass(slots=True)
 class Observation:
-    """A noisy value that the code looked at, or a choice that was made.
-
-    `bare` says that nothing had been added to its draws: it is a coin.
-    """
+    """A noisy value that the code looked at, or a choice that was made."""
 
     place: str
     how: str
     law: AnyLaw
     value: Array
     shape: tuple[int, ...]
-    bare: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,6 @@ class _Kind:
     place: str
     how: str
     shape: tuple[int, ...]
-    bare: bool
     unit: NDArray[np.intp]
     first: NDArray[np.intp]
     family: NDArray[np.intp]
@@ -108,7 +103,7 @@ class Observations(Sequence[Observation]):
             return
         parts = law.unit, law.first, law.family, law.alone
         key = (
-            *(made.place, made.how, made.shape, made.bare),
+            *(made.place, made.how, made.shape),
             *(part.tobytes() for part in parts),
         )
         kind = self._numbers.get(key)
@@ -119,7 +114,6 @@ class Observations(Sequence[Observation]):
                     made.place,
                     made.how,
                     made.shape,
-                    made.bare,
                     law.unit.copy(),
                     law.first.copy(),
                     law.family.copy(),
@@ -147,7 +141,7 @@ class Observations(Sequence[Observation]):
             return self._others[number]
         kind = self._kinds[self._kind[number]]
         law, value = found.law, found.value
-        return Observation(kind.place, kind.how, law, value, kind.shape, kind.bare)
+        return Observation(kind.place, kind.how, law, value, kind.shape)
 
     def output(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the shape of a noisy value, and its entries."""

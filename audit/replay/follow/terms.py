@@ -21,8 +21,9 @@ from numpy import full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.draws import DrawBlock
 
-__all__ = ["DrawBlock", "Image", "Terms", "no_kernel"]
+__all__ = ["Image", "Terms", "no_kernel"]
 
 _Written: TypeAlias = tuple[NDArray[np.intp], Array]
 
@@ -51,40 +52,6 @@ class Image:
     source: Any
     apply: Callable[[Array], Array]
     injective: Callable[[], bool]
-
-
-@dataclass(eq=False, slots=True)
-class DrawBlock:
-    """Draws that were made at once, and that have no numbers before these are needed.
-
-    Parameters
-    ----------
-    tape : Tape
-    family : Family
-    values : ndarray, shape (size,)
-    place : str
-    recipe : callable, optional
-        Makes the draws that another seed would have given.
-    state : int
-        What the code knows of them, before they have numbers, as `Tape` has it.
-    start : int, optional
-        The number of the first.
-    """
-
-    tape: Any
-    family: int
-    values: Array
-    place: str
-    recipe: Callable[[int], Array] | None
-    state: int = 0
-    start: int | None = None
-
-    @property
-    def numbers(self) -> slice:
-        """The numbers of the draws."""
-        if self.start is None:
-            self.start = self.tape.number(self)
-        return slice(self.start, self.start + self.values.size)
 
 
 class Terms:

@@ -14,17 +14,14 @@ release, which can only bring the two laws nearer, so what is refuted then is fa
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute, execute_plainly
+from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.steps import Steps
-from dpaudit.audit.replay.judge.hidden import in_any_order, seeds
-from dpaudit.audit.replay.judge.judgement import Judgement, returned_at, step_at
+from dpaudit.audit.replay.judge.hidden import both_again
+from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, least_losses
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import pure_epsilon
@@ -61,18 +58,12 @@ class _Outcome:
 
 
 def judge_finite(
-    mechanism: Any,
-    claim: Claim,
-    sees: str,
-    first: Trace,
-    second: Trace,
-    judgement: Judgement,
+    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
 ) -> bool:
     """Say whether all outcomes could be executed, and hold their laws to the claim.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     claim : Claim
     sees : {"release", "transcript"}
         What is done here is about releases.
@@ -83,10 +74,10 @@ def judge_finite(
     """
     if sees != "release" or not (_draws_choices(first) and _draws_choices(second)):
         return False
-    pair, executions = judgement.pair, 1
+    executions = 1
     laws: list[list[_Outcome]] = []
-    for trace, data in ((first, pair.data), (second, pair.neighbour)):
-        outcomes, executed = _outcomes(mechanism, data, trace)
+    for trace in (first, second):
+        outcomes, executed = _outcomes(trace)
         executions = max(executions, executed + 1)
         if outcomes is None:
             return False
@@ -109,30 +100,23 @@ def judge_finite(
         )
         judgement.proven = bool((delta > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
     judgement.suspicious, judgement.bare = judgement.proven, judgement.loss == math.inf
-    sides = [*zip(laws, (pair.data, pair.neighbour), strict=True)]
+    sides = (laws[0], first), (laws[1], second)
 
     def again(turn: int) -> tuple[bool, int]:
         # The choices are fresh: what was released for them is in the tree.
-        mode, seed = first.tape.mode, first.tape.seed + 1
-
-        def in_tree(law: list[_Outcome], data: Array, fresh: int) -> bool:
-            trace = execute(mechanism, data, fresh, mode=mode)
-            chosen = _choices(trace)
-            return any(
-                outcome.choices == chosen and _same(outcome, trace) for outcome in law
-            )
-
-        here, there = (
-            partial(in_tree, law, data, fresh)
-            for (law, data), fresh in zip(sides, seeds(seed, turn), strict=True)
-        )
-        return all(in_any_order(seed, turn, here, there)), 1
+        return all(both_again(first.tape.seed + 1, turn, sides, _in_tree)), 1
 
     judgement.again = again
     if judgement.proven:
         worst = int(np.argmax(np.abs(each)))
-        _say(mechanism, first, second, float(p[worst]), float(q[worst]), judgement)
+        _say(first, second, float(p[worst]), float(q[worst]), judgement)
     return True
+
+
+def _in_tree(side: tuple[list[_Outcome], Trace], seed: int) -> bool:
+    law, trace = side[0], side[1].again(seed)
+    chosen = _choices(trace)
+    return any(each.choices == chosen and _same(each, trace) for each in law)
 
 
 def _draws_choices(trace: Trace) -> bool:
@@ -146,27 +130,18 @@ def _draws_choices(trace: Trace) -> bool:
     )
 
 
-def _outcomes(
-    mechanism: Any, data: Array, trace: Trace
-) -> tuple[list[_Outcome] | None, int]:
+def _outcomes(trace: Trace) -> tuple[list[_Outcome] | None, int]:
     """Return all outcomes of a tree, None if that cannot be done, and the executions.
 
     Every branch is executed a second time from another seed: if the release is another
     one then, there is randomness that was not seen.
     """
-    mode, seed = trace.tape.mode, trace.tape.seed
 
     def along(script: Iterable[Observation], turn: int) -> Trace:
-        return execute(
-            mechanism,
-            data,
-            seed + turn,
-            script=Observations(script),
-            mode=mode,
-            goes_on=True,
-        )
+        seed = trace.tape.seed + turn
+        return trace.again(seed, script=Observations(script), goes_on=True)
 
-    if not _same(execute_plainly(mechanism, data, trace), trace):
+    if not _same(trace, trace.plainly()):
         return None, 1
     outcomes: list[_Outcome] = []
     waiting: list[list[Observation]] = [[]]
@@ -268,11 +243,10 @@ def _steps(first: Trace, second: Trace) -> Steps:
     """Return the choices of the two executions, as far as they go together."""
     pairs = zip(first.tape.observations, second.tape.observations, strict=False)
     compared = [(one.place, compare(one.law, two.law)) for one, two in pairs]
-    return Steps(step_at(place, each, each.supremum) for place, each in compared)
+    return Steps(Step.of(place, each, each.supremum) for place, each in compared)
 
 
 def _say(
-    mechanism: Any,
     first: Trace,
     second: Trace,
     p: float,
@@ -282,11 +256,11 @@ def _say(
     """Say which release is too probable on one side, and where that comes from."""
     costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     moved = costly is not None and costly.loss > 0
-    where = costly.place if costly and moved else returned_at(mechanism, first)
+    where = costly.place if costly and moved else first.returned_at
     judgement.find(
         "distance" if moved else "release",
         where,
         f"one release has probability {p:.6g} on D and {q:.6g} on D'",
-        neighbour=where if moved else returned_at(mechanism, second),
+        neighbour=where if moved else second.returned_at,
         proof=True,
     )

@@ -5,7 +5,8 @@ dataset D did not depend on any draw: it was the same for all of them. So the on
 execution gives the law of the release, words and joint law of the numbers, exactly; and
 so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws.affine`) is
 a proof. It takes for granted that there is no other randomness, for which
-`dpaudit.audit.replay.execute.patches` watches, and that the recorded code is the code. For the latter, each side is executed a second time with ordinary numbers, from
+`dpaudit.audit.replay.execute.patches` looks out, and that the recorded code is the
+code. For the latter, each side is executed a second time with ordinary numbers, from
 *another* seed: the release must be, up to rounding, what the law says it is for those
 draws.
 
@@ -31,20 +32,21 @@ transcript is that of mixtures over the flip of the row that differs, for whoeve
 those of the others (`dpaudit.audit.replay.judge.sampled`).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.tape import Mode
+from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.finite import judge_finite
-from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, returned_at
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement
 from dpaudit.audit.replay.judge.open_executions import judge_open
 from dpaudit.audit.replay.judge.public import hold_public
-from dpaudit.audit.replay.judge.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["judge"]
 
 _TURNS = 3  # seeds, where noisy values are looked at
 
@@ -62,22 +64,27 @@ def judge(
 
     `public` says that everybody sees which rows are chosen.
     """
+
+    def executed(mode: Mode, turn: int = 0) -> tuple[Trace, Trace]:
+        data = pair.data, pair.neighbour
+        first, second = (execute(mechanism, x, seed + turn, mode=mode) for x in data)
+        return first, second
+
     judgement = Judgement(pair)
-    first, second = _executed(mechanism, pair, seed, Mode(public=public))
-    opening = seed, first.tape.mode, first.tape.draws
+    first, second = executed(Mode(public=public))
+    opening = seed, first.tape.mode, first.tape.calls
     if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
-        mode = Mode(selects=False, public=public)
-        first, second = _executed(mechanism, pair, seed, mode)
+        first, second = executed(Mode(selects=False, public=public))
     if first.open and second.open and first.law.followed and second.law.followed:
-        judge_open(mechanism, claim, first, second, judgement)
-    elif not judge_finite(mechanism, claim, sees, first, second, judgement):
-        judgement = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
-    hold_public(mechanism, sees, first, second, judgement)
+        judge_open(claim, first, second, judgement)
+    elif not judge_finite(claim, sees, first, second, judgement):
+        judgement = _judge_closed(pair, claim, sees, (first, second), executed)
+    hold_public(sees, first, second, judgement)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
         judgement.find(
             "coin",
-            returned_at(mechanism, first),
+            first.returned_at,
             "the release holds an object that is neither numbers nor text, and may "
             f"show more: {first.layout}",
         )
@@ -85,35 +92,26 @@ def judge(
     return judgement
 
 
-def _executed(mechanism: Any, pair: Pair, seed: int, mode: Mode) -> tuple[Trace, Trace]:
-    first, second = (
-        execute(mechanism, data, seed, mode=mode)
-        for data in (pair.data, pair.neighbour)
-    )
-    return first, second
-
-
 def _judge_closed(
-    mechanism: Any,
     pair: Pair,
     claim: Claim,
-    seed: int,
     sees: str,
     lazy: tuple[Trace, Trace],
+    executed: Callable[[Mode, int], tuple[Trace, Trace]],
 ) -> Judgement:
     """Judge executions in which noisy values were looked at, by some more of them.
 
     What coins decide may be the same on both sides for one seed, and not for others.
     """
-    executions, mode = 0, replace(lazy[0].tape.mode, eager=True)
+    executions, mode = 0, lazy[0].tape.mode
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_TURNS):
-        eager = Judgement(pair, branches=branches, turns=turn + 1)
-        traces = _executed(mechanism, pair, seed + turn, mode)
+        eager = Judgement(pair, mode=mode, branches=branches, turns=turn + 1)
+        traces = executed(replace(mode, eager=True), turn)
         for seen, trace in zip(branches, traces, strict=True):
             seen.add(hash((trace.tape.observations.path, trace.layout)))
-        judge_replayed(mechanism, claim, sees, *traces, eager)
+        judge_closed(claim, sees, *traces, eager)
         executions += eager.executions
         if worst is None or eager.rank > worst.rank:
             worst = eager
@@ -121,31 +119,27 @@ def _judge_closed(
             break
     assert worst is not None
     worst.executions, worst.turns = executions + 1, turn + 1
-    worst.mode = lazy[0].tape.mode
     if worst.followed and not worst.suspicious:
         return worst
     if turn:  # the other mode, of the same draws
-        lazy = _executed(mechanism, pair, seed + turn, worst.mode)
+        lazy = executed(mode, turn)
         worst.executions += 1
-    judgement = Judgement(pair, mode=worst.mode, branches=branches, turns=worst.turns)
-    judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], judgement)
-    worst.executions += judgement.executions - 1
-    if judgement.followed and not judgement.suspicious and not lazy[0].tape.coins:
-        judgement.executions = worst.executions
-        return judgement
+    other = Judgement(pair, mode=mode, branches=branches, turns=worst.turns)
+    judge_closed(claim, sees, *lazy, other)
+    worst.executions += other.executions - 1
+    if other.followed and not other.suspicious and not lazy[0].tape.coins:
+        other.executions = worst.executions
+        return other
     # Noise to which data are added twice may be one noisy value or two: it takes both
-    # readings to refute.
-    if worst.proven and not judgement.proven:
+    # modes to refute.
+    if worst.proven and not other.proven:
         worst.followed = False
-        worst.find("coin", returned_at(mechanism, lazy[0]), TWO_MODES)
-    worst.proven &= judgement.proven
-    worst.transcripts &= judgement.transcripts
-    if worst.proven and judgement.loss < worst.loss:
-        worst.loss, worst.findings, worst.steps = (
-            judgement.loss,
-            judgement.findings,
-            judgement.steps,
-        )
+        worst.find("coin", lazy[0].returned_at, TWO_MODES)
+    worst.proven &= other.proven
+    worst.transcripts &= other.transcripts
+    if worst.proven and other.loss < worst.loss:
+        worst.loss, worst.steps = other.loss, other.steps
+        worst.findings = other.findings
     if not worst.proven:
-        worst.findings = [replace(finding, proof=None) for finding in worst.findings]
+        worst.findings = worst.findings.with_proof(None)
     return worst

@@ -7,17 +7,17 @@ is about.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observation
-from dpaudit.audit.replay.follow.tape import Unfollowed
-from dpaudit.audit.replay.judge.given_back import Transcript
-from dpaudit.audit.replay.judge.judgement import Judgement
-from dpaudit.audit.replay.judge.sampled import Shapes, Side, law_of, owners
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.judge.judgement import Findings
+from dpaudit.audit.replay.judge.sampled import Shapes, Side, owners
+from dpaudit.audit.replay.judge.transcript import Transcript
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
 from dpaudit.neighbours import Pair
@@ -91,7 +91,7 @@ def mixed_losses(
             first, second = (Mixture(each.weights(batch)) for each in (here, there))
             mixtures[batch] = first, second
         for mixture, side in zip(mixtures[batch], (here, there), strict=True):
-            mixture.add(side.laws(number), law_of(of, number), value)
+            mixture.add(side.laws(number), of.law_of(number), value)
         first, second = mixtures[batch]
         after, past = first.log - second.log, before.get(batch, 0.0)
         yield 0.0 if after == past else after - past
@@ -99,30 +99,25 @@ def mixed_losses(
 
 
 def sampled_transcript(
-    mechanism: Any,
-    pair: Pair,
-    trace: Trace,
-    shapes: tuple[Shapes, Shapes],
-    judgement: Judgement | None,
+    pair: Pair, trace: Trace, shapes: tuple[Shapes, Shapes], findings: Findings
 ) -> Transcript:
     """Return the transcript of an execution on D, held against D'.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     pair : Pair
     trace : Trace
     shapes : tuple of Shapes
         Of the flips by row on D, and on D'.
-    judgement : Judgement, optional
+    findings : Findings
         Takes what is found.
 
     Raises
     ------
     NotThroughNoise
     """
-    tape, (place, _) = trace.tape, pair.changed
-    values = list(tape.observations)
+    place, _ = pair.changed
+    values = list(trace.tape.observations)
     bits = np.zeros(len(shapes[0]), dtype=bool)
     for turn, number in enumerate(shapes[0]):
         flips = values[number].value
@@ -131,18 +126,16 @@ def sampled_transcript(
             flips = np.delete(flips, place)
         values[number] = replace(values[number], value=flips)
     here, there = (
-        Side.of(mechanism, data, tape.seed, tape.mode, values, at, each)
+        Side.of(partial(_again, trace, data), trace.tape.seed, values, at, each)
         for data, at, each in zip(
             (pair.data, pair.neighbour), pair.changed, shapes, strict=True
         )
     )
     executions = here.executions, there.executions
     here.others.append((trace, bits))
-    over = owners(mechanism, here, there)
-    made = Transcript(
-        mechanism, trace, judgement, unfollowed=[*here.unfollowed, *there.unfollowed]
-    )
-    made.executions = executions
+    over = owners(here, there)
+    made = Transcript(trace, findings, executions=executions, sampled=True)
+    made.unfollowed = [*here.unfollowed, *there.unfollowed]
     others = there.without.tape.observations
     losses = mixed_losses(here, there, values, over, trace.value, trace)
     groups: dict[int | None, SampledComparison] = {}
@@ -167,6 +160,10 @@ def sampled_transcript(
             groups[over[-1]] = _joined(groups.get(over[-1]), step)
     made.composed.extend(groups.values())
     return made
+
+
+def _again(trace: Trace, data: Array, script: Observations) -> Trace:
+    return trace.again(data=data, script=script)
 
 
 def _compared(

@@ -7,29 +7,23 @@ for certain, if nothing random had been looked at before: the value is a functio
 the data, so that the two laws of the transcript are mutually singular.
 """
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.tape import PublicValue, Tape
-from dpaudit.audit.replay.judge.hidden import Repeat, in_any_order, seeds
-from dpaudit.audit.replay.judge.judgement import Judgement
+from dpaudit.audit.replay.judge.hidden import both_again
+from dpaudit.audit.replay.judge.judgement import Judgement, Repeat
 from dpaudit.outputs import arrays_of
 from dpaudit.printable import printable
 
 __all__ = ["hold_public"]
 
 
-def hold_public(
-    mechanism: Any, sees: str, first: Trace, second: Trace, judgement: Judgement
-) -> None:
+def hold_public(sees: str, first: Trace, second: Trace, judgement: Judgement) -> None:
     """Say which public values differ on the neighbour.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     sees : {"release", "transcript"}
     first, second : Trace
         Executions on D and on D'.
@@ -39,13 +33,7 @@ def hold_public(
     if not (first.tape.public or second.tape.public):
         return
     tape = first.tape
-    again = execute(
-        mechanism,
-        judgement.pair.neighbour,
-        tape.seed,
-        script=tape.observations,
-        mode=tape.mode,
-    )
+    again = first.again(data=judgement.pair.neighbour, script=tape.observations)
     judgement.executions += 1
     quiet = not any(each.tape.coins or each.tape.unfollowed for each in (first, second))
     differences = _differences(tape, again.tape)
@@ -54,29 +42,19 @@ def hold_public(
         judgement.find("release", one.place, text, neighbour=other.place, proof=proof)
         if proof:
             judgement.proven, judgement.suspicious, judgement.loss = True, True, np.inf
-            judgement.bare, judgement.again = (
-                True,
-                _once_more(mechanism, first, judgement, text),
-            )
+            judgement.bare, judgement.again = True, _once_more(first, second, text)
     if differences and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
         judgement.suspicious |= judgement.laws is None  # where these are known, all is
 
 
-def _once_more(mechanism: Any, first: Trace, judgement: Judgement, text: str) -> Repeat:
+def _once_more(first: Trace, second: Trace, text: str) -> Repeat:
     """Return what executes both sides from other seeds, and looks for a difference."""
-    pair, tape = judgement.pair, first.tape
+    tape = first.tape
 
     def again(turn: int) -> tuple[bool, int]:
-        here, there = (
-            partial(execute, mechanism, data, seed, mode=tape.mode)
-            for data, seed in zip(
-                (pair.data, pair.neighbour), seeds(tape.seed, turn), strict=True
-            )
-        )
-        one, other = (
-            trace.tape for trace in in_any_order(tape.seed, turn, here, there)
-        )
+        sides = both_again(tape.seed, turn, (first, second), Trace.again)
+        one, other = (trace.tape for trace in sides)
         differs = any(text == found for _, _, found in _differences(one, other))
         # `text` need not show all numbers of a value: those on D are what they were.
         as_before = all(text != found for _, _, found in _differences(tape, one))
@@ -101,7 +79,7 @@ def _differences(tape: Tape, again: Tape) -> list[tuple[PublicValue, PublicValue
                 found.append((one, other, text))
                 break
         else:
-            if again.diverged is None and len(values) != len(others):
+            if again.script.diverged is None and len(values) != len(others):
                 text = f"{name} is noted {len(values)} times on D and {len(others)}"
                 found.append((values[0], values[0], f"{text} times on D'"))
     for key, others in theirs.items():

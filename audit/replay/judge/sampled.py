@@ -32,24 +32,24 @@ more is shown than noisy values over secret batches.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.tape import DECLARED, Mode, Unfollowed
-from dpaudit.audit.replay.judge.judgement import returned_at
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw, compare
 from dpaudit.neighbours import Pair
 
-__all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "law_of", "owners"]
+__all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "owners"]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
 """Of the flips by row, by their number among all that was looked at."""
@@ -115,10 +115,8 @@ class Side:
     @classmethod
     def of(
         cls,
-        mechanism: Any,
-        data: Array,
+        given: Callable[[Observations], Trace],
         seed: int,
-        mode: Mode,
         values: list[Observation],
         place: int | None,
         shapes: Shapes,
@@ -127,10 +125,9 @@ class Side:
 
         Parameters
         ----------
-        mechanism : Mechanism or callable
-        data : ndarray
+        given : callable
+            Executes the mechanism on the dataset, and gives it a script's values.
         seed : int
-        mode : Mode
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
         place : int or None
@@ -139,22 +136,16 @@ class Side:
             On this dataset.
         """
 
-        def given(bits: Bits) -> Trace:
+        def drawn(bits: Bits) -> Trace:
             script = list(values)
             for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
                 flips = script[number].value
                 flips = flips if place is None else np.insert(flips, place, bit)
                 script[number] = replace(script[number], value=flips, shape=shape)
-            return execute(
-                mechanism,
-                data,
-                seed,
-                script=Observations(script),
-                mode=mode,
-            )
+            return given(Observations(script))
 
         turns = np.arange(len(shapes))
-        without = given(turns < 0)
+        without = drawn(turns < 0)
         if place is None:
             return cls(without, without, place, shapes, [])
         random = np.random.default_rng(seed).random(len(turns)) < 0.5
@@ -163,8 +154,8 @@ class Side:
         distinct = {
             each.tobytes(): each for each in patterns if 0 < each.sum() < len(each)
         }
-        others = [(given(each), each) for each in distinct.values()]
-        return cls(without, given(turns >= 0), place, shapes, others)
+        others = [(drawn(each), each) for each in distinct.values()]
+        return cls(without, drawn(turns >= 0), place, shapes, others)
 
     @property
     def unfollowed(self) -> list[Unfollowed]:
@@ -178,8 +169,7 @@ class Side:
 
     def laws(self, number: int) -> tuple[AnyLaw, AnyLaw]:
         """Return the laws of a value without the row and with it; -1 is the release."""
-        without, within = (law_of(t, number) for t in (self.without, self.within))
-        return without, within
+        return self.without.law_of(number), self.within.law_of(number)
 
     def weights(self, number: int | None) -> Array:
         """Return the log-probabilities that the row is out and in by some flips.
@@ -206,11 +196,11 @@ class Side:
         Given a transcript alone, nobody knows which of the laws it came from.
         """
         if number in self.shapes:
-            return not is_same(self.rest(number), other.rest(number))
+            return not _is_same(self.rest(number), other.rest(number))
         laws = [*self.laws(number), *other.laws(number)]
         return not all(_have_densities(laws[0], each) for each in laws[1:])
 
-    def owners(self, mechanism: Any) -> dict[int, list[int | None]]:
+    def owners(self) -> dict[int, list[int | None]]:
         """Return the flips that each value may depend on, the most recent first.
 
         None where it depends on no batch.
@@ -223,13 +213,13 @@ class Side:
         traces = [self.without, self.within, *(trace for trace, _ in self.others)]
         seen = [each.tape.observations for each in traces]
         ends = {
-            (len(each), one.tape.diverged is None, one.layout)
+            (len(each), one.tape.script.diverged is None, one.layout)
             for each, one in zip(seen, traces, strict=True)
         }
         if len(ends) > 1:
             least = min(len(each) for each in seen)
             more = [each[least].place for each in seen if len(each) > least]
-            place = more[0] if more else returned_at(mechanism, self.within)
+            place = more[0] if more else self.within.returned_at
             raise NotThroughNoise(place, "what is looked at depends on the batch")
         found: dict[int, list[int | None]] = {}
         drawn: list[int] = []
@@ -238,12 +228,12 @@ class Side:
             recent = drawn[: -_RECENT - 1 : -1]
             laws = self.laws(number)
             by_row = number in self.shapes
-            if by_row or not recent or is_same(*laws):
-                right = all(is_same(laws[0], law_of(each, number)) for each in traces)
+            if by_row or not recent or _is_same(*laws):
+                right = all(_is_same(laws[0], each.law_of(number)) for each in traces)
             else:
                 for trace, bits in self.others:
-                    law = law_of(trace, number)
-                    out, within = (is_same(law, each) for each in laws)
+                    law = trace.law_of(number)
+                    out, within = (_is_same(law, each) for each in laws)
                     recent = [
                         each
                         for each in recent
@@ -251,7 +241,7 @@ class Side:
                     ]
                 right = bool(recent)
             if not right:
-                place = returned_at(mechanism, self.within)
+                place = self.within.returned_at
                 if number >= 0:
                     place = seen[0][number].place
                 raise NotThroughNoise(
@@ -264,7 +254,7 @@ class Side:
         return found
 
 
-def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
+def owners(here: Side, there: Side) -> dict[int, int | None]:
     """Return the flips that each value depends on, by their numbers.
 
     Raises
@@ -273,25 +263,19 @@ def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     first, second = (
-        side.owners(mechanism) if side.place is not None else None
-        for side in (here, there)
+        side.owners() if side.place is not None else None for side in (here, there)
     )
     for number, allowed in ((first or second) or {}).items():
         if first is not None and second is not None:
             allowed = [each for each in allowed if each in second.get(number, allowed)]
         if not allowed:
-            place = returned_at(mechanism, here.within)
+            place = here.within.returned_at
             raise NotThroughNoise(place, "a value is over other batches on D'")
         found[number] = allowed[0]
     return found
 
 
-def law_of(trace: Trace, number: int) -> AnyLaw:
-    """Return the law of a value in an execution; -1 is the release."""
-    return trace.law if number < 0 else trace.tape.observations[number].law
-
-
-def is_same(law: AnyLaw, other: AnyLaw) -> bool:
+def _is_same(law: AnyLaw, other: AnyLaw) -> bool:
     compared = compare(law, other)
     return bool(compared.known and not compared.moved and not compared.scales_differ)
 

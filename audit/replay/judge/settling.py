@@ -19,10 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute
-from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.tape import DrawLog, Unfollowed
+from dpaudit.audit.replay.follow.places import Unfollowed, place_of_definition
+from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.excess import refuted_by_losses
 from dpaudit.audit.replay.judge.hidden import repeat
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement
@@ -71,6 +70,8 @@ class Settlement:
     sees : {"release", "transcript"}
     until : float
         Of the clock, when there is no time to execute again.
+    audit : callable
+        `dpaudit.audit.audit`, for a test on releases.
     options, kept_in : dict
         Of a test, and where that on releases is kept.
     refuted : bool
@@ -93,6 +94,7 @@ class Settlement:
     opened: Judgement
     sees: str
     until: float
+    audit: Callable[..., Any]
     options: dict[str, Any]
     kept_in: dict[str, Any]
     refuted: bool = False
@@ -126,7 +128,7 @@ class Settlement:
         if self.exact and not self.refuted:
             simulated: Any = SimulatedMechanism(worst.pair, *worst.laws)
             options = self.options | {"max_samples": _SIMULATED}
-            self.refuted = audit(simulated, **options).refuted
+            self.refuted = self.audit(simulated, **options).refuted
         elif not self.exact and self.sees == "transcript" and worst.transcripts:
             self._hold_transcripts()
         if not self.refuted or worst.again is None:
@@ -176,7 +178,7 @@ class Settlement:
 
     def _hold_releases(self) -> None:
         """Let releases decide."""
-        found = audit(self.mechanism, **self.options, **self.kept_in)
+        found = self.audit(self.mechanism, **self.options, **self.kept_in)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 
@@ -193,7 +195,7 @@ class Settlement:
         return kept is not None
 
     def _kept_before(self) -> Unfollowed | None:
-        return kept_noise(self.mechanism, self.log.drawn)
+        return kept_noise(self.mechanism, self.log.places)
 
     def _draws_otherwise(self) -> Unfollowed | None:
         """Look whether the first execution, when it is made again, draws as it did."""
@@ -205,13 +207,13 @@ class Settlement:
             tape = execute(self.mechanism, data, seed, mode=mode).tape
         except DPAuditError:
             return None  # it is told by the releases
-        if tape.draws == draws:
+        if tape.calls == draws:
             return None
         place = tape.first_place or place_of_definition(self.mechanism)
-        return Unfollowed(place, _OTHERWISE.format(draws, tape.draws))
+        return Unfollowed(place, _OTHERWISE.format(draws, tape.calls))
 
     def _lose(self, why: str, place: str | None = None) -> None:
         """Note that nothing is proven, and why."""
         worst = self.worst
         self.refuted = False
-        worst.cannot_follow(place or place_of_definition(self.mechanism), why)
+        worst.withdraw(place or place_of_definition(self.mechanism), why)

@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -202,16 +202,19 @@ class ReplayedMechanism:
             values[f"value {number}"] = value
         return {**values, _RELEASE: trace.value}
 
+    def _given(self, data: Array, script: Observations) -> Trace:
+        return execute(self.mechanism, data, 0, script=script, mode=self.mode)
+
     def _mixed(
         self, script: list[Observation], release: Array, data: Array, other: Array
     ) -> float:
         """Return the loss of a transcript over secret batches."""
         here, there = (
-            Side.of(self.mechanism, each, 0, self.mode, script, *self._side(each))
+            Side.of(partial(self._given, each), 0, script, *self._side(each))
             for each in (data, other)
         )
         try:
-            over = owners(self.mechanism, here, there)
+            over = owners(here, there)
         except NotThroughNoise as error:
             raise UnsupportedError(f"{error.place}: {error.why}") from None
         traces = here.without, here.within, there.without, there.within
@@ -245,10 +248,7 @@ class ReplayedMechanism:
         if self._by_row[0]:
             return _known(self._mixed(given, release, data, other))
         script = Observations(given)
-        here, there = (
-            execute(self.mechanism, side, 0, script=script, mode=self.mode)
-            for side in (data, other)
-        )
+        here, there = self._given(data, script), self._given(other, script)
         for trace in (here, there):
             _check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in (here, there)]
@@ -286,14 +286,14 @@ def _check_followed(trace: Trace) -> None:
 def _scripted(value: Array) -> Observation:
     places = np.empty((0, 0), dtype=np.intp)
     none = AffineLaw.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
-    return Observation("", "", none, np.ravel(value), np.shape(value), False)
+    return Observation("", "", none, np.ravel(value), np.shape(value))
 
 
 def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bool:
     """Say whether a replay comes to all values, and can come to the release."""
-    complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
-        script
-    )
+    complete = trace.tape.script.diverged is None and len(
+        trace.tape.observations
+    ) == len(script)
     if not complete or len(trace.value) != len(release):
         return False
     constant = trace.law.unit < 0

@@ -148,6 +148,11 @@ class LawComparison:
         )
 
     @property
+    def other_unit(self) -> int:
+        """The first unit that is not alike."""
+        return int(np.argmax(~self.alike))
+
+    @property
     def supremum(self) -> float:
         """The supremum of the loss, the greater of the two ways round."""
         if self.singular or not self.known:

@@ -163,9 +163,7 @@ def observed():
         index = np.where(rng.random((n, 2)) < 0.3, -1, rng.integers(0, 9, (n, 2)))
         family = np.arange(9) % 2
         law = AffineLaw.of(rng.normal(size=n), index, rng.normal(size=(n, 2)), family)
-        made.append(
-            Observation(f"a.py:{number % 3}", "x", law, law.mean + 1, (n,), False)
-        )
+        made.append(Observation(f"a.py:{number % 3}", "x", law, law.mean + 1, (n,)))
     return made
 
 
@@ -175,7 +173,7 @@ def test_observations_come_back_as_they_were():
     assert len(kept) == len(made)
     assert {each.law.known for each in made} == {True, False}
     for one, other in zip(kept, made, strict=True):
-        assert (one.place, one.shape, one.bare) == (other.place, other.shape, False)
+        assert (one.place, one.shape) == (other.place, other.shape)
         assert np.array_equal(one.value, other.value)
         for name in ("mean", "unit", "ratio", "first", "draw", "family", "alone"):
             assert np.array_equal(getattr(one.law, name), getattr(other.law, name))
@@ -188,8 +186,7 @@ def test_observations_come_back_as_they_were():
 def test_a_run_has_the_losses_of_its_values(stop):
     known = [each for each in observed() if each.law.known]
     there = Observations(
-        Observation(e.place, e.how, _moved(e.law), e.value, e.shape, False)
-        for e in known
+        Observation(e.place, e.how, _moved(e.law), e.value, e.shape) for e in known
     )
     here = Observations(known)
     end = stop or len(known)

@@ -10,7 +10,7 @@ from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.audit import audit, replay
 from dpaudit.audit.assertions import Auditor
-from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
+from dpaudit.audit.replay import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
 
 PAIR = WRONG["private_divisor"][1]

@@ -17,7 +17,7 @@ from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.declare import training
-from dpaudit.audit.replay.execute.executor import execute, execute_plainly
+from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow import places
 from dpaudit.audit.replay.follow.tape import LAZY
 
@@ -216,7 +216,7 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
     first, second = (execute(mechanism, PAIR.data, 3) for _ in range(2))
     assert np.array_equal(first.value, second.value)
     assert not np.array_equal(first.value, execute(mechanism, PAIR.data, 4).value)
-    plain = execute_plainly(mechanism, PAIR.data, first)
+    plain = first.plainly()
     assert np.array_equal(first.value, plain.value)
     script = first.tape.observations
     assert [each.how for each in script] == ["chosen", "declared"] * STEPS

@@ -1,45 +1,32 @@
 """Executions in which noisy values were looked at: transcripts, and their losses."""
 
-from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute, execute_plainly
-from dpaudit.audit.replay.follow.tape import Unfollowed
-from dpaudit.audit.replay.judge.given_back import Transcript
-from dpaudit.audit.replay.judge.hidden import Repeat, in_any_order
-from dpaudit.audit.replay.judge.judgement import (
-    Judgement,
-    distance_words,
-    fail_alike,
-    unconfirmed,
-)
+from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import AS_NUMBER
+from dpaudit.audit.replay.judge.hidden import in_any_order
+from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.mixtures import sampled_transcript
 from dpaudit.audit.replay.judge.sampled import NotThroughNoise, flips_by_row
+from dpaudit.audit.replay.judge.transcript import Transcript
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.composition import Composition, pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
-__all__ = ["judge_replayed"]
+__all__ = ["judge_closed"]
 
 
-def judge_replayed(
-    mechanism: Any,
-    claim: Claim,
-    sees: str,
-    first: Trace,
-    second: Trace,
-    judgement: Judgement,
+def judge_closed(
+    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
 ) -> None:
     """Replay the noisy values of either side on the other, and sum up their losses.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     claim : Claim
     sees : {"release", "transcript"}
     first, second : Trace
@@ -48,27 +35,28 @@ def judge_replayed(
         Takes what is found.
     """
     pair, judgement.executions = judgement.pair, 3
-    if fail_alike(mechanism, first, second, judgement):
+    if judgement.fails_alike((first.layout, second.layout), first.returned_at):
         return
-    for trace, data in ((first, pair.data), (second, pair.neighbour)):
-        plain = execute_plainly(mechanism, data, trace)
+    for trace in (first, second):
+        plain = trace.plainly()
         trace.returned = plain.returned
         unfollowed = [*trace.tape.unfollowed, *plain.tape.unfollowed]
-        if unfollowed or not _same_release(plain, trace):
-            unconfirmed(judgement, unfollowed, trace)
+        if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
+            judgement.unconfirmed(unfollowed, trace.tape.first_place)
     try:
-        there = _held_against(mechanism, pair, first, second, judgement)
-        here = _held_against(mechanism, pair.swapped, second, first, None)
+        there = _held_against(pair, first, second, judgement.findings)
+        here = _held_against(pair.swapped, second, first, Findings())
     except NotThroughNoise as error:
-        judgement.followed, judgement.suspicious = False, True
-        judgement.find("coin", error.place, error.why)
+        judgement.sampled = True
+        judgement.suspect("coin", error.place, error.why)
         return
+    judgement.sampled = there.sampled
     # What is the other dataset one way round is the own one the other way.
     ways = zip(there.executions, reversed(here.executions), strict=True)
     judgement.executions = 2 + max(sum(way) for way in ways)
-    for lost_place in (*there.unfollowed, *here.unfollowed):
+    for each in (*there.unfollowed, *here.unfollowed):
         judgement.followed = False
-        judgement.find("coin", lost_place.place, lost_place.why)
+        judgement.find("coin", each.place, each.why)
     judgement.steps = there.steps
     known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
     judgement.loss = max(known, default=np.nan)
@@ -78,24 +66,22 @@ def judge_replayed(
     promised = max(spent.promised, back_spent.promised)
     pure = pure_epsilon(claim)
     most = np.inf if pure is None else pure + 1e-9 * (1 + pure)
+    finite = judgement.loss < np.inf
     # What is promised may be lost, or gained.
-    over = judgement.loss > promised + most or (
-        judgement.loss == np.inf and pure is not None
-    )
+    over = judgement.loss > promised + most
+    over |= judgement.loss == np.inf and pure is not None
     within = possible if pure is None else judgement.loss + promised <= most
     beyond = promised > 0 and not (within or over or unknown)
-    coins = [*first.tape.coins, *second.tape.coins]
-    coins += [*there.coins, *here.coins]
+    coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
     if judgement.loss == np.inf:
         # What is the same on both sides may be a coin with a public centre.
-        coins += [Unfollowed(place, _BARE) for place in there.unmoved]
-        coins += [Unfollowed(place, _BARE) for place in here.unmoved]
+        coins += [Unfollowed(place, AS_NUMBER) for place in there.unmoved]
+        coins += [Unfollowed(place, AS_NUMBER) for place in here.unmoved]
     if unknown:
         judgement.followed = False
         place = there.unknown_at or here.unknown_at
         if place is not None:
             judgement.find("coin", place, "noise of a form whose law is not known")
-    finite = judgement.loss < np.inf
     if promised:
         judgement.loss += promised
     if judgement.followed and finite and not (over or beyond):
@@ -104,11 +90,11 @@ def judge_replayed(
     judgement.suspicious = True
     judgement.bare = judgement.loss == np.inf
     if there.loss == there.loss and not here.loss > there.loss:
-        judgement.again = _once_more(mechanism, pair, first, second, there.loss)
+        judgement.again = _once_more(pair, first, second, there.loss)
     else:
-        judgement.again = _once_more(mechanism, pair.swapped, second, first, here.loss)
+        judgement.again = _once_more(pair.swapped, second, first, here.loss)
     if (over and finite) or beyond or _exceeds(spent, claim):
-        _say_costs(judgement, max(there, here, key=lambda each: each.loss), claim)
+        _find_costs(judgement, max(there, here, key=lambda each: each.loss), claim)
     if coins:
         judgement.followed = False
         for each in list(dict.fromkeys(coins))[:5]:
@@ -117,52 +103,28 @@ def judge_replayed(
     certain = judgement.followed and sees == "transcript" and not coins
     judgement.proven = bool(certain and over)
     if judgement.proven:
-        judgement.findings = [
-            replace(f, proof=True) if f.kind != "coin" else f
-            for f in judgement.findings
-        ]
+        judgement.findings = judgement.findings.with_proof(True)
     else:
         judgement.followed = False
 
 
-_BARE = "noise is used as an ordinary number"
-
-
 def _held_against(
-    mechanism: Any, pair: Pair, trace: Trace, other: Trace, judgement: Judgement | None
+    pair: Pair, trace: Trace, other: Trace, findings: Findings
 ) -> Transcript:
     """Return the transcript of an execution on D, given back on D'."""
-    tape = trace.tape
     shapes = flips_by_row(pair, trace, other)
-    if shapes[0] and not tape.mode.public:
-        if judgement is not None:
-            judgement.sampled = True
-        return sampled_transcript(mechanism, pair, trace, shapes, judgement)
-    again = execute(
-        mechanism,
-        pair.neighbour,
-        tape.seed,
-        script=tape.observations,
-        mode=tape.mode,
-    )
-    return Transcript.of(mechanism, trace, again, judgement)
+    if shapes[0] and not trace.tape.mode.public:
+        return sampled_transcript(pair, trace, shapes, findings)
+    again = trace.again(data=pair.neighbour, script=trace.tape.observations)
+    return Transcript.of(trace, again, findings)
 
 
-def _once_more(
-    mechanism: Any, pair: Pair, trace: Trace, other: Trace, known: float
-) -> Repeat:
+def _once_more(pair: Pair, trace: Trace, other: Trace, known: float) -> Repeat:
     """Return what gives the transcript of D back again, on D and on D'."""
 
     def on_its_own() -> bool:
-        tape = trace.tape
-        own = execute(
-            mechanism,
-            pair.data,
-            tape.seed,
-            script=tape.observations,
-            mode=tape.mode,
-        )
-        here = Transcript.of(mechanism, trace, own, None)
+        own = trace.again(script=trace.tape.observations)
+        here = Transcript.of(trace, own, Findings())
         moved = any(
             isinstance(each, SampledComparison) or each.moved or each.scales_differ
             for each in here.by_step
@@ -171,7 +133,7 @@ def _once_more(
 
     def on_the_other() -> tuple[int, int] | None:
         try:
-            there = _held_against(mechanism, pair, trace, other, None)
+            there = _held_against(pair, trace, other, Findings())
         except NotThroughNoise:
             return None
         alike = bool(np.isclose(there.loss, known, rtol=1e-6, equal_nan=True))
@@ -188,22 +150,12 @@ def _once_more(
     return again
 
 
-def _same_release(plain: Trace, trace: Trace) -> bool:
-    if plain.layout != trace.layout or len(plain.value) != len(trace.value):
-        return False
-    return _close(plain.value, trace.value)
-
-
-def _close(value: Array, other: Array) -> bool:
-    return bool(np.allclose(value, other, rtol=1e-7, atol=1e-9, equal_nan=True))
-
-
 def _exceeds(spent: Composition, claim: Claim) -> bool:
     """Say whether the steps, were their distances fixed, would break the claim."""
     return pure_epsilon(claim) is None and spent.refutes(claim)
 
 
-def _say_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
+def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
     """Say which steps cost more than the claim has, or that together they do."""
     pure, losses = pure_epsilon(claim), worst.steps.losses
     if pure is not None:
@@ -216,7 +168,7 @@ def _say_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
         )
     alone = [worst.steps[number] for number in islice(costly, 5)]
     for step in alone:
-        judgement.find("distance", step.place, distance_words(step))
+        judgement.find("distance", step.place, step.words)
     if not alone and worst.steps:
         known = np.where(np.isnan(losses), -np.inf, losses)
         judgement.find(

@@ -2,22 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, ObservationSlice
-from dpaudit.audit.replay.follow.steps import Steps
-from dpaudit.audit.replay.follow.tape import DECLARED, Unfollowed
-from dpaudit.audit.replay.judge.judgement import (
-    Judgement,
-    family_names,
-    of_entry,
-    returned_at,
-    step_at,
-)
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import DECLARED
+from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps, family_names
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -35,16 +29,18 @@ _RUN = 10_000  # noisy values that are compared at once
 _HIDDEN = "a choice, or a flip, may be hidden"
 
 
+_AnyComparison: TypeAlias = LawComparison | SampledComparison
+
+
 @dataclass(eq=False)
 class Transcript:
     """A transcript of one dataset, and what it is on the other.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     trace : Trace
         In which it was recorded.
-    judgement : Judgement, optional
+    findings : Findings
         Takes what is found.
     loss : float
         Of what has a known law.
@@ -62,29 +58,29 @@ class Transcript:
     unfollowed : list of Unfollowed
     executions : tuple of two ints
         That this took, on the transcript's own dataset and on the other.
+    sampled : bool
+        Whether there are secret batches.
     """
 
-    mechanism: Any
     trace: Trace
-    judgement: Judgement | None
+    findings: Findings
     loss: float = 0.0
-    compared: list[tuple[LawComparison | SampledComparison, NDArray[np.intp]]] = field(
+    compared: list[tuple[_AnyComparison, NDArray[np.intp]]] = field(
         default_factory=list
     )
-    composed: list[LawComparison | SampledComparison] = field(default_factory=list)
+    composed: list[_AnyComparison] = field(default_factory=list)
     steps: Steps = field(default_factory=Steps)
     unknown_at: str | None = None
     unmoved: dict[str, None] = field(default_factory=dict)
     coins: list[Unfollowed] = field(default_factory=list)
     unfollowed: list[Unfollowed] = field(default_factory=list)
     executions: tuple[int, int] = (0, 1)
+    sampled: bool = False
 
     @classmethod
-    def of(
-        cls, mechanism: Any, trace: Trace, again: Trace, judgement: Judgement | None
-    ) -> "Transcript":
+    def of(cls, trace: Trace, again: Trace, findings: Findings) -> "Transcript":
         """Return a transcript that was given back in an execution on the other side."""
-        made = cls(mechanism, trace, judgement, unfollowed=again.tape.unfollowed)
+        made = cls(trace, findings, unfollowed=again.tape.unfollowed)
         values, others = trace.tape.observations, again.tape.observations
         count = min(len(values), len(others))
         for start in range(0, count, _RUN):
@@ -163,10 +159,10 @@ class Transcript:
     def end(self) -> str:
         """Where the noise was drawn that the numbers of the release still have."""
         law = self.trace.law
-        return self.trace.tape.place_of(int(law.draw[0])) if len(law.draw) else "?"
+        return self.trace.place_of(law.draw[0]) if len(law.draw) else "?"
 
     @property
-    def by_step(self) -> Iterator[LawComparison | SampledComparison]:
+    def by_step(self) -> Iterator[_AnyComparison]:
         """The comparison of each step."""
         for compared, units in self.compared:
             if isinstance(compared, SampledComparison) or len(units) == 1:
@@ -181,10 +177,9 @@ class Transcript:
         self.composed.append(compared)
         if compared.bound is None:
             self.add_part(place, compared, step_loss, of=compared)
-            return
-        promised = pure_epsilon(compared.bound)
-        step_loss = np.nan if promised is None else promised
-        self._note(place, compared, step_loss, compared)
+        else:
+            promised = pure_epsilon(compared.bound)
+            self._note(place, compared, np.nan if promised is None else promised)
 
     def add_part(
         self,
@@ -192,7 +187,7 @@ class Transcript:
         compared: LawComparison,
         step_loss: float,
         *,
-        of: LawComparison | SampledComparison,
+        of: _AnyComparison,
     ) -> None:
         """Add a step that may compose with others; `of` is what it is by itself."""
         self.loss += step_loss
@@ -205,10 +200,10 @@ class Transcript:
         place: str,
         compared: LawComparison,
         step_loss: float,
-        of: LawComparison | SampledComparison,
+        of: _AnyComparison | None = None,
     ) -> None:
-        self.compared.append((of, np.array([len(compared.shift)])))
-        self.steps.append(step_at(place, compared, step_loss))
+        self.compared.append((of or compared, np.array([len(compared.shift)])))
+        self.steps.append(Step.of(place, compared, step_loss))
 
     def _not_known(self, place: str) -> None:
         self.unknown_at = self.unknown_at or place
@@ -224,28 +219,19 @@ class Transcript:
 
     def find(self, compared: LawComparison, place: str, other: str) -> None:
         """Note what is to be said of a value's noise on the two sides."""
-        if self.judgement is None:
-            return
         if compared.singular:
-            self.judgement.find("release", place, compared.singular, neighbour=other)
+            self.findings.add("release", place, compared.singular, neighbour=other)
         elif compared.note is not None:
             kind, text = compared.note
-            self.judgement.find(kind, place, text, neighbour=other)
+            self.findings.add(kind, place, text, neighbour=other)
         elif compared.scales_differ:
-            unit = int(np.argmax(~compared.alike))
-            self._find_scales(compared, unit, place, other)
+            self._find_scales(compared, compared.other_unit, place, other)
 
     def _find_scales(
         self, compared: LawComparison, unit: int, place: str, other: str
     ) -> None:
-        if self.judgement is not None:
-            self.judgement.find(
-                "scale",
-                place,
-                f"the scale of the noise is {compared.scale[unit]:.6g} on D and "
-                f"{compared.other_scale[unit]:.6g} on D'",
-                neighbour=other,
-            )
+        scales = compared.scale[unit], compared.other_scale[unit]
+        self.findings.add_scale(place, *scales, neighbour=other)
 
     def comes_to_an_end(self, again: Trace) -> bool:
         """Say whether an execution on the other side comes to all that this one did.
@@ -253,53 +239,33 @@ class Transcript:
         If not, the transcript is impossible there.
         """
         values, others = self.trace.tape.observations, again.tape.observations
-        diverged = again.tape.diverged
-        if diverged is not None or len(others) < len(values):
-            self.loss = np.inf
-            public = again.tape.mode.public
-            if diverged is not None and again.tape.left_at_choice and not public:
+        script, fewer = again.tape.script, len(values) - len(others)
+        diverged = script.diverged
+        if diverged is not None:
+            if script.left_at_choice and not again.tape.mode.public:
                 self.coins.append(Unfollowed(diverged.place, _HIDDEN))
-            if self.judgement is not None:
-                _say_structure(self.judgement, self.trace, again)
-            return False
-        if self.trace.layout != again.layout:
-            self.loss = np.inf
-            if self.judgement is not None:
-                self.judgement.find(
-                    "structure",
-                    returned_at(self.mechanism, self.trace),
-                    f"the release is {self.trace.layout} on D and {again.layout} on "
-                    "D', all noisy values being the same",
-                )
-            return False
-        return True
+            where = values[len(others)].place if fewer > 0 else diverged.place
+            what = where, diverged.why, diverged.place
+        elif fewer > 0:
+            text = f"{fewer} noisy value(s) on D that are not on D'"
+            what = values[len(others)].place, text, ""
+        elif self.trace.layout != again.layout:
+            text = f"the release is {self.trace.layout} on D and {again.layout} on D'"
+            where = self.trace.returned_at
+            what = where, f"{text}, all noisy values being the same", where
+        else:
+            return True
+        self.loss = np.inf
+        self.findings.add("structure", *what[:2], neighbour=what[2])
+        return False
 
     def end_otherwise(self, compared: LawComparison) -> None:
         """Note that the release is impossible on the other side."""
         self.loss = np.inf
-        if self.judgement is not None:
-            kind, where = of_entry(self.mechanism, self.trace, compared.entry)
-            self.judgement.find(
-                kind, where, f"{compared.singular}, all noisy values being the same"
-            )
+        kind, where = self.trace.origin(compared.entry)
+        text = f"{compared.singular}, all noisy values being the same"
+        self.findings.add(kind, where, text)
 
 
 def _names(kinds: int) -> str:
-    return family_names({int(kind) for kind in Family if kinds >> kind & 1})
-
-
-def _say_structure(judgement: Judgement, trace: Trace, again: Trace) -> None:
-    values, others = trace.tape.observations, again.tape.observations
-    diverged = again.tape.diverged
-    if diverged is not None:
-        missing = len(others) < len(values)
-        where = values[len(others)].place if missing else diverged.place
-        judgement.find("structure", where, diverged.why, neighbour=diverged.place)
-        return
-    fewer = len(values) - len(others)
-    judgement.find(
-        "structure",
-        values[len(others)].place,
-        f"{fewer} noisy value(s) on D that are not on D'",
-        neighbour="",
-    )
+    return family_names(kind for kind in Family if kinds >> kind & 1)
