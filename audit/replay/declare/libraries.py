@@ -10,15 +10,16 @@ followed then.
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.declare.primitives import Declaration, declared
-from dpaudit.audit.replay.declare.training import TRAINING
+from dpaudit.audit.replay.declare.training import TRAINING, replaced
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.replay.laws.kernels import TrustedLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
@@ -322,44 +323,24 @@ def loaded_libraries() -> frozenset[str]:
     )
 
 
-@contextmanager
-def declared_libraries() -> Iterator[None]:
+def declared_libraries() -> AbstractContextManager[None]:
     """Declare the primitives of all libraries that are loaded, for the block."""
-    with ExitStack() as stack:
-        for path, declaration in (_OURS | _yours).items():
-            owner, name = _owner(path)
-            real = vars(owner).get(name) if owner is not None else None
-            if not callable(real):
-                continue
-            try:
-                wrapped = _wrapped(path, declaration, real)
-            except InputError:
-                if path in _yours:
-                    raise
-                continue
-            setattr(owner, name, wrapped)
-            stack.callback(setattr, owner, name, real)
-        yield
-
-
-def _owner(path: str) -> tuple[Any, str]:
-    """Return the module, or class, that a path leads to if it is loaded; and a name."""
-    parts = path.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:end]))
-        if found is None:
-            continue
-        for part in parts[end:-1]:
-            found = getattr(found, part, None)
-        return found, parts[-1]
-    return None, parts[-1]
+    every = (_OURS | _yours).items()
+    return replaced((path, partial(_wrapped, path, each)) for path, each in every)
 
 
 _made: dict[str, tuple[Any, Declaration, Any]] = {}
 
 
 def _wrapped(path: str, declaration: Declaration, real: Any) -> Any:
+    """Return a declared primitive; None where ours name what this version lacks."""
     known = _made.get(path)
     if known is None or known[0] is not real or known[1] is not declaration:
-        known = _made[path] = (real, declaration, declared(declaration, real))
+        try:
+            wrapped = declared(declaration, real)
+        except InputError:
+            if path in _yours:
+                raise
+            wrapped = None
+        known = _made[path] = (real, declaration, wrapped)
     return known[2]

@@ -23,8 +23,9 @@ that are cyclic or truncated, and samplers of several machines are not followed.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 
-__all__ = ["TRAINING", "training_libraries"]
+__all__ = ["TRAINING", "replaced", "training_libraries"]
 
 TRAINING = frozenset({"jax_privacy", "opacus"})
 
@@ -144,13 +145,11 @@ def _as_like(numbers: Array, like: Any) -> Any:
 # -- the libraries
 
 
-def _iid_normal_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
+def _iid_normal_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for noise on a tree of arrays, which is given with the key."""
     keys: set[bytes] = set()
 
     def draw(prng_key: Any, target_tree: Any, stddev: float, dtype: Any = None) -> Any:
-        if not rng.tape.follows:
-            return real(prng_key, target_tree, stddev, dtype)
         jax = sys.modules["jax"]
         key = asarray(jax.random.key_data(prng_key)).tobytes()
         if key in keys:
@@ -164,83 +163,88 @@ def _iid_normal_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
     return draw
 
 
-def _generate_noise(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
+def _generate_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for noise on one array."""
 
     def draw(
         std: float, reference: Any, generator: Any = None, secure_mode: bool = False
     ) -> Any:
-        if not rng.tape.follows:
-            return real(std, reference, generator, secure_mode)
         return _PendingNoise(rng, float(std), tuple(reference.shape), reference)
 
     return draw
 
 
-def _cyclic_poisson(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
-    """Stand for the batches of `CyclicPoissonSampling`."""
-    otherwise = _not_followed(rng, real)
+def _cyclic_poisson(rng: RecordingGenerator) -> Callable[..., Any]:
+    """Stand for the batches of `CyclicPoissonSampling`, if they are Poisson ones."""
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
-        poisson = self.cycle_length == 1 and self.truncated_batch_size is None
-        if not poisson or not rng.tape.follows:
-            yield from otherwise(self, num_examples, *args, **kwargs)
-            return
-        dtype = np.min_scalar_type(-num_examples)
-        for _ in range(self.iterations):
-            chosen = rng.flips(float(self.sampling_prob), num_examples)
-            yield np.flatnonzero(chosen).astype(dtype)
+        if self.cycle_length != 1 or self.truncated_batch_size is not None:
+            return None
+        dtype, chance = np.min_scalar_type(-num_examples), float(self.sampling_prob)
+        flips = (rng.flips(chance, num_examples) for _ in range(self.iterations))
+        return (np.flatnonzero(chosen).astype(dtype) for chosen in flips)
 
     return batch_iterator
 
 
-def _not_followed(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
-    """Stand for what draws by a seed or key that is taken for secret."""
-
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        if rng.tape.follows:
-            rng.tape.cannot_follow(
-                "correlated noise, or batches of this kind, are not followed"
-            )
-        return real(*args, **kwargs)
-
-    return draw
-
-
-def _uniform_sampler(rng: RecordingGenerator, real: Any) -> Callable[..., Any]:
+def _uniform_sampler(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for the batches of `UniformWithReplacementSampler`."""
 
     def batches(self: Any) -> Any:
-        if not rng.tape.follows:
-            yield from real(self)
-            return
-        for _ in range(self.steps):
-            chosen = rng.flips(float(self.sample_rate), self.num_samples)
-            yield np.flatnonzero(chosen).tolist()
+        chance, count = float(self.sample_rate), self.num_samples
+        flips = (rng.flips(chance, count) for _ in range(self.steps))
+        return (np.flatnonzero(chosen).tolist() for chosen in flips)
 
     return batches
 
 
-_STAND_INS: tuple[tuple[str, str, Callable[[RecordingGenerator, Any], Any]], ...] = (
-    ("jax_privacy.noise_addition", "_iid_normal_noise", _iid_normal_noise),
+def _not_followed(rng: RecordingGenerator) -> Callable[..., Any]:
+    """Stand for what draws by a seed or key that is taken for secret."""
+    return lambda *args, **kwargs: None
+
+
+def _stand_in(
+    rng: RecordingGenerator,
+    draws: Callable[[RecordingGenerator], Callable[..., Any]],
+    real: Any,
+) -> Callable[..., Any]:
+    """Return what draws from the recorder in an execution, and is the real one else.
+
+    So it is where what stands for it draws nothing, with a note on the tape.
+    """
+    drawn = draws(rng)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = None
+        if rng.tape.follows:
+            made = drawn(*args, **kwargs)
+            if made is None:
+                rng.tape.cannot_follow(
+                    "correlated noise, or batches of this kind, are not followed"
+                )
+        return real(*args, **kwargs) if made is None else made
+
+    return call
+
+
+_STAND_INS: tuple[tuple[str, Callable[[RecordingGenerator], Any]], ...] = (
+    ("jax_privacy.noise_addition._iid_normal_noise", _iid_normal_noise),
+    ("jax_privacy.noise_addition._gaussian_linear_combination", _not_followed),
     (
-        "jax_privacy.batch_selection",
-        "CyclicPoissonSampling.batch_iterator",
+        "jax_privacy.batch_selection.CyclicPoissonSampling.batch_iterator",
         _cyclic_poisson,
     ),
-    ("jax_privacy.noise_addition", "_gaussian_linear_combination", _not_followed),
     *(
-        ("jax_privacy.batch_selection", f"{name}.batch_iterator", _not_followed)
+        (f"jax_privacy.batch_selection.{name}.batch_iterator", _not_followed)
         for name in ("BallsInBinsSampling", "BMinSepSampling", "FixedBatchSampling")
     ),
     (
-        "opacus.utils.uniform_sampler",
-        "UniformWithReplacementSampler.__iter__",
+        "opacus.utils.uniform_sampler.UniformWithReplacementSampler.__iter__",
         _uniform_sampler,
     ),
     # Wherever it is imported by name.
     *(
-        (f"opacus.optimizers.{module}", "_generate_noise", _generate_noise)
+        (f"opacus.optimizers.{module}._generate_noise", _generate_noise)
         for module in (
             "optimizer",
             "adaclipoptimizer",
@@ -255,17 +259,41 @@ _STAND_INS: tuple[tuple[str, str, Callable[[RecordingGenerator, Any], Any]], ...
 @contextmanager
 def training_libraries(rng: RecordingGenerator) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
-    with ExitStack() as stack:
-        jax = sys.modules.get("jax")
-        if "jax_privacy" in sys.modules and jax is not None:
-            stack.enter_context(jax.disable_jit())
-        for module, name, stand_in in _STAND_INS:
-            owner: Any = sys.modules.get(module)
-            *within, last = name.split(".")
-            for each in within:
-                owner = getattr(owner, each, None)
-            real = vars(owner).get(last) if owner is not None else None
-            if callable(real):
-                setattr(owner, last, stand_in(rng, real))
-                stack.callback(setattr, owner, last, real)
+    jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
+    stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
+    with nullcontext() if jax is None else jax.disable_jit(), replaced(stand_ins):
         yield
+
+
+@contextmanager
+def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[None]:
+    """Replace what stands at some paths for the block.
+
+    Parameters
+    ----------
+    several : iterable of (str, callable)
+        Paths, and functions from what stands there to what shall stand there. What is
+        not loaded, or is not callable, stays as it is; so it does for None.
+    """
+    with ExitStack() as stack:
+        for path, replacement in several:
+            owner, name = _owner(path)
+            real = vars(owner).get(name) if owner is not None else None
+            new = replacement(real) if callable(real) else None
+            if new is not None:
+                setattr(owner, name, new)
+                stack.callback(setattr, owner, name, real)
+        yield
+
+
+def _owner(path: str) -> tuple[Any, str]:
+    """Return the module, or class, that a path leads to if it is loaded; and a name."""
+    parts = path.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:-1]:
+            found = getattr(found, part, None)
+        return found, parts[-1]
+    return None, parts[-1]

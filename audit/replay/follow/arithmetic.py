@@ -291,9 +291,8 @@ def _with_random_sign(size: Any, sign: Any) -> Any:
     if not (pure and sign.index.shape[1] == 1 and sign.tape is tape):
         return NotImplemented
     draws, signs = size.index[:, 0], sign.index[:, 0]
-    if tape.draws.fresh_family(draws) != Family.EXPONENTIAL:
-        return NotImplemented
-    if tape.draws.fresh_family(signs) != Family.UNIFORM:
+    fresh = tape.draws.are_fresh
+    if not (fresh(draws, Family.EXPONENTIAL) and fresh(signs, Family.UNIFORM)):
         return NotImplemented
     as_drawn = (size.centre == 0).all() and (size.coef > 0).all()
     if not (as_drawn and (sign.centre == -0.5).all() and (sign.coef == 1).all()):

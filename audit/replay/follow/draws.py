@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.rounding import Rounding
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 
 __all__ = ["DrawBlock", "Draws"]
 
@@ -148,15 +148,14 @@ class Draws:
             self.values[start : start + len(values)] = values
         return True
 
-    def fresh_family(self, draws: NDArray[np.intp]) -> Family | None:
-        """Return the family of distinct fresh draws; None if they are no such."""
-        if not (draws.size and draws.min() >= 0):
-            return None
-        families = self._family[draws]
-        distinct = len(np.unique(draws)) == len(draws)
-        if not distinct or self.states[draws].any() or (families != families[0]).any():
-            return None
-        return Family(int(families[0]))
+    def are_fresh(self, draws: NDArray[np.intp], family: int) -> bool:
+        """Say whether draws are distinct, of a family, and nothing was seen of them."""
+        return bool(
+            (draws >= 0).all()
+            and len(np.unique(draws)) == len(draws)
+            and (self._family[draws] == family).all()
+            and not self.states[draws].any()
+        )
 
     def settled(
         self, mean: Array, index: NDArray[np.intp], coef: Array

@@ -33,10 +33,11 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
         return None
     noisy.settle()
     index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
-    if index.shape[1] != 1 or not np.isfinite(mean).all():
+    if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
         return None
-    family = tape.draws.fresh_family(index[:, 0])
-    if family is None:
+    draws = index[:, 0]
+    family = int(tape.draws.families[draws.max()])
+    if not tape.draws.are_fresh(draws, family):
         return None
     if family == Family.LAPLACE:  # the law of which is that of its negative
         coef = np.abs(coef)
@@ -48,7 +49,7 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
         return None
     value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
     place = np.asarray(np.argmax(sign * value))
-    tape.draws.use_up(index[:, 0])
+    tape.draws.use_up(draws)
     tape.selected = True
     law = ChoiceLaw(log[np.newaxis], "noisy maximum")
     return np.intp(tape.choose(law, place, ())[()])
@@ -79,7 +80,7 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
             mean = mean[:1]  # which are all zero
     elif noisy.index.shape[1] == 1:
         draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
-        if tape.draws.fresh_family(draws) != Family.UNIFORM:
+        if not tape.draws.are_fresh(draws, Family.UNIFORM):
             return NotImplemented
         values = tape.draws.values[draws]
     else:

@@ -1,18 +1,29 @@
 """Executions in which noisy values were looked at: transcripts, and their losses."""
 
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
+from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.observations import Observations
 from dpaudit.audit.replay.follow.places import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.hidden import in_any_order
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
-from dpaudit.audit.replay.judge.mixtures import sampled_transcript
-from dpaudit.audit.replay.judge.sampled import NotThroughNoise, flips_by_row
+from dpaudit.audit.replay.judge.sampled import (
+    NotThroughNoise,
+    Shapes,
+    Side,
+    flips_by_row,
+    mixed_losses,
+    owners,
+)
 from dpaudit.audit.replay.judge.transcript import Transcript
 from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition, pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -114,7 +125,7 @@ def _held_against(
     """Return the transcript of an execution on D, given back on D'."""
     shapes = flips_by_row(pair, trace, other)
     if shapes[0] and not trace.tape.mode.public:
-        return sampled_transcript(pair, trace, shapes, findings)
+        return _sampled_transcript(pair, trace, shapes, findings)
     again = trace.again(data=pair.neighbour, script=trace.tape.observations)
     return Transcript.of(trace, again, findings)
 
@@ -176,3 +187,117 @@ def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
             worst.steps[int(np.argmax(known))].place,
             f"the losses of {len(worst.steps)} steps add up to {judgement.loss:.6g}",
         )
+
+
+def _sampled_transcript(
+    pair: Pair, trace: Trace, shapes: tuple[Shapes, Shapes], findings: Findings
+) -> Transcript:
+    """Return the transcript of an execution on D, held against D'.
+
+    Parameters
+    ----------
+    pair : Pair
+    trace : Trace
+    shapes : tuple of Shapes
+        Of the flips by row on D, and on D'.
+    findings : Findings
+        Takes what is found.
+
+    Raises
+    ------
+    NotThroughNoise
+    """
+    place, _ = pair.changed
+    values = list(trace.tape.observations)
+    bits = np.zeros(len(shapes[0]), dtype=bool)
+    for turn, number in enumerate(shapes[0]):
+        flips = values[number].value
+        if place is not None:
+            bits[turn] = flips[place]
+            flips = np.delete(flips, place)
+        values[number] = replace(values[number], value=flips)
+    here, there = (
+        Side.of(partial(_again, trace, data), trace.tape.seed, values, at, each)
+        for data, at, each in zip(
+            (pair.data, pair.neighbour), pair.changed, shapes, strict=True
+        )
+    )
+    executions = here.executions, there.executions
+    here.others.append((trace, bits))
+    over = owners(here, there)
+    made = Transcript(trace, findings, executions=executions, sampled=True)
+    made.unfollowed = [*here.unfollowed, *there.unfollowed]
+    others = there.without.tape.observations
+    losses = mixed_losses(here, there, values, over, trace.value, trace)
+    groups: dict[int | None, SampledComparison] = {}
+    for number, (one, other) in enumerate(zip(values, others, strict=False)):
+        found = next(losses)
+        if number in here.shapes:
+            _add_flips(made, here, there, number, found)
+        else:
+            step = _compared(here, there, number, over[number])
+            _add_value(made, one.place, step, found)
+            made.may_hide(one, *step.both, *step.rest)
+            groups[over[number]] = _joined(groups.get(over[number]), step)
+            for compared in (*step.both, *step.rest):
+                made.find(compared, one.place, other.place)
+    if made.comes_to_an_end(there.without):
+        step, found = _compared(here, there, -1, over[-1]), next(losses)
+        (both,), (rest,) = step.both, step.rest
+        if both.singular and rest.singular:
+            made.end_otherwise(rest)
+        elif len(both.shift) or not both.known or found:
+            _add_value(made, made.end, step, found)
+            groups[over[-1]] = _joined(groups.get(over[-1]), step)
+    made.composed.extend(groups.values())
+    return made
+
+
+def _again(trace: Trace, data: Array, script: Observations) -> Trace:
+    return trace.again(data=data, script=script)
+
+
+def _compared(
+    here: Side, there: Side, number: int, batch: int | None
+) -> SampledComparison:
+    """Compare the laws of a value on the two sides."""
+    sides = [each for each in (here, there) if each.place is not None]
+    rates = tuple(float(np.exp(each.weights(batch)[1])) for each in sides)
+    (out, within), (out2, within2) = here.laws(number), there.laws(number)
+    moves = tuple((compare(*side.laws(number)),) for side in sides)
+    return SampledComparison(
+        rates, (compare(out, out2),), (compare(within, within2),), moves
+    )
+
+
+def _joined(
+    batch: SampledComparison | None, step: SampledComparison
+) -> SampledComparison:
+    return step if batch is None else batch.joined(step)
+
+
+def _add_flips(
+    made: Transcript, here: Side, there: Side, number: int, found: float
+) -> None:
+    """Add flips by row; those of the common rows are to have the same law."""
+    compared = compare(here.rest(number), there.rest(number))
+    if compared.moved:
+        place = made.trace.tape.observations[number].place
+        made.add(place, compared, found)
+        made.coins.append(
+            Unfollowed(place, "rows are drawn with other probabilities on D'")
+        )
+
+
+def _add_value(
+    made: Transcript, place: str, step: SampledComparison, found: float
+) -> None:
+    (both,), (rest,) = step.both, step.rest
+    made.add_part(place, both, found, of=step)
+    moves = [each for side in step.moves for each in side]
+    if any(each.singular for each in moves):
+        made.coins.append(
+            Unfollowed(place, "a number without noise depends on the batch")
+        )
+    if not any(each.moved for each in (both, rest, *moves)):
+        made.unmoved[place] = None

@@ -32,8 +32,8 @@ more is shown than noisy values over secret batches.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -46,10 +46,17 @@ from dpaudit.audit.replay.follow.places import Unfollowed
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.comparison import AnyLaw, compare
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
 from dpaudit.neighbours import Pair
 
-__all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "owners"]
+__all__ = [
+    "NotThroughNoise",
+    "Shapes",
+    "Side",
+    "flips_by_row",
+    "mixed_losses",
+    "owners",
+]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
 """Of the flips by row, by their number among all that was looked at."""
@@ -288,3 +295,76 @@ def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:
     # Outcomes are given by their places: they must have the same names.
     keys = [getattr(each, "keys", ()) for each in (law, other)]
     return compared.note is None and not compared.scales_differ and keys[0] == keys[1]
+
+
+@dataclass(eq=False)
+class Mixture:
+    """The density of what was shown over one batch, as a mixture of two.
+
+    In units of a law of reference for each value, logarithms of densities are
+    0 without noise that differs, and -inf where a law is singular to it.
+    """
+
+    weights: Array
+    logs: Array = field(default_factory=lambda: np.zeros(2))
+
+    def add(
+        self,
+        laws: tuple[AnyLaw, AnyLaw],
+        of: AnyLaw,
+        value: Array,
+    ) -> None:
+        """Add a value, given its laws and the one of reference."""
+        self.logs = self.logs + [_relative(law, of, value) for law in laws]
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the density."""
+        possible = self.weights > -np.inf
+        return float(np.logaddexp.reduce((self.weights + self.logs)[possible]))
+
+
+def _relative(law: AnyLaw, of: AnyLaw, value: Array) -> float:
+    # The value was drawn from the latter, so the law may lack it, and not that one.
+    return -loss(of, law, value)
+
+
+def mixed_losses(
+    here: Side,
+    there: Side,
+    values: list[Observation],
+    over: Mapping[int, int | None],
+    release: Array,
+    of: Trace,
+) -> Iterator[float]:
+    """Yield the losses of values, of flips, and of the release, as far as both go.
+
+    Parameters
+    ----------
+    here, there : Side
+    values : list of Observation
+        Of the transcript; the flips being those of the common rows, flat.
+    over : Mapping
+        The flips that each value depends on.
+    release : ndarray
+    of : Trace
+        Whose laws the values were drawn from.
+    """
+    mixtures: dict[int | None, tuple[Mixture, Mixture]] = {}
+    before: dict[int | None, float] = {}
+    for number in (*range(len(values)), -1):
+        value = release if number < 0 else values[number].value
+        if number in here.shapes:
+            rest = [each.rest(number).log_probability(value) for each in (here, there)]
+            yield rest[0] - rest[1]
+            continue
+        batch = over[number]
+        if batch not in mixtures:
+            first, second = (Mixture(each.weights(batch)) for each in (here, there))
+            mixtures[batch] = first, second
+        for mixture, side in zip(mixtures[batch], (here, there), strict=True):
+            mixture.add(side.laws(number), of.law_of(number), value)
+        first, second = mixtures[batch]
+        after, past = first.log - second.log, before.get(batch, 0.0)
+        yield 0.0 if after == past else after - past
+        before[batch] = after

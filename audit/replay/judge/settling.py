@@ -22,11 +22,14 @@ from typing import Any
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.places import Unfollowed, place_of_definition
 from dpaudit.audit.replay.follow.tape import DrawLog
-from dpaudit.audit.replay.judge.excess import refuted_by_losses
 from dpaudit.audit.replay.judge.hidden import repeat
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement
 from dpaudit.audit.replay.judge.kept import kept_noise
-from dpaudit.audit.replay.judge.statistics import ReplayedMechanism, SimulatedMechanism
+from dpaudit.audit.replay.judge.statistics import (
+    ReplayedMechanism,
+    SimulatedMechanism,
+    refuted_by_losses,
+)
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.audit.sampling.workers import single_threaded
 from dpaudit.claims import Claim

@@ -1,4 +1,4 @@
-"""What is left to statistics: suspicions that executions by themselves do not prove.
+r"""What is left to statistics: suspicions that executions by themselves do not prove.
 
 Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
 say of their own losses, which serve it as an attack:
@@ -7,6 +7,22 @@ say of their own losses, which serve it as an attack:
 - `ReplayedMechanism`: whole transcripts, each with its exact loss from replays on both
   datasets;
 - the mechanism itself: releases, with all attacks of a black-box audit.
+
+**The exact losses of transcripts** bet against a claim (`refuted_by_losses`). With P
+and Q the laws of transcripts on D and D', and L = log(p/q), the claim says that
+
+.. math:: \delta_{P \| Q}(\epsilon) = E_P[(1 - e^{\epsilon - L})_+] \le \delta(\epsilon)
+
+for every epsilon, and so with D and D' exchanged (infinite losses give 1). Let
+X_1, X_2, ... be these variables of independent transcripts. For a stake g >= 0 the
+product of (1 + g X_i)/(1 + g delta(epsilon)) is a non-negative supermartingale if the
+claim is true, and so is an average over ways round, epsilons and stakes that are fixed
+before. By Ville's inequality it ever reaches 1/alpha with probability at most alpha:
+**a true claim is refuted with probability at most alpha**, whenever one stops.
+
+Where delta is small, few losses above epsilon suffice: with g of the order of 1/delta,
+one that is larger by log 2 multiplies the evidence by about 1/(4 delta). (Intervals by
+the same bets are in `dpaudit.audit.layers.means`.)
 """
 
 import hashlib
@@ -22,12 +38,12 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import EAGER, Mode
-from dpaudit.audit.replay.judge.mixtures import mixed_losses
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     Shapes,
     Side,
     flips_by_row,
+    mixed_losses,
     owners,
 )
 from dpaudit.audit.replay.laws.affine import AffineLaw
@@ -37,8 +53,15 @@ from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import stream
 
-__all__ = ["ReplayedMechanism", "SimulatedMechanism"]
+__all__ = ["ReplayedMechanism", "SimulatedMechanism", "refuted_by_losses"]
+
+_EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+_STAKES = np.logspace(-1, 9, 16)
+_BATCH = 4
+_RELEASE = "release"
+_MOST_SEED = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +93,6 @@ class SimulatedMechanism:
     def _law(self, data: Array) -> AffineLaw:
         same = np.array_equal(data, self.pair.data, equal_nan=True)
         return self.law if same else self.other
-
-
-_RELEASE = "release"
-_MOST_SEED = 2**62
 
 
 @dataclass(frozen=True)
@@ -299,3 +318,51 @@ def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bo
     constant = trace.law.unit < 0
     ordinary = trace.value[constant], release[constant]
     return bool(np.allclose(*ordinary, rtol=1e-7, atol=1e-9, equal_nan=True))
+
+
+def refuted_by_losses(
+    followed: Any, pair: Pair, claim: Claim, *, alpha: float, most: int, seed: int
+) -> tuple[bool, int]:
+    """Say whether transcripts refute a claim, and how many were drawn on either side.
+
+    Parameters
+    ----------
+    followed : HasTranscriptLoss
+    pair : Pair
+    claim : Claim
+    alpha : float
+        In (0, 1).
+    most : int
+        Transcripts on either side.
+    seed : int
+
+    Raises
+    ------
+    UnsupportedError
+        If a loss is not known.
+    """
+    named = claim.parameters.get("epsilon")
+    epsilons = np.array(sorted({*_EPSILONS, *([named] if named is not None else [])}))
+    # What rounding may have added to a loss, or taken off a delta, is allowed for.
+    delta = 1.0001 * np.asarray(claim.delta(epsilons))[:, np.newaxis] + 1e-12
+    ways = (pair.data, pair.neighbour), (pair.neighbour, pair.data)
+    wealth = np.zeros((len(ways), len(epsilons), len(_STAKES)))
+    samples = 0
+    while samples < most:
+        size = min(_BATCH, most - samples)
+        for way, (data, other) in enumerate(ways):
+            rng = stream(seed, way, samples)
+            seen = followed.transcript(data, size, rng=rng)
+            for found in followed.transcript_loss(seen, data, other):
+                excess = _excess(float(found), epsilons)[:, np.newaxis]
+                wealth[way] += np.log1p(_STAKES * excess) - np.log1p(_STAKES * delta)
+        samples += size
+        if np.logaddexp.reduce(wealth, axis=None) >= math.log(wealth.size / alpha):
+            return True, samples
+    return False, samples
+
+
+def _excess(loss: float, epsilons: Array) -> Array:
+    """Return (1 - e^(epsilon - loss))_+."""
+    with np.errstate(over="ignore"):
+        return np.maximum(-np.expm1(epsilons - loss), 0.0)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
-from dpaudit.audit.replay.judge.excess import refuted_by_losses
+from dpaudit.audit.replay.judge.statistics import refuted_by_losses
 from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare

@@ -231,14 +231,9 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
 
 def registered():
     """Return what is there of what is replaced."""
-    owners = [(sys.modules.get(path), name) for path, name, _ in training._STAND_INS]
-    return [each for each in (_found(*owner) for owner in owners) if each is not None]
-
-
-def _found(owner, name):
-    for each in name.split("."):
-        owner = vars(owner).get(each) if owner is not None else None
-    return owner
+    found = [training._owner(path) for path, _ in training._STAND_INS]
+    there = [vars(owner).get(name) for owner, name in found if owner is not None]
+    return [each for each in there if each is not None]
 
 
 def test_all_is_put_back_after_any_exit():
