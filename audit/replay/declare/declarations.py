@@ -158,13 +158,8 @@ def trusted(
 
 def _law(family: Family, mean: Array, scale: Array) -> AffineLaw:
     """Return independent entries: constants where there is no scale."""
-    noisy = (scale > 0) & np.isfinite(mean)
-    entries = np.flatnonzero(noisy)
-    unit = np.where(noisy, np.cumsum(noisy) - 1, -1)
-    kinds = np.full(len(entries), family, dtype=np.intp)
-    ratio = np.where(noisy, scale, 0.0)
-    alone = np.zeros(len(entries), dtype=bool)
-    return AffineLaw(mean, unit, ratio, entries, np.zeros_like(entries), kinds, alone)
+    draws, families = np.arange(len(mean)), np.full(len(mean), family)
+    return AffineLaw.of(mean, draws[:, np.newaxis], scale[:, np.newaxis], families)
 
 
 def _entries(

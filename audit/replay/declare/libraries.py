@@ -53,68 +53,52 @@ def _categories(self: Any) -> list[Any]:
     return list(self._normalising_constant)
 
 
+def _of(kernel: str, value: Any = "value", **fields: Any) -> Declaration:
+    return Declaration.of(kernel, {"value": value, **fields})
+
+
+def _trusted(**fields: Any) -> Declaration:
+    names = ("sensitivity", "epsilon", "delta")
+    return _of("trusted", **{name: f"self.{name}" for name in names} | fields)
+
+
 _BOUNDS = {"lower": "self.lower", "upper": "self.upper"}
-_GEOMETRIC = {
-    "value": "value",
-    "scale": lambda self: self.sensitivity / self.epsilon,
-}
+_GEOMETRIC = {"scale": lambda self: self.sensitivity / self.epsilon}
 _CHOICE = {
     "scores": "self.utility",
     "scale": _choice_scale,
     "candidates": lambda self: self.candidates or None,
 }
-_PROMISE = {
-    "value": "value",
-    "sensitivity": "self.sensitivity",
-    "epsilon": "self.epsilon",
-    "delta": "self.delta",
-}
-_DIFFPRIVLIB: dict[str, tuple[str, dict[str, Any]]] = {
-    "Laplace": ("laplace", {"value": "value", "scale": _laplace_scale}),
-    "LaplaceTruncated": (
-        "laplace",
-        {"value": "value", "scale": _laplace_scale, **_BOUNDS},
-    ),
-    "LaplaceFolded": (
-        "folded-laplace",
-        {"value": "value", "scale": _laplace_scale, **_BOUNDS},
-    ),
-    "LaplaceBoundedDomain": (
-        "truncated-laplace",
-        {"value": "value", "scale": _found_scale, **_BOUNDS},
-    ),
-    "LaplaceBoundedNoise": ("trusted", _PROMISE),
-    "Geometric": ("discrete-laplace", _GEOMETRIC),
-    "GeometricTruncated": ("discrete-laplace", _GEOMETRIC | _BOUNDS),
-    "GeometricFolded": ("trusted", _PROMISE),
-    "Gaussian": ("gaussian", {"value": "value", "scale": "self._scale"}),
-    "GaussianDiscrete": (
-        "discrete-gaussian",
-        {"value": "value", "scale": "self._scale"},
-    ),
-    "Binary": (
+_DIFFPRIVLIB = {
+    "Laplace": _of("laplace", scale=_laplace_scale),
+    "LaplaceTruncated": _of("laplace", scale=_laplace_scale, **_BOUNDS),
+    "LaplaceFolded": _of("folded-laplace", scale=_laplace_scale, **_BOUNDS),
+    "LaplaceBoundedDomain": _of("truncated-laplace", scale=_found_scale, **_BOUNDS),
+    "LaplaceBoundedNoise": _trusted(),
+    "Geometric": _of("discrete-laplace", **_GEOMETRIC),
+    "GeometricTruncated": _of("discrete-laplace", **_GEOMETRIC, **_BOUNDS),
+    "GeometricFolded": _trusted(),
+    "Gaussian": _of("gaussian", scale="self._scale"),
+    "GaussianDiscrete": _of("discrete-gaussian", scale="self._scale"),
+    "Binary": _of(
         "randomised-response",
-        {
-            "value": "value",
-            "truth": lambda self: 1 / (1 + math.exp(-self.epsilon)),
-            "outcomes": lambda self: [self.value0, self.value1],
-        },
+        truth=lambda self: 1 / (1 + math.exp(-self.epsilon)),
+        outcomes=lambda self: [self.value0, self.value1],
     ),
-    "Exponential": (
-        "exponential",
-        {**_CHOICE, "measure": lambda self: self.measure or None},
+    "Exponential": Declaration.of(
+        "exponential", {**_CHOICE, "measure": lambda self: self.measure or None}
     ),
-    "PermuteAndFlip": ("permute-and-flip", _CHOICE),
-    "ExponentialCategorical": (
+    "PermuteAndFlip": Declaration.of("permute-and-flip", _CHOICE),
+    "ExponentialCategorical": Declaration.of(
         "exponential",
         {"scores": _log_weights, "scale": 1.0, "candidates": _categories},
     ),
-    "Staircase": ("trusted", _PROMISE),
-    "Snapping": ("trusted", _PROMISE),
-    "Uniform": ("trusted", _PROMISE),
+    "Staircase": _trusted(),
+    "Snapping": _trusted(),
+    "Uniform": _trusted(),
     # Its input and output are functions, so that a call of it is not followed.
-    "Vector": ("trusted", _PROMISE | {"sensitivity": "self.function_sensitivity"}),
-    "Bingham": ("trusted", _PROMISE | {"norm": 2}),
+    "Vector": _trusted(sensitivity="self.function_sensitivity"),
+    "Bingham": _trusted(norm=2),
 }
 
 
@@ -263,8 +247,8 @@ def _one_hot(input_data: Any, k: Any) -> Any:
 
 _LDP = "multi_freq_ldpy.pure_frequency_oracles"
 _OURS: dict[str, Declaration] = {
-    f"diffprivlib.mechanisms.{name}.randomise": Declaration.of(kernel, fields)
-    for name, (kernel, fields) in _DIFFPRIVLIB.items()
+    f"diffprivlib.mechanisms.{name}.randomise": declaration
+    for name, declaration in _DIFFPRIVLIB.items()
 } | {
     f"opendp.mod.Measurement.{name}": Declaration(
         _opendp, {"measurement": "self", "value": "arg"}
@@ -275,13 +259,10 @@ _OURS |= {
     "pydp._pydp._mechanisms.NumericalMechanism.add_noise": Declaration(
         _numerical, {"mechanism": "self", "value": "value"}, ("self", "value")
     ),
-    f"{_LDP}.GRR.GRR_Client": Declaration.of(
-        "randomised-response",
-        {"value": "input_data", "truth": _stays, "outcomes": "k"},
+    f"{_LDP}.GRR.GRR_Client": _of(
+        "randomised-response", "input_data", truth=_stays, outcomes="k"
     ),
-    f"{_LDP}.HE.HE_Client": Declaration.of(
-        "laplace", {"value": _one_hot, "scale": lambda epsilon: 2 / epsilon}
-    ),
+    f"{_LDP}.HE.HE_Client": _of("laplace", _one_hot, scale=lambda epsilon: 2 / epsilon),
 }
 _yours: dict[str, Declaration] = {}
 

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ class _Replacements:
             for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
                 yield np, name, _maker(self, getattr(np, name))
             for name in ("zeros", "empty", "ones", "full"):
-                yield np, name, _canvas(self, getattr(np, name))
+                yield np, name, _writable(self, getattr(np, name))
         for owner, name, function in _of_generators():
             real = getattr(owner, name, None)
             yield owner, name, _for_this_thread(self, function, real)
@@ -238,19 +239,12 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) in _NEVER_NOISY:
             return real(*args, **kwargs)
-        tape = now.tape
-        if (
-            args
-            and has_noise(args[0])
-            and tape is not None
-            and not (tape.closed or tape.inside)
-            and tape.is_mine
-            and called_by_name(sys._getframe(1), name)
-        ):
-            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+        noisy = args and has_noise(args[0])
+        tape = _asked(now, sys._getframe(1), name) if noisy else None
+        if tape is not None:
+            value, dtype = args[0], kwargs.get("dtype", *args[1:2])
             plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
             if plain and (dtype is None or _is_float(dtype)):
-                value = args[0]
                 if isinstance_tracked(value):
                     return value.copy() if name == "array" else value
                 result = stacked(tape, value)
@@ -262,31 +256,32 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     return make
 
 
-def _canvas(now: _Replacements, real: Any) -> Callable[..., Any]:
+def _writable(now: _Replacements, real: Any) -> Callable[..., Any]:
     """Return np.zeros, or one of its kin, whose arrays noise can be written into."""
     name = real.__name__
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        array = real(*args, **kwargs)
-        tape = now.tape
-        caller = sys._getframe(1)
-        dtype_given = kwargs.get("dtype")
+        array, dtype = real(*args, **kwargs), kwargs.get("dtype")
+        caller, tape = sys._getframe(1), None
         if (
-            tape is None
-            or tape.closed
-            or tape.inside
-            or type(array) is not np.ndarray
-            or array.dtype != np.float64
-            or not is_code(caller.f_code.co_filename)
-            or not (dtype_given is None or _is_float(dtype_given))
-            or not tape.is_mine
-            or not called_by_name(caller, name)
+            type(array) is np.ndarray
+            and array.dtype == np.float64
+            and (dtype is None or _is_float(dtype))
+            and is_code(caller.f_code.co_filename)
         ):
-            return array
-        return Tracked.plain(tape, array)
+            tape = _asked(now, caller, name)
+        return array if tape is None else Tracked.plain(tape, array)
 
     make.__name__ = name
     return make
+
+
+def _asked(now: _Replacements, caller: FrameType, name: str) -> Tape | None:
+    """Return the tape if code that it follows calls a function of NumPy by its name."""
+    tape = now.tape
+    if tape is None or tape.closed or tape.inside or not tape.is_mine:
+        return None
+    return tape if called_by_name(caller, name) else None
 
 
 def _is_float(dtype: Any) -> bool:

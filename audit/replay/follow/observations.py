@@ -109,17 +109,8 @@ class Observations(Sequence[Observation]):
         kind = self._numbers.get(key)
         if kind is None:
             kind = self._numbers[key] = len(self._kinds)
-            self._kinds.append(
-                _Kind(
-                    made.place,
-                    made.how,
-                    made.shape,
-                    law.unit.copy(),
-                    law.first.copy(),
-                    law.family.copy(),
-                    law.alone.copy(),
-                )
-            )
+            copies: Any = [part.copy() for part in parts]
+            self._kinds.append(_Kind(made.place, made.how, made.shape, *copies))
         self._kind.append(kind)
         _extend(self._mean, law.mean)
         _extend(self._ratio, law.ratio)
@@ -216,12 +207,11 @@ class Observations(Sequence[Observation]):
     def _before(self) -> tuple[NDArray[np.int_], ...]:
         """Return how many entries and units there are before each noisy value."""
         if not self._starts or len(self._starts[0]) <= len(self):
+            kinds = self._kinds
+            several = [len(e.unit) for e in kinds], [len(e.first) for e in kinds]
             self._starts = tuple(
                 np.append(0, np.array([*sizes, 0])[asarray(self._kind)].cumsum())
-                for sizes in (
-                    [len(kind.unit) for kind in self._kinds],
-                    [len(kind.first) for kind in self._kinds],
-                )
+                for sizes in several
             )
         return self._starts
 

@@ -217,11 +217,8 @@ class _Source:
                     if default is not None:
                         yield "a default", self.draws(default)
 
-    def of_module(self, name: str) -> Draws:
+    def of_module(self, name: str, seen: frozenset[str] = frozenset()) -> Draws:
         """Return where is drawn what a name of the module is bound to, or its parts."""
-        return self._of_module(name, frozenset())
-
-    def _of_module(self, name: str, seen: frozenset[str]) -> Draws:
         found: Draws = frozenset()
         if name in self._modules:  # whose functions may be called as those of lists
             return found
@@ -262,7 +259,7 @@ class _Source:
                 if made is not None:
                     found |= self.draws(made, seen)
                 else:
-                    found |= self._of_module(node.id, seen)
+                    found |= self.of_module(node.id, seen)
         return found
 
 

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,16 +49,6 @@ def pure_epsilon(claim: Claim) -> float | None:
     if isinstance(claim, PureDP | ApproxDP) and not claim.parameters.get("delta", 0.0):
         return float(claim.parameters["epsilon"])
     return None
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What `exact_verdict` takes."""
-
-    profile: Claim
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        return self.profile
 
 
 @dataclass(frozen=True)
@@ -127,7 +118,7 @@ class Composition:
         if pure is not None:
             return self.supremum > pure + 1e-9 * (1 + pure)
         if self.mu is not None:
-            return self._verdict(GaussianDP, self.mu, claim)
+            return _gaussian_refutes(self.mu, claim)
         bound = 1.0001 * claim.delta(_EPSILONS) + 1e-9
         # A step alone, or the least distance for all, is quick, and often enough.
         if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
@@ -151,7 +142,7 @@ class Composition:
         if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
             return True
         if self.mu is not None:
-            return not self._verdict(GaussianDP, self.mu, claim)
+            return not _gaussian_refutes(self.mu, claim)
         # One distance for all is quick to compose, and often enough.
         for grouped in (_alike(self.parts, max), self.parts):
             distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
@@ -198,16 +189,6 @@ class Composition:
         )
         return bool((ZeroConcentratedDP(rho).delta(_EPSILONS) <= allowed).all())
 
-    @staticmethod
-    def _verdict(kind: Any, parameter: float, claim: Claim) -> bool:
-        if parameter <= 1e-100:
-            return False
-        if parameter > 1e6:
-            return True
-        known = _Known(kind(parameter))
-        verdict = exact_verdict(known, _ANY, claim)
-        return verdict is not None and verdict.refuted
-
     def _distribution(self, *, pessimistic: bool) -> Any:
         """Return bounds of delta at `_EPSILONS`, None where there are none."""
         if self.parts is None:
@@ -235,6 +216,15 @@ class Composition:
         assert total is not None
         # One by one in a third of the time: of all at once every point is a step.
         return np.array([total.get_delta_for_epsilon(float(e)) for e in _EPSILONS])
+
+
+def _gaussian_refutes(mu: float, claim: Claim) -> bool:
+    """Say whether a Gaussian shift of mu deviations refutes a claim."""
+    if not 1e-100 < mu <= 1e6:
+        return mu > 1
+    known = SimpleNamespace(exact_claim=lambda pair: GaussianDP(mu))
+    verdict = exact_verdict(known, _ANY, claim)
+    return verdict is not None and verdict.refuted
 
 
 def _alike(
