@@ -156,21 +156,21 @@ def replay(
     assumes = ""
     if refuted and settled.exact and not worst.bare:
         assumes = NOTHING_UNSEEN.format(settled.repeats)
+    told: dict[str, Any] = {
+        "name": shown_as,
+        "claim": promised,
+        "pair": worst.pair,
+        "sees": sees,
+        "confidence": 1 - alpha,
+        "proof": worst.proven,
+        "findings": tuple(worst.findings),
+        "repeats": settled.repeats,
+        "seed": seed,
+        "assumes": assumes,
+    }
     if refuted and witness is None:
-        witness = ReplayWitness(
-            name=shown_as,
-            mechanism=stored_mechanism(mechanism, reference),
-            claim=promised,
-            pair=worst.pair,
-            sees=sees,
-            batches=batches,
-            confidence=1 - alpha,
-            seed=seed,
-            findings=tuple(worst.findings),
-            proof=worst.proven,
-            repeats=settled.repeats,
-            assumes=assumes,
-        )
+        stored = stored_mechanism(mechanism, reference)
+        witness = ReplayWitness(**told, mechanism=stored, batches=batches)
     # Of noise that was not followed nothing is in the number.
     unknown = not worst.proven and any(each.kind == "coin" for each in worst.findings)
     verdict = ReplayVerdict.NOT_REFUTED
@@ -178,29 +178,19 @@ def replay(
         verdict = ReplayVerdict.REFUTED
     elif not worst.followed:
         verdict = ReplayVerdict.NOT_FOLLOWED
-    explored = Explored.of(worst.turns, worst.branches, 1 - alpha)
     return ReplayResult(
-        name=shown_as,
+        **told,
         verdict=verdict,
-        claim=promised,
         relation=worst.pair.relation,
-        pair=worst.pair,
-        sees=sees,
         batches="public" if public else "secret" if worst.sampled else "",
-        confidence=1 - alpha,
-        proof=worst.proven,
-        findings=tuple(worst.findings),
         steps=worst.steps,
         executions=executions + settled.executions,
         samples=settled.samples,
-        repeats=settled.repeats,
         pairs=pairs,
         loss=math.nan if unknown else float(worst.loss),
-        seed=seed,
         seconds=time.perf_counter() - begun,
         witness=witness,
-        assumes=assumes,
-        explored=explored,
+        explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
 
 

@@ -123,7 +123,7 @@ class ReplayResult:
         Releases a side that such a test drew.
     repeats : int
         Executions a side that repeated what refutes the claim, in search of randomness
-        that nobody recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
+        that was not recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
         none.
     pairs : int
     loss : float
@@ -171,7 +171,7 @@ class ReplayResult:
         return self.verdict is ReplayVerdict.REFUTED
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python; what is not finite as text."""
+        """Return the result as JSON-ready Python; infinity and NaN as text."""
         return {
             "name": self.name,
             "verdict": self.verdict.value,

@@ -1,7 +1,7 @@
 """What a declaration of a primitive names: kernels, by the numbers that make them.
 
-What is said of a law here is true if the primitive does what its declaration says, and
-that is taken for granted.
+A law here is right if the primitive does as its declaration says. That is taken for
+granted.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Primitives of libraries, by their import paths.
 
 They are declared while a mechanism is executed, if the library is loaded: nothing is
-imported here, and all is put back after any exit. What is registered for a library is
-read off its source (diffprivlib 0.6, OpenDP 0.16, PyDP 1.1, multi-freq-ldpy 0.2); a
+imported here, and all is put back after any exit. The declarations are
+read off the sources (diffprivlib 0.6, OpenDP 0.16, PyDP 1.1, multi-freq-ldpy 0.2); a
 class or argument that another version lacks is left alone, and its randomness cannot be
 followed then.
 """

@@ -49,8 +49,8 @@ def recording(tape: Tape) -> Iterator[None]:
 def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare what law the output of a function has, for `replay`.
 
-    A call is then one noisy value, which whoever sees transcripts sees; its code is not
-    followed, and what is said of it rests on this declaration. It must depend on its
+    A call is then one noisy value, a part of the transcript. Its code is not followed:
+    all statements about it rest on this declaration. It must depend on its
     arguments alone, and have no effect but its output, which may be an argument that it
     writes over. Outside of a replay it is the function itself.
 
@@ -366,9 +366,9 @@ def invariant(**values: Any) -> None:
     """Note values that must not depend on the data, for `replay`.
 
     A value that differs on the neighbour, all noisy values being the same, is a finding
-    of kind ``release`` with this line and its name. That refutes a claim for whoever
-    sees every noisy value and all that is noted as public (``sees="transcript"``). To
-    a claim for whoever sees the release it is no proof: the value may not show there.
+    of kind ``release`` with this line and its name. That refutes a claim for those
+    who see every noisy value and all that is noted as public (``sees="transcript"``).
+    It is no proof against a claim about the release: the value may not show there.
     Outside of a replay nothing happens.
 
     Parameters

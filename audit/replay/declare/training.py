@@ -1,12 +1,12 @@
 """Libraries that train in private: their noise and their batches, as they are drawn.
 
 Arrays of JAX and PyTorch are not followed. Nor need they be: DP-SGD looks at a noisy
-sum in each step, and what is between two of them is ordinary code, which is executed
-again on the neighbour. So two kinds of functions are replaced during an execution:
+sum in each step, and the code between two of them is ordinary, and is executed again
+on the neighbour. So two kinds of functions are replaced during an execution:
 
 - **What draws noise** returns an object that waits for the numbers that it is added to.
   Adding is one noisy value, whose input is what the library adds to and whose scale is
-  the deviation that it asks for, whatever it should have asked for. The sum is an
+  the deviation that it asks for, right or wrong. The sum is an
   ordinary array of the library's again, with the very bits that were recorded.
 - **What draws Poisson batches** flips a coin for each row, as the source of the library
   says that it does, in the order of the rows.
@@ -272,8 +272,8 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
     Parameters
     ----------
     several : iterable of (str, callable)
-        Paths, and functions from what stands there to what shall stand there. What is
-        not loaded, or is not callable, stays as it is; so it does for None.
+        Paths, and functions from an object there to the one that replaces it, None if
+        none does. An object that is not loaded, or not callable, stays as it is.
     """
     with ExitStack() as stack:
         for path, replacement in several:

@@ -45,7 +45,7 @@ class Trace:
     tape : Tape
     layout : str
     unread : bool
-        Whether the release holds what is neither a number nor a word.
+        Whether the release holds an object that is neither a number nor a word.
     law : AffineLaw
         Of the numbers of the release, in their order, given what was looked at.
     value : ndarray, shape (n,)
@@ -125,7 +125,7 @@ class Trace:
     def plainly(self) -> "Trace":
         """Execute the mechanism again with ordinary draws, those of the same seed.
 
-        The outputs of declared primitives, whose draws nobody sees, are given back.
+        The outputs of declared primitives, whose draws are not seen, are given back.
         """
         script = self.tape.observations.seen_by(DECLARED)
         return self.again(script=script, follows=False)
@@ -155,7 +155,7 @@ def execute(
     mechanism : Mechanism or callable
     data : ndarray
     seed : int
-        The same seed, the same draws, whatever `follows`.
+        The same seed gives the same draws, followed or not.
     script : Observations, optional
         Of an execution whose noisy values are given back.
     follows : bool
@@ -167,7 +167,7 @@ def execute(
     Raises
     ------
     DPAuditError
-        Whatever the mechanism raises of dpaudit's own: it refuses the data.
+        If the mechanism raises one: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
     loaded = None

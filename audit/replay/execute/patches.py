@@ -1,7 +1,7 @@
-"""What is replaced while a mechanism is executed, and put back after any exit.
+"""Functions that are replaced while a mechanism is executed, and put back afterwards.
 
-- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep
-  noise in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
+- ``np.array``, ``np.asarray`` and the like, which cannot be overloaded, keep the noise
+  of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
   called by the code under audit itself, give arrays that noise can be written into.
 - Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
   from the recorder.
@@ -80,7 +80,7 @@ _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 @contextmanager
 def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[None]:
-    """Replace what has to be replaced, and put it back whatever happens."""
+    """Replace functions for the block, and put them back after any exit."""
     with _ONE_AT_A_TIME:
         replaced = _made.get(follows)
         if replaced is None or not replaced.in_place:

@@ -102,7 +102,7 @@ def _image(
     injective: Callable[[], bool] = lambda: True,
 ) -> Terms:
     """Return terms that are an image of those of a value, if it may be one."""
-    # Draws by themselves are no noisy value; what is to be looked at early, is.
+    # Draws by themselves are no noisy value; in the eager mode no value waits.
     if apply is None or value.bare or value.tape.mode.eager:
         return Terms(*make())
     before = value.terms.image

@@ -76,7 +76,7 @@ class DrawBlock:
         return self.draws.values[self.numbers].copy(), bool(partly), bool(spent)
 
     def spend(self, *, partly: bool = False) -> None:
-        """Mark the draws as known, or as parts of others that nobody may use again."""
+        """Mark the draws as known, or as parts of others, not to be used again."""
         state = _PARTLY if partly else _SPENT
         if self.start is None:
             self.state = state
@@ -205,5 +205,5 @@ class Draws:
         self.states[law.draw[law.alone]] = _SPENT
 
     def use_up(self, draws: NDArray[np.intp]) -> None:
-        """Mark draws that became part of others: nobody may use them again."""
+        """Mark draws that became part of others, and may not be used again."""
         self.states[draws] = _PARTLY

@@ -127,7 +127,7 @@ class Observations(Sequence[Observation]):
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        found = self.run(number, number + 1)
+        found = self.part(number, number + 1)
         if found is None:
             return self._others[number]
         kind = self._kinds[self._kind[number]]
@@ -172,7 +172,7 @@ class Observations(Sequence[Observation]):
             if (columns[kind] if kind >= 0 else self._others[number].how == how)
         )
 
-    def run(self, start: int, stop: int) -> ObservationSlice | None:
+    def part(self, start: int, stop: int) -> ObservationSlice | None:
         """Return the noisy values from one to another, None if not all have units."""
         numbers = self._kind[start:stop]
         if not numbers or min(numbers) < 0:

@@ -71,7 +71,7 @@ def place_of_caller() -> str:
 
 
 def goes_straight_out() -> bool:
-    """Say whether what is looked at now is all that the mechanism returns.
+    """Say whether the number that is looked at now is all that the mechanism returns.
 
     So it is where the code under audit that runs now is the mechanism's own function,
     which calls Python's `float` itself (other compiled functions ask for a float as

@@ -35,7 +35,7 @@ class Script:
     def output(
         self, number: int, law: AnyLaw, shape: tuple[int, ...], place: str
     ) -> Array | None:
-        """Return what is given for a noisy value; None if nothing is."""
+        """Return the value that is given for a noisy value, if there is one."""
         if self.values is None or self.diverged is not None:
             return None
         if number >= len(self.values):

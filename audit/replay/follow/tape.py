@@ -5,9 +5,8 @@ an ordinary array, or prints it. That is a primitive with an input (the mean) an
 output (the value). The tape records it, and from then on it is an ordinary number.
 
 On replay the outputs are given back (`dpaudit.audit.replay.follow.script`), and the
-draws behind them become what they must have been on these data: so, whatever else is
-made of the same draws later is what it would be if the neighbour's execution had shown
-those very outputs.
+draws behind them become what they must have been on these data. So all that is made of
+the same draws later is as if the neighbour's execution had shown those very outputs.
 """
 
 import math
@@ -87,7 +86,7 @@ def logging_draws() -> Iterator[DrawLog]:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What is taken for one noisy value, where code may be read in several ways.
+    """Which numbers are one noisy value, where code may be read in several ways.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Image:
     origin : Tracked
         The array with noise, which may have changed since.
     source : Tracked
-        What it was, which nobody else changes.
+        A copy of it as it was.
     apply : callable
         The linear map, of arrays that are like the source. What it returns may be of
         fewer entries, each of which stands for many.
@@ -55,7 +55,7 @@ class Image:
 
 
 class Terms:
-    """Which draws are part of each entry of an array; nobody changes one.
+    """Which draws are part of each entry of an array; they never change.
 
     Parameters
     ----------

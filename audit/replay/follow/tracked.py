@@ -3,7 +3,7 @@
 It stands for an array x + sum_j c_j z_j: its mean x is ordinary numbers, its terms name
 draws of a `dpaudit.audit.replay.follow.tape.Tape`. What keeps that form is followed:
 sums and differences, multiples by ordinary numbers, products with ordinary matrices,
-sums over axes, and whatever only moves entries (slices, transposes, triangles,
+sums over axes, and all that only moves entries (slices, transposes, triangles,
 concatenations, assignments: `dpaudit.audit.replay.follow.functions`). All else looks at
 the numbers: then the tape takes note, and they are ordinary numbers from then on. There
 is no other way to the numbers than through the tape: a `Tracked` is no ndarray to

@@ -17,9 +17,9 @@ from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     Shapes,
     Side,
+    batches_of,
     flips_by_row,
     mixed_losses,
-    owners,
 )
 from dpaudit.audit.replay.judge.transcript import Transcript
 from dpaudit.audit.replay.laws.amplification import SampledComparison
@@ -43,7 +43,7 @@ def judge_closed(
     first, second : Trace
         Executions on D and on D'.
     judgement : Judgement
-        Takes what is found.
+        Takes the findings.
     """
     pair, judgement.executions = judgement.pair, 3
     if judgement.fails_alike((first.layout, second.layout), first.returned_at):
@@ -62,7 +62,7 @@ def judge_closed(
         judgement.suspect("coin", error.place, error.why)
         return
     judgement.sampled = there.sampled
-    # What is the other dataset one way round is the own one the other way.
+    # The other dataset one way round is the own one the other way.
     ways = zip(there.executions, reversed(here.executions), strict=True)
     judgement.executions = 2 + max(sum(way) for way in ways)
     for each in (*there.unfollowed, *here.unfollowed):
@@ -85,7 +85,7 @@ def judge_closed(
     beyond = promised > 0 and not (within or over or unknown)
     coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
     if judgement.loss == np.inf:
-        # What is the same on both sides may be a coin with a public centre.
+        # A value that is the same on both sides may be a coin with a public centre.
         coins += [Unfollowed(place, AS_NUMBER) for place in there.unmoved]
         coins += [Unfollowed(place, AS_NUMBER) for place in here.unmoved]
     if unknown:
@@ -151,7 +151,7 @@ def _once_more(pair: Pair, trace: Trace, other: Trace, known: float) -> Repeat:
         return there.executions if alike and not there.unfollowed else None
 
     def again(turn: int) -> tuple[bool, int]:
-        # What was executed counts, in whatever order.
+        # All executions count, in either order.
         alike, executions = in_any_order(
             trace.tape.seed, turn, on_its_own, on_the_other
         )
@@ -201,7 +201,7 @@ def _sampled_transcript(
     shapes : tuple of Shapes
         Of the flips by row on D, and on D'.
     findings : Findings
-        Takes what is found.
+        Takes the findings.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def _sampled_transcript(
     )
     executions = here.executions, there.executions
     here.others.append((trace, bits))
-    over = owners(here, there)
+    over = batches_of(here, there)
     made = Transcript(trace, findings, executions=executions, sampled=True)
     made.unfollowed = [*here.unfollowed, *there.unfollowed]
     others = there.without.tape.observations

@@ -8,7 +8,8 @@ code with these very choices. If there are few outcomes, all are executed, and t
 release has an exactly known law on D, and so on D'.
 
 Releases whose numbers agree up to rounding are taken for one. That is a function of the
-release, which can only bring the two laws nearer, so what is refuted then is false.
+release, which can only bring the two laws nearer. So a claim that is refuted then is
+false.
 """
 
 import math
@@ -66,11 +67,11 @@ def judge_finite(
     ----------
     claim : Claim
     sees : {"release", "transcript"}
-        What is done here is about releases.
+        Only the release is dealt with here.
     first, second : Trace
         Executions on D and on D'.
     judgement : Judgement
-        Takes what is found.
+        Takes the findings.
     """
     if sees != "release" or not (_draws_choices(first) and _draws_choices(second)):
         return False

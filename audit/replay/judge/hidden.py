@@ -1,4 +1,4 @@
-r"""Randomness that nobody records: how many executions show that there is some.
+r"""Randomness that is not recorded: how many executions show that there is some.
 
 Compiled code has noise that no recorder sees. What it returns looks like a number
 without noise, if it comes out alike whenever it is looked at. So before a finding

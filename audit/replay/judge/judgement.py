@@ -143,7 +143,7 @@ class Step:
 
     @classmethod
     def of(cls, place: str, compared: LawComparison, loss: float) -> "Step":
-        """Return the step of a noisy value, given what is known of it on both sides."""
+        """Return the step of a noisy value, compared between both sides."""
         l1, l2 = compared.distances
         scale = 0.0
         if len(compared.scale) and not math.isnan(l1):

@@ -166,7 +166,7 @@ def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
 
 
 class _Source:
-    """The bindings of a file, by what is drawn for them."""
+    """The bindings of a file, and the draws behind them."""
 
     def __init__(self, file: str) -> None:
         self.file = file

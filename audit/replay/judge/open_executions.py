@@ -22,7 +22,7 @@ def judge_open(claim: Claim, first: Trace, second: Trace, judgement: Judgement) 
     first, second : Trace
         Open executions on D and on D'.
     judgement : Judgement
-        Takes what is found.
+        Takes the findings.
     """
     other_seed = first.tape.seed + 1
     judgement.executions = 2

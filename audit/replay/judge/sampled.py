@@ -11,7 +11,7 @@ the density of a transcript is the product, over batches, of such mixtures.
 other rows. A proof by amplification bounds it: for each fixed choice of the other rows
 in the batches it bounds the divergence of two mixtures, and as the divergence is
 jointly convex, that of the averages over all choices is no larger. So a claim that is
-proven like this holds against whoever sees the flips of all the other rows, and is
+proven like this holds against all who see the flips of all the other rows, and is
 false where it is not true of them. A claim whose proof needs these flips to be secret,
 too, is another one.
 
@@ -53,9 +53,9 @@ __all__ = [
     "NotThroughNoise",
     "Shapes",
     "Side",
+    "batches_of",
     "flips_by_row",
     "mixed_losses",
-    "owners",
 ]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
@@ -200,14 +200,14 @@ class Side:
     def differs(self, other: "Side", number: int) -> bool:
         """Say whether values have no common density, or the common rows' flips differ.
 
-        Given a transcript alone, nobody knows which of the laws it came from.
+        A transcript alone does not say which of the laws it came from.
         """
         if number in self.shapes:
             return not _is_same(self.rest(number), other.rest(number))
         laws = [*self.laws(number), *other.laws(number)]
         return not all(_have_densities(laws[0], each) for each in laws[1:])
 
-    def owners(self) -> dict[int, list[int | None]]:
+    def batches(self) -> dict[int, list[int | None]]:
         """Return the flips that each value may depend on, the most recent first.
 
         None where it depends on no batch.
@@ -261,7 +261,7 @@ class Side:
         return found
 
 
-def owners(here: Side, there: Side) -> dict[int, int | None]:
+def batches_of(here: Side, there: Side) -> dict[int, int | None]:
     """Return the flips that each value depends on, by their numbers.
 
     Raises
@@ -270,7 +270,7 @@ def owners(here: Side, there: Side) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     first, second = (
-        side.owners() if side.place is not None else None for side in (here, there)
+        side.batches() if side.place is not None else None for side in (here, there)
     )
     for number, allowed in ((first or second) or {}).items():
         if first is not None and second is not None:

@@ -1,16 +1,15 @@
 """What becomes of a suspicion: a refutation that stands, or the reason why not.
 
 **State.** What keeps noise from one execution to the next is settled by nothing:
-neither by what is known of one execution, nor by a test that takes releases for
-independent.
+neither by one execution, nor by a test that takes releases for independent.
 
 **Exact laws and losses** are drawn from, or held to the claim as they are. What refutes
 it stands if all comes out as before when it is executed again
 (`dpaudit.audit.replay.judge.hidden`). Where nothing stands, releases decide.
 
 **No loss above a pure claim goes with NOT_REFUTED.** One transcript of such a loss is a
-violation to whoever sees transcripts, and may be one to others. So whatever tests did
-not show of it, it is left open.
+violation to those who see transcripts, and may be one to others. So it is left open,
+if tests do not show it.
 """
 
 import math
@@ -83,7 +82,7 @@ class Settlement:
     repeats : int
         Executions a side that repeated what refutes.
     executions : int
-        That looked for what is kept.
+        That looked for state.
     exact : bool
         Whether what refutes is known of recorded noise, not of releases.
     witness : object or None
@@ -142,7 +141,7 @@ class Settlement:
                 worst.again, self.claim, alpha, bare=worst.bare, until=self.until
             )
         if not stands:
-            # Noise that nobody records has had its chance to come out alike, and has
+            # Noise that is not recorded has had its chance to come out alike, and has
             # another in the releases: they share the error.
             self.options["confidence"] = 1 - alpha
             self.exact = False

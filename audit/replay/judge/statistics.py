@@ -1,7 +1,7 @@
 r"""What is left to statistics: suspicions that executions by themselves do not prove.
 
-Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
-say of their own losses, which serve it as an attack:
+Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid even if their
+own losses, which serve it as an attack, were wrong:
 
 - `SimulatedMechanism`: both laws of the release are known exactly, and are drawn from;
 - `ReplayedMechanism`: whole transcripts, each with its exact loss from replays on both
@@ -42,9 +42,9 @@ from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     Shapes,
     Side,
+    batches_of,
     flips_by_row,
     mixed_losses,
-    owners,
 )
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -101,7 +101,7 @@ class ReplayedMechanism:
 
     It has the transcript of `dpaudit.mechanism.HasTranscript`, one entry to each noisy
     value and one to the numbers of the release, and their loss as in
-    `HasTranscriptLoss`: so whatever works with those works with foreign code.
+    `HasTranscriptLoss`: so all that works with those works with foreign code.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class ReplayedMechanism:
     relation : Relation, optional
         By default the mechanism's own.
     mode : Mode
-        What is taken for one noisy value; by default whatever data are added to.
+        By default noise to which data are added is one noisy value.
     pair : Pair, optional
         Of the datasets, where there are secret batches: the flips of the row that
         differs are in no transcript then, and losses are those of mixtures
@@ -233,7 +233,7 @@ class ReplayedMechanism:
             for each in (data, other)
         )
         try:
-            over = owners(here, there)
+            over = batches_of(here, there)
         except NotThroughNoise as error:
             raise UnsupportedError(f"{error.place}: {error.why}") from None
         traces = here.without, here.within, there.without, there.within
@@ -280,7 +280,7 @@ class ReplayedMechanism:
             here.tape.observations, there.tape.observations, strict=True
         ):
             if getattr(one.law, "keys", ()) != getattr(two.law, "keys", ()):
-                # What is given back here is the place of an outcome.
+                # The place of an outcome is given back here.
                 raise UnsupportedError("a choice is among others on the neighbour")
             found += loss(one.law, two.law, one.value)
         return _known(found)
@@ -297,7 +297,7 @@ def _is_flip(value: Observation) -> bool:
 
 
 def _check_followed(trace: Trace) -> None:
-    """Raise if an execution drew what is no noisy value, or could not be followed."""
+    """Raise if an execution drew coins, or could not be followed."""
     for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
         raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
 

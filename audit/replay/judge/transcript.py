@@ -41,13 +41,13 @@ class Transcript:
     trace : Trace
         In which it was recorded.
     findings : Findings
-        Takes what is found.
+        Takes the findings.
     loss : float
         Of what has a known law.
     compared : list of (LawComparison or SampledComparison, ndarray of int)
         Of the steps, some of them at once: how many units each has.
     composed : list of LawComparison or SampledComparison
-        The same, where what is over one secret batch is one.
+        The same, but one for all values over one secret batch.
     steps : Steps
     unknown_at : str, optional
         Where there is noise whose law is not known.
@@ -85,8 +85,8 @@ class Transcript:
         count = min(len(values), len(others))
         for start in range(0, count, _RUN):
             stop = min(start + _RUN, count)
-            runs = values.run(start, stop), others.run(start, stop)
-            if not made._take(*runs):
+            parts = values.part(start, stop), others.part(start, stop)
+            if not made._take(*parts):
                 for number in range(start, stop):
                     made._take_one(values[number], others[number])
         if not made.comes_to_an_end(again):
@@ -99,22 +99,22 @@ class Transcript:
         return made
 
     def _take(
-        self, run: ObservationSlice | None, other: ObservationSlice | None
+        self, here: ObservationSlice | None, other: ObservationSlice | None
     ) -> bool:
         """Compare many noisy values at once; False if it takes one at a time."""
-        if run is None or other is None:
+        if here is None or other is None:
             return False
-        if not np.array_equal(run.entries, other.entries):
+        if not np.array_equal(here.entries, other.entries):
             return False
-        compared = compare(run.law, other.law)
+        compared = compare(here.law, other.law)
         if compared.singular or not compared.known:
             return False
-        count = len(run.places)
-        step = np.repeat(np.arange(count), run.units)
+        count = len(here.places)
+        step = np.repeat(np.arange(count), here.units)
         losses, l1, square = (
             np.bincount(step, each, minlength=count)
             for each in (
-                unit_losses(run.law, other.law, run.value),
+                unit_losses(here.law, other.law, here.value),
                 np.abs(compared.shift),
                 compared.shift**2,
             )
@@ -124,25 +124,25 @@ class Transcript:
         kinds = np.zeros(count, dtype=np.intp)
         np.bitwise_or.at(kinds, step, 1 << compared.family)
         names = {each: _names(each) for each in np.unique(kinds).tolist()}
-        numbers = [np.where(run.units, scale, 0.0), l1, np.sqrt(square), losses]
+        numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]
         self.steps.extend(
-            run.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
+            here.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
         )
-        self.compared.append((compared, run.units))
+        self.compared.append((compared, here.units))
         self.composed.append(compared)
         self.loss += float(losses.sum())
         for number in np.flatnonzero(np.isnan(losses))[:1].tolist():
-            self._not_known(run.places[number])
+            self._not_known(here.places[number])
         for number in np.flatnonzero(l1 == 0).tolist():
-            if run.ways[number] != DECLARED:
-                self.unmoved[run.places[number]] = None
+            if here.ways[number] != DECLARED:
+                self.unmoved[here.places[number]] = None
         seen = set()
         for unit in np.flatnonzero(~compared.alike).tolist():
             number = int(step[unit])
-            if run.places[number] not in seen:
-                seen.add(run.places[number])
+            if here.places[number] not in seen:
+                seen.add(here.places[number])
                 self._find_scales(
-                    compared, unit, run.places[number], other.places[number]
+                    compared, unit, here.places[number], other.places[number]
                 )
         return True
 
@@ -209,7 +209,7 @@ class Transcript:
         self.unknown_at = self.unknown_at or place
 
     def may_hide(self, value: Observation, *compared: LawComparison) -> None:
-        """Note that a value may be hidden: a flip, or what is alike on both sides."""
+        """Note that a value may be hidden: a flip, or a choice alike on both sides."""
         seen = value.how == DECLARED or self.trace.tape.mode.public
         if seen or not isinstance(value.law, ChoiceLaw):
             return
@@ -218,7 +218,7 @@ class Transcript:
             self.coins.append(Unfollowed(value.place, _HIDDEN))
 
     def find(self, compared: LawComparison, place: str, other: str) -> None:
-        """Note what is to be said of a value's noise on the two sides."""
+        """Add a finding if a value's noise differs on the two sides."""
         if compared.singular:
             self.findings.add("release", place, compared.singular, neighbour=other)
         elif compared.note is not None:

@@ -92,7 +92,7 @@ class ChoiceLaw:
         return self.log_probability(value) - other.log_probability(value)
 
     def compared(self, other: "ChoiceLaw") -> LawComparison:
-        """Return what is known of two laws of choices, as of one unit."""
+        """Compare two laws of choices, as one unit."""
         return LawComparison.of_unit(Family.CHOICE, self.supremum(other))
 
     def supremum(self, other: "ChoiceLaw") -> float:
@@ -117,7 +117,7 @@ class ChoiceLaw:
 
 
 def least_losses(p: Array, off: Array, q: Array, off_there: Array) -> Array:
-    """Return log p/q of probabilities that may be off, whatever is nearest to 0."""
+    """Return the least |log p/q| of probabilities that may be off, with its sign."""
     with np.errstate(all="ignore"):
         above = np.log(np.maximum(p - off, 0)) - np.log(q + off_there)
         below = np.log(p + off) - np.log(np.maximum(q - off_there, 0))

@@ -1,7 +1,6 @@
 """How far two laws of noisy values lie apart: distances, losses, suprema.
 
-What is compared, and why the numbers are what they are called, stands at the head of
-`dpaudit.audit.replay.laws.affine`.
+The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves it.
 """
 
 import math
@@ -99,7 +98,7 @@ class LawComparison:
         Of the loss of each unit, both ways round, where it is not what family, shift
         and scale say.
     bound : Claim, optional
-        Of laws that are not known: what is taken for true of the two of them.
+        Of laws that are not known: a claim that is assumed of the two of them.
     note : tuple of (str, str), optional
         Kind and words of a finding, where there is no such bound.
     """

@@ -64,7 +64,7 @@ class Composition:
     parts : tuple of NoisyShift, or None
         The other steps, if they have one scale on both sides, and are not very many.
     bounds : tuple of Claim
-        What is taken for true of steps whose laws are not known, beside these.
+        Assumed of steps whose laws are not known, beside these.
     """
 
     supremum: float

@@ -54,7 +54,7 @@ class NamedChoiceLaw(ChoiceLaw):
                 f"there must be as many candidates as scores, got {len(made.names)} "
                 f"and {log.shape[1]}"
             )
-        # In one order, whatever that of the candidates is on D and on D'.
+        # In one order, if the candidates have different ones on D and on D'.
         keys = sorted(set(made.keys), key=repr)
         joined = np.full((len(log), len(keys)), -np.inf)
         columns = {key: column for column, key in enumerate(keys)}
@@ -132,7 +132,7 @@ def _key(name: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TrustedLaw:
-    """A primitive whose law is not known, and what is promised of it.
+    """A primitive whose law is not known, and the promise about it.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class TrustedLaw:
         return "a trusted primitive"
 
     def compared(self, other: "TrustedLaw") -> LawComparison:
-        """Return what is promised of the two."""
+        """Return the promise about the two."""
         if self.terms != other.terms:
             text = f"{self.words} on D, and {other.words} on D'"
             return _unknown(math.nan, note=("scale", text))

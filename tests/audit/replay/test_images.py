@@ -190,7 +190,7 @@ def test_a_run_has_the_losses_of_its_values(stop):
     )
     here = Observations(known)
     end = stop or len(known)
-    run, other = here.run(3, end), there.run(3, end)
+    run, other = here.part(3, end), there.part(3, end)
     each = zip(here[3:stop], there[3:stop], strict=True)
     alone = [loss(a.law, b.law, a.value) for a, b in each]
     assert compare(run.law, other.law).known
