@@ -66,7 +66,7 @@ class _PendingNoise:
 
     def __radd__(self, value: Any) -> Any:
         tape = self._rng.tape
-        numbers = asarray(_at_hand(value))
+        numbers = asarray(_on_host(value))
         if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
             return value + self._ordinary()
         if self._added:
@@ -125,7 +125,7 @@ def _plain(argument: Any) -> Any:
     return argument._ordinary() if isinstance(argument, _PendingNoise) else argument
 
 
-def _at_hand(value: Any) -> Any:
+def _on_host(value: Any) -> Any:
     """Return an array of a library as one that NumPy reads."""
     detach = getattr(value, "detach", None)
     return value if detach is None else detach().cpu()

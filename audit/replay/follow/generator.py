@@ -95,7 +95,7 @@ class RecordingGenerator(np.random.Generator):
         Not within a declared primitive, nor by code that keeps the generator for later.
         """
         if self._tape.closed:
-            self._tape.comes_too_late()
+            self._tape.used_too_late()
             return False
         return self._follows and not self._tape.inside
 

@@ -20,8 +20,8 @@ from dpaudit.audit.sampling import draws
 __all__ = [
     "Unfollowed",
     "called_by_name",
-    "goes_straight_out",
     "is_code",
+    "is_returned_next",
     "place_in",
     "place_of_caller",
     "place_of_definition",
@@ -70,7 +70,7 @@ def place_of_caller() -> str:
     return "?"
 
 
-def goes_straight_out() -> bool:
+def is_returned_next() -> bool:
     """Say whether the number that is looked at now is all that the mechanism returns.
 
     So it is where the code under audit that runs now is the mechanism's own function,

@@ -25,7 +25,7 @@ from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.places import (
     Unfollowed,
-    goes_straight_out,
+    is_returned_next,
     place_of_caller,
 )
 from dpaudit.audit.replay.follow.rounding import Rounding
@@ -191,7 +191,7 @@ class Tape:
         finally:
             _running.pop()
 
-    def comes_too_late(self) -> None:
+    def used_too_late(self) -> None:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
             _running[-1].cannot_follow(_STALE)
@@ -290,9 +290,9 @@ class Tape:
         law = AffineLaw.of(mean, index, coef, self.draws.families)
         return self.rounding.of_law(law, noisy)
 
-    def hands_out(self, how: str) -> bool:
+    def is_released(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
-        return how == "float" and goes_straight_out()
+        return how == "float" and is_returned_next()
 
     def observe(self, whole: Any, how: str) -> Array:
         """Return a value that the code looks at, flat, as ordinary numbers.
@@ -321,13 +321,13 @@ class Tape:
             value = draws.value(mean, index, coef)
             noisy = bool((index >= 0).any())
         if self.closed:
-            self.comes_too_late()
+            self.used_too_late()
             return value
         if partly:
             self.cannot_follow(_PARTLY_SEEN)
         if not noisy:
             return value
-        if self.hands_out(how):
+        if self.is_released(how):
             self.final = whole.copy()
             return value
         place = place_of_caller()

@@ -288,7 +288,11 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
             return self.tape.observe(self, how).reshape(self.shape)
         if self.noisy:
             image = self.terms.image
-            if image is not None and not self.tape.hands_out(how) and image.injective():
+            if (
+                image is not None
+                and not self.tape.is_released(how)
+                and image.injective()
+            ):
                 value = image.source.copy().looked_at(how)
                 self._become(self.terms, value)
                 image.origin._learn(image.source, value)

@@ -55,8 +55,8 @@ def judge_closed(
         if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
             judgement.unconfirmed(unfollowed, trace.tape.first_place)
     try:
-        there = _held_against(pair, first, second, judgement.findings)
-        here = _held_against(pair.swapped, second, first, Findings())
+        there = _given_back(pair, first, second, judgement.findings)
+        here = _given_back(pair.swapped, second, first, Findings())
     except NotThroughNoise as error:
         judgement.sampled = True
         judgement.suspect("coin", error.place, error.why)
@@ -119,7 +119,7 @@ def judge_closed(
         judgement.followed = False
 
 
-def _held_against(
+def _given_back(
     pair: Pair, trace: Trace, other: Trace, findings: Findings
 ) -> Transcript:
     """Return the transcript of an execution on D, given back on D'."""
@@ -144,7 +144,7 @@ def _once_more(pair: Pair, trace: Trace, other: Trace, known: float) -> Repeat:
 
     def on_the_other() -> tuple[int, int] | None:
         try:
-            there = _held_against(pair, trace, other, Findings())
+            there = _given_back(pair, trace, other, Findings())
         except NotThroughNoise:
             return None
         alike = bool(np.isclose(there.loss, known, rtol=1e-6, equal_nan=True))
@@ -245,7 +245,7 @@ def _sampled_transcript(
         step, found = _compared(here, there, -1, over[-1]), next(losses)
         (both,), (rest,) = step.both, step.rest
         if both.singular and rest.singular:
-            made.end_otherwise(rest)
+            made.end_impossibly(rest)
         elif len(both.shift) or not both.known or found:
             _add_value(made, made.end, step, found)
             groups[over[-1]] = _joined(groups.get(over[-1]), step)

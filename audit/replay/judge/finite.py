@@ -110,7 +110,7 @@ def judge_finite(
     judgement.again = again
     if judgement.proven:
         worst = int(np.argmax(np.abs(each)))
-        _say(first, second, float(p[worst]), float(q[worst]), judgement)
+        _find_release(first, second, float(p[worst]), float(q[worst]), judgement)
     return True
 
 
@@ -247,7 +247,7 @@ def _steps(first: Trace, second: Trace) -> Steps:
     return Steps(Step.of(place, each, each.supremum) for place, each in compared)
 
 
-def _say(
+def _find_release(
     first: Trace,
     second: Trace,
     p: float,

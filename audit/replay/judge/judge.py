@@ -90,7 +90,7 @@ def judge(
         judge_open(claim, first, second, judgement)
     elif not judge_finite(claim, sees, first, second, judgement):
         judgement = _judge_closed(pair, claim, sees, (first, second), executed)
-    _hold_public(sees, first, second, judgement)
+    _compare_public(sees, first, second, judgement)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
         judgement.find(
@@ -156,7 +156,9 @@ def _judge_closed(
     return worst
 
 
-def _hold_public(sees: str, first: Trace, second: Trace, judgement: Judgement) -> None:
+def _compare_public(
+    sees: str, first: Trace, second: Trace, judgement: Judgement
+) -> None:
     """Add the public values that differ on the neighbour to the findings."""
     if not (first.tape.public or second.tape.public):
         return

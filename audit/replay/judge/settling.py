@@ -109,20 +109,20 @@ class Settlement:
     def settle(self) -> None:
         """Settle it, by what costs least."""
         worst = self.worst
-        if worst.suspicious and not self._keeps(self._kept_before):
-            self._hold_exact_laws()
+        if worst.suspicious and not self._has_state(self._kept_before):
+            self._test_exact_laws()
             tested = self.sees == "transcript" and self.samples
-            if not (self.exact or tested or self._keeps(self._draws_otherwise)):
-                self._hold_releases()
+            if not (self.exact or tested or self._has_state(self._draws_otherwise)):
+                self._test_releases()
         elif worst.turns and not worst.suspicious:
-            self._keeps(self._draws_otherwise)
-        self._keeps()
+            self._has_state(self._draws_otherwise)
+        self._has_state()
         pure = pure_epsilon(self.claim)
         most = math.inf if pure is None else pure + 1e-9 * (1 + pure)
         if worst.followed and not self.refuted and worst.loss > most:
-            self._lose(_ABOVE.format(worst.loss))
+            self._withdraw(_ABOVE.format(worst.loss))
 
-    def _hold_exact_laws(self) -> None:
+    def _test_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""
         worst = self.worst
         self.refuted = worst.proven
@@ -132,7 +132,7 @@ class Settlement:
             options = self.options | {"max_samples": _SIMULATED}
             self.refuted = self.audit(simulated, **options).refuted
         elif not self.exact and self.sees == "transcript" and worst.transcripts:
-            self._hold_transcripts()
+            self._test_transcripts()
         if not self.refuted or worst.again is None:
             return
         with single_threaded():
@@ -146,9 +146,9 @@ class Settlement:
             self.options["confidence"] = 1 - alpha
             self.exact = False
             late = time.perf_counter() > self.until
-            self._lose(_HIDDEN if self.repeats or late else _TOO_MANY)
+            self._withdraw(_HIDDEN if self.repeats or late else _TOO_MANY)
 
-    def _hold_transcripts(self) -> None:
+    def _test_transcripts(self) -> None:
         """Let the exact losses of transcripts bet against the claim, in both readings.
 
         A claim that is true in one of them is refuted with probability at most alpha.
@@ -158,7 +158,7 @@ class Settlement:
         for mode in (replace(worst.mode, eager=True), worst.mode):
             followed = ReplayedMechanism(self.mechanism, mode=mode, pair=worst.pair)
             try:
-                falls, drawn = refuted_by_losses(
+                false, drawn = refuted_by_losses(
                     followed,
                     worst.pair,
                     self.claim,
@@ -169,22 +169,22 @@ class Settlement:
             except UnsupportedError:
                 self.samples = 0
                 return
-            found.append(falls)
+            found.append(false)
             self.samples = max(self.samples, drawn)
-            if not falls:
+            if not false:
                 break
         self.exact, worst.followed = True, not worst.shows_more
         self.refuted = all(found)
         if found[0] and not self.refuted:
-            self._lose(TWO_MODES)
+            self._withdraw(TWO_MODES)
 
-    def _hold_releases(self) -> None:
+    def _test_releases(self) -> None:
         """Let releases decide."""
         found = self.audit(self.mechanism, **self.options, **self.kept_in)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 
-    def _keeps(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
+    def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
         kept: Unfollowed | None = None
         if self.log.late:
@@ -192,7 +192,7 @@ class Settlement:
         elif look is not None:
             kept = look()
         if kept is not None:
-            self._lose(kept.why, kept.place)
+            self._withdraw(kept.why, kept.place)
             self.witness = None
         return kept is not None
 
@@ -203,9 +203,9 @@ class Settlement:
         """Look whether the first execution, when it is made again, draws as it did."""
         assert self.opened.opening is not None
         seed, mode, draws = self.opened.opening
-        data = self.opened.pair.data
         self.executions += 1
         try:
+            data = self.opened.pair.data
             tape = execute(self.mechanism, data, seed, mode=mode).tape
         except DPAuditError:
             return None  # it is told by the releases
@@ -214,7 +214,7 @@ class Settlement:
         place = tape.first_place or place_of_definition(self.mechanism)
         return Unfollowed(place, _OTHERWISE.format(draws, tape.calls))
 
-    def _lose(self, why: str, place: str | None = None) -> None:
+    def _withdraw(self, why: str, place: str | None = None) -> None:
         """Note that nothing is proven, and why."""
         worst = self.worst
         self.refuted = False

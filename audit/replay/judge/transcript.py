@@ -86,19 +86,19 @@ class Transcript:
         for start in range(0, count, _RUN):
             stop = min(start + _RUN, count)
             parts = values.part(start, stop), others.part(start, stop)
-            if not made._take(*parts):
+            if not made._compare_many(*parts):
                 for number in range(start, stop):
-                    made._take_one(values[number], others[number])
+                    made._compare_one(values[number], others[number])
         if not made.comes_to_an_end(again):
             return made
         compared = compare(trace.law, again.law)
         if compared.singular:
-            made.end_otherwise(compared)
+            made.end_impossibly(compared)
         elif len(compared.shift) or not compared.known:
             made.add(made.end, compared, loss(trace.law, again.law, trace.value))
         return made
 
-    def _take(
+    def _compare_many(
         self, here: ObservationSlice | None, other: ObservationSlice | None
     ) -> bool:
         """Compare many noisy values at once; False if it takes one at a time."""
@@ -146,7 +146,7 @@ class Transcript:
                 )
         return True
 
-    def _take_one(self, one: Observation, other: Observation) -> None:
+    def _compare_one(self, one: Observation, other: Observation) -> None:
         compared = compare(one.law, other.law)
         self.add(one.place, compared, loss(one.law, other.law, one.value))
         seen = isinstance(one.law, ChoiceLaw) and self.trace.tape.mode.public
@@ -259,7 +259,7 @@ class Transcript:
         self.findings.add("structure", *what[:2], neighbour=what[2])
         return False
 
-    def end_otherwise(self, compared: LawComparison) -> None:
+    def end_impossibly(self, compared: LawComparison) -> None:
         """Note that the release is impossible on the other side."""
         self.loss = np.inf
         kind, where = self.trace.origin(compared.entry)

@@ -58,10 +58,8 @@ def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
 
 def test_noise_to_which_data_are_added_twice_has_two_readings():
     pair = Pair(rows(0.3, 1), rows(0.3, 1, 1))
-    eager, lazy = (
-        ReplayedMechanism(right_late_sum),
-        ReplayedMechanism(right_late_sum, mode=LAZY),
-    )
+    eager = ReplayedMechanism(right_late_sum)
+    lazy = ReplayedMechanism(right_late_sum, mode=LAZY)
     for followed in (eager, lazy):
         seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
         assert np.abs(followed.transcript_loss(seen, pair.data, pair.data)).max() == 0

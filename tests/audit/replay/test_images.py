@@ -178,12 +178,11 @@ def test_observations_come_back_as_they_were():
         for name in ("mean", "unit", "ratio", "first", "draw", "family", "alone"):
             assert np.array_equal(getattr(one.law, name), getattr(other.law, name))
     shape, value = kept.output(7)
-    assert shape == made[7].shape
-    assert np.array_equal(value, made[7].value)
+    assert (shape, value.tolist()) == (made[7].shape, made[7].value.tolist())
 
 
 @pytest.mark.parametrize("stop", [5, None])
-def test_a_run_has_the_losses_of_its_values(stop):
+def test_several_values_at_once_have_the_losses_of_each(stop):
     known = [each for each in observed() if each.law.known]
     there = Observations(
         Observation(e.place, e.how, _moved(e.law), e.value, e.shape) for e in known
@@ -201,8 +200,7 @@ def test_a_run_has_the_losses_of_its_values(stop):
 
 def _moved(law):
     # Constants may not move, nor entries of one unit apart from each other.
-    mean = law.mean + np.append(0.1 * np.arange(1.0, len(law.first) + 1), 0.0)[
-        law.unit
-    ] * (law.ratio)
+    steps = np.append(0.1 * np.arange(1.0, len(law.first) + 1), 0.0)
+    mean = law.mean + steps[law.unit] * law.ratio
     parts = law.unit, law.ratio, law.first, law.draw, law.family, law.alone
     return AffineLaw(mean, *parts)

@@ -17,9 +17,8 @@ GRID = np.linspace(-20, 20, 40_001)
 
 def law(mean, family):
     one = np.zeros(1, dtype=np.intp)
-    return AffineLaw(
-        np.array([mean]), one, np.ones(1), one, one, one + family, one == 0
-    )
+    parts = one, np.ones(1), one, one, one + family, one == 0
+    return AffineLaw(np.array([mean]), *parts)
 
 
 def step(family, rate, u, v=None):
