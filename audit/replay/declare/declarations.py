@@ -6,6 +6,7 @@ granted.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,69 @@ from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import AffineLaw, Family
-from dpaudit.audit.replay.laws.choices import ROUNDING, noisy_maximum
-from dpaudit.audit.replay.laws.comparison import AnyLaw, equal
-from dpaudit.audit.replay.laws.kernels import NamedChoiceLaw, TrustedLaw
+from dpaudit.audit.replay.laws.choices import ROUNDING, NamedChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.comparison import AnyLaw, LawComparison, equal
 from dpaudit.audit.replay.laws.non_affine import NonAffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "TrustedLaw"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrustedLaw:
+    """A primitive whose law is not known, and the promise about it.
+
+    Parameters
+    ----------
+    value : object
+        The input.
+    terms : tuple
+        What the promise depends on: if it is another one on D', nothing is promised.
+    distance : callable
+        Two inputs -> how far they lie apart, NaN if that is not known.
+    promise : callable
+        A distance > 0 -> the claim that holds of two inputs so far apart, None if there
+        is none.
+    words : str
+        Of the promise, for people.
+    """
+
+    value: Any
+    terms: tuple[Any, ...]
+    distance: Callable[[Any, Any], float]
+    promise: Callable[[float], Claim | None]
+    words: str
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return "a trusted primitive"
+
+    def compared(self, other: "TrustedLaw") -> LawComparison:
+        """Return the promise about the two."""
+        if self.terms != other.terms:
+            text = f"{self.words} on D, and {other.words} on D'"
+            return _unknown(math.nan, note=("scale", text))
+        distance = self.distance(self.value, other.value)
+        if distance == 0:
+            return LawComparison()
+        bound = None if math.isnan(distance) else self.promise(distance)
+        if bound is not None:
+            return _unknown(distance, bound=bound)
+        how = "an unknown distance" if math.isnan(distance) else f"{distance:.6g}"
+        text = f"the inputs lie {how} apart: {self.words}"
+        return _unknown(distance, note=("distance", text))
+
+    def loss(self, other: "TrustedLaw", value: Array) -> float:
+        """Return 0: it is asked for where the inputs are the same, and nowhere else."""
+        return 0.0
+
+
+def _unknown(distance: float, **what: Any) -> LawComparison:
+    """Return a comparison of laws that are not known: a bound, or a note, is."""
+    return LawComparison.of_unit(Family.TRUSTED, distance, known=False, **what)
 
 
 def laplace(value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf) -> Any:

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.declare.primitives import Declaration, declared
 from dpaudit.audit.replay.declare.training import TRAINING, replaced
 from dpaudit.audit.replay.laws.comparison import AnyLaw
-from dpaudit.audit.replay.laws.kernels import TrustedLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 

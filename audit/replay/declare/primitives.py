@@ -23,8 +23,8 @@ from dpaudit.audit.replay.follow.functions import has_noise
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
+from dpaudit.audit.replay.laws.choices import NamedChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
-from dpaudit.audit.replay.laws.kernels import NamedChoiceLaw
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 

@@ -56,7 +56,7 @@ class Family(IntEnum):
     LOGISTIC = 5
     CHOICE = 6
     """No noise: of a choice nothing but the supremum of its loss is kept."""
-    # Of declared primitives alone (`dpaudit.audit.replay.laws.kernels`).
+    # Of declared primitives alone (`dpaudit.audit.replay.laws.non_affine`).
     CLAMPED_LAPLACE = 7
     TRUNCATED_LAPLACE = 8
     FOLDED_LAPLACE = 9

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import laplace
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
-from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss
 from dpaudit.audit.replay.laws.composition import Composition
-from dpaudit.audit.replay.laws.kernels import TrustedLaw
 from dpaudit.audit.replay.laws.non_affine import discrete_gaussian_log_sum
 
 WHOLE = np.arange(-300, 301)
