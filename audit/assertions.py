@@ -18,7 +18,7 @@ import shlex
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,9 +59,8 @@ class Auditor:
         ``passed`` and, as ``witness``, the file that holds it or None.
     folder : callable
         Returns where witnesses go; called when there is one.
-    budget : Budget, int or str
-        Of an audit that is not given one: a number, or the name of a profile.
-    confidence : float
+    budget, confidence
+        Of an audit that is given none.
     seed : int
         Of the whole suite.
     """
@@ -231,11 +230,13 @@ class Auditor:
             from dpaudit.audit.replay import EXECUTIONS, replay
 
             budget = replace(budget, releases=min(budget.releases, EXECUTIONS))
-            replayed = replay(mechanism, budget=budget, **options)
-            _warn(replayed.name, _not_followed(replayed))
-            return replayed
-        result = audit(mechanism, layer=layer, budget=budget, **options)
-        _warn(result.name, [] if _is_unfounded(result) else result.warnings)
+            result: Any = replay(mechanism, budget=budget, **options)
+            found = _not_followed(result)
+        else:
+            result = audit(mechanism, layer=layer, budget=budget, **options)
+            found = [] if _is_unfounded(result) else [*result.warnings]
+        for warning in found:
+            warnings.warn(f"{result.name}: {warning}", stacklevel=3)
         return result
 
     def _report(
@@ -304,11 +305,6 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"{record['samples']:,} releases a side",
         "" if seen is None else f"would see epsilon >= {seen:.3g} {at}",
     )
-
-
-def _warn(name: str, found: Iterable[str]) -> None:
-    for warning in found:
-        warnings.warn(f"{name}: {warning}", stacklevel=4)
 
 
 def _is_unfounded(result: Any) -> bool:

@@ -1,18 +1,19 @@
 """Record and replay: an audit that looks inside, from two executions a side.
 
-`replay` executes a mechanism with a generator that records (`generator`), whose noise
-stays a linear map of draws for as long as it can (`tracked`, `moves`), so that the laws
-of noisy values are known exactly (`laws`). What that proves stands in `judge`.
+`replay` executes a mechanism with a generator that records. Its noise stays a linear
+map of draws for as long as it can (`follow`), so that the laws of noisy values are
+exactly known (`laws`). What is not followed is declared (`declare`). `execute` makes
+one execution, and `judge` says what two of them prove. Of these folders each imports
+only the later ones: judge, execute, declare, follow, laws.
 """
 
 from dpaudit.audit.replay.auditing import EXECUTIONS, replay
 from dpaudit.audit.replay.declare.libraries import register
 from dpaudit.audit.replay.declare.primitives import invariant, primitive
-from dpaudit.audit.replay.follow.steps import Step
-from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
+from dpaudit.audit.replay.judge.judgement import Finding, Step
+from dpaudit.audit.replay.result import ReplayResult, ReplayVerdict, ReplayWitness
 from dpaudit.audit.replay.witness import (
     ReplayVerification,
-    ReplayWitness,
     load_witness,
     verify_replay,
 )

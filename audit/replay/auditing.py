@@ -6,21 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from dpaudit.audit.harness import audit
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.pairs import PairSource, pair_source
-from dpaudit.audit.replay.execute.patches import Watch
-from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.tape import hearing
-from dpaudit.audit.replay.judge.judge import Judgement, judge
+from dpaudit.audit.replay.follow.foreign import ForeignGenerators
+from dpaudit.audit.replay.follow.places import place_of_definition
+from dpaudit.audit.replay.follow.tape import logging_draws
+from dpaudit.audit.replay.judge.judge import judge
+from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
     NOTHING_UNSEEN,
     Explored,
-    Finding,
     ReplayResult,
     ReplayVerdict,
+    ReplayWitness,
 )
-from dpaudit.audit.replay.witness import ReplayWitness
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Budget, Run, name_of, refuse, stated
 from dpaudit.claims import Claim
@@ -118,21 +119,22 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
-    with hearing() as heard:
-        with single_threaded(), Watch() as watch:
+    with logging_draws() as log:
+        with single_threaded(), ForeignGenerators() as watch:
             worst, opened, pairs, executions = _worst(
                 mechanism, source, promised, seed, sees, public=public, until=until
             )
             if watch.used():
-                worst.lose(place_of_definition(mechanism), _WAS_THERE)
+                worst.withdraw(place_of_definition(mechanism), _WAS_THERE)
         settled = Settlement(
             mechanism,
             worst,
             promised,
-            heard,
+            log,
             opened,
             sees,
             until,
+            audit,
             options={
                 "pair": worst.pair,
                 "claim": promised,
@@ -145,25 +147,25 @@ def replay(
         settled.settle()
     refuted, witness = settled.refuted, settled.witness
     if refuted and not worst.proven:
-        worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+        worst.findings = worst.findings.with_proof(1 - alpha)
     assumes = ""
     if refuted and settled.exact and not worst.bare:
         assumes = NOTHING_UNSEEN.format(settled.repeats)
+    told: dict[str, Any] = {
+        "name": shown_as,
+        "claim": promised,
+        "pair": worst.pair,
+        "sees": sees,
+        "confidence": 1 - alpha,
+        "proof": worst.proven,
+        "findings": tuple(worst.findings),
+        "repeats": settled.repeats,
+        "seed": seed,
+        "assumes": assumes,
+    }
     if refuted and witness is None:
-        witness = ReplayWitness(
-            name=shown_as,
-            mechanism=stored_mechanism(mechanism, run.reference),
-            claim=promised,
-            pair=worst.pair,
-            sees=sees,
-            batches=batches,
-            confidence=1 - alpha,
-            seed=seed,
-            findings=tuple(worst.findings),
-            proof=worst.proven,
-            repeats=settled.repeats,
-            assumes=assumes,
-        )
+        stored = stored_mechanism(mechanism, run.reference)
+        witness = ReplayWitness(**told, mechanism=stored, batches=batches)
     # Of noise that was not followed nothing is in the number.
     unknown = not worst.proven and any(each.kind == "coin" for each in worst.findings)
     verdict = ReplayVerdict.NOT_REFUTED
@@ -171,29 +173,19 @@ def replay(
         verdict = ReplayVerdict.REFUTED
     elif not worst.followed:
         verdict = ReplayVerdict.NOT_FOLLOWED
-    explored = Explored.of(worst.turns, worst.branches, 1 - alpha)
     return ReplayResult(
-        name=shown_as,
+        **told,
         verdict=verdict,
-        claim=promised,
         relation=worst.pair.relation,
-        pair=worst.pair,
-        sees=sees,
         batches="public" if public else "secret" if worst.sampled else "",
-        confidence=1 - alpha,
-        proof=worst.proven,
-        findings=tuple(worst.findings),
         steps=worst.steps,
         executions=executions + settled.executions,
         samples=settled.samples,
-        repeats=settled.repeats,
         pairs=pairs,
         loss=math.nan if unknown else float(worst.loss),
-        seed=seed,
         seconds=time.perf_counter() - begun,
         witness=witness,
-        assumes=assumes,
-        explored=explored,
+        explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
 
 
@@ -255,16 +247,3 @@ def _worst(
         assert refused is not None
         raise refused
     return worst, opened, tried, executions
-
-
-def _at(finding: Finding, confidence: float) -> Finding:
-    """Return a finding with the confidence of the test that it led to."""
-    if finding.kind == "coin":
-        return finding
-    return Finding(
-        finding.kind,
-        finding.where,
-        finding.where_neighbour,
-        finding.message,
-        confidence,
-    )

@@ -1,20 +1,30 @@
-"""What a replay says: its verdict, what it found and where, and the steps it saw."""
+"""What a replay says: its verdict, findings and steps; and the witness of it."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dpaudit.audit.replay.follow.steps import Step
+from dpaudit.audit.judged import Printed
+from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
+from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.claims import Claim
+from dpaudit.codec import decode, encode
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
+from dpaudit.validation import check_count, check_fraction, check_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NOTHING_UNSEEN", "Explored", "Finding", "ReplayResult", "ReplayVerdict"]
+__all__ = [
+    "NOTHING_UNSEEN",
+    "Explored",
+    "ReplayResult",
+    "ReplayVerdict",
+    "ReplayWitness",
+]
 
 
 class ReplayVerdict(StrEnum):
@@ -23,44 +33,6 @@ class ReplayVerdict(StrEnum):
     REFUTED = "REFUTED"
     NOT_REFUTED = "NOT_REFUTED"
     NOT_FOLLOWED = "NOT_FOLLOWED"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that differs between the two executions, or could not be followed.
-
-    Parameters
-    ----------
-    kind : {"structure", "release", "distance", "scale", "budget", "coin"}
-        Other noisy values, or another layout; a number of the release that has no
-        noise, or an ordinary number that differs; an input that moves too far for the
-        claim; noise whose scale, bounds or promise depend on the data; steps that cost
-        too much together; randomness or code that cannot be followed.
-    where : str
-        ``file:line`` on D.
-    where_neighbour : str
-        ``file:line`` on D'.
-    message : str
-    proof : bool or float or None
-        True where this by itself refutes the claim; the confidence of the test that
-        does; None where it is only shown.
-    """
-
-    kind: str
-    where: str
-    where_neighbour: str
-    message: str
-    proof: bool | float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-ready Python."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def __str__(self) -> str:
-        place = self.where
-        if self.where_neighbour not in (self.where, ""):
-            place = f"{self.where} (on D': {self.where_neighbour})"
-        return f"{place}: {self.kind}: {printable(self.message)}"
 
 
 NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
@@ -119,7 +91,7 @@ class Explored:
 
 
 @dataclass(frozen=True)
-class ReplayResult:
+class ReplayResult(Printed):
     """The outcome of a replay.
 
     Parameters
@@ -152,7 +124,7 @@ class ReplayResult:
         Releases a side that such a test drew.
     repeats : int
         Executions a side that repeated what refutes the claim, in search of randomness
-        that nobody recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
+        that was not recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
         none.
     pairs : int
     loss : float
@@ -200,7 +172,7 @@ class ReplayResult:
         return self.verdict is ReplayVerdict.REFUTED
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python; what is not finite as text."""
+        """Return the result as JSON-ready Python; infinity and NaN as text."""
         return {
             "name": self.name,
             "verdict": self.verdict.value,
@@ -271,3 +243,91 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and value - value != 0:
         return repr(value)
     return value
+
+
+@dataclass(frozen=True)
+class ReplayWitness(StoredWitness):
+    """What it takes to replay a refutation.
+
+    Parameters
+    ----------
+    name, mechanism, claim, pair, seed
+        See `StoredWitness`.
+    sees : {"release", "transcript"}
+    confidence : float
+    findings : tuple of Finding
+        The first difference first.
+    batches : {"secret", "public"}
+    proof : bool
+        Whether it was one.
+    repeats : int
+        Executions a side that repeated what it rests on.
+    assumes : str
+        What it takes for granted, as in `ReplayResult`.
+    """
+
+    form: ClassVar[str] = "dpaudit-replay-witness"
+    version: ClassVar[int] = 2
+    older: ClassVar[tuple[int, ...]] = (1,)  # without what a proof rests on
+
+    name: str
+    mechanism: Any
+    claim: Claim
+    pair: Pair
+    sees: str
+    confidence: float
+    seed: int
+    findings: tuple[Finding, ...]
+    batches: str = "secret"
+    proof: bool = False
+    repeats: int = 0
+    assumes: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as JSON-ready Python."""
+        return {
+            "format": self.form,
+            "version": self.version,
+            "name": self.name,
+            "mechanism": self.mechanism,
+            "claim": encode(self.claim),
+            "relation": self.pair.relation.value,
+            "data": encode(self.pair.data),
+            "neighbour": encode(self.pair.neighbour),
+            "sees": self.sees,
+            "batches": self.batches,
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "proof": self.proof,
+            "repeats": self.repeats,
+            "assumes": self.assumes,
+        }
+
+    @classmethod
+    def _read(cls, stored: dict[str, Any]) -> Self:
+        values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
+        return cls(
+            **accusation(stored, values),
+            sees=check_name("sees", stored["sees"], ("release", "transcript")),
+            batches=check_name(
+                "batches", stored.get("batches", "secret"), ("secret", "public")
+            ),
+            confidence=check_fraction("the confidence", stored["confidence"]),
+            seed=check_count("the seed", stored["seed"], minimum=0),
+            findings=tuple(_finding(each) for each in stored["findings"]),
+            proof=stored.get("proof") is True,
+            repeats=check_count("the repeats", stored.get("repeats", 0), minimum=0),
+            assumes=text("assumption", stored.get("assumes", "")),
+        )
+
+
+def _finding(stored: dict[str, Any]) -> Finding:
+    texts = {
+        name: str(stored[name])
+        for name in ("kind", "where", "where_neighbour", "message")
+    }
+    proof = stored["proof"]
+    if proof is not None and not isinstance(proof, bool):
+        proof = check_fraction("the confidence of a finding", proof)
+    return Finding(**texts, proof=proof)

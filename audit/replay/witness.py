@@ -1,4 +1,4 @@
-"""Witnesses of replays: both datasets, the seed, and what was found.
+"""Witnesses of replays, read and replayed.
 
 Reading one runs nothing (`dpaudit.audit.keeping.stored_witness`), and it proves nothing
 by itself: `verify_replay` replays the mechanism on its pair, from another seed. Where
@@ -8,20 +8,16 @@ the refutation is a proof, so is its confirmation.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from dpaudit.audit.keeping.accused import accused, seed_for
-from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
 from dpaudit.audit.keeping.witness import Witness
-from dpaudit.audit.replay.result import Finding, ReplayResult
+from dpaudit.audit.replay.auditing import replay
+from dpaudit.audit.replay.result import ReplayResult, ReplayWitness
 from dpaudit.audit.settings import Run
-from dpaudit.claims import Claim
-from dpaudit.codec import decode, encode
 from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 from dpaudit.strict_json import read_json
-from dpaudit.validation import check_count, check_fraction, check_name
 
 __all__ = [
     "ReplayVerification",
@@ -29,83 +25,6 @@ __all__ = [
     "load_witness",
     "verify_replay",
 ]
-
-
-@dataclass(frozen=True)
-class ReplayWitness(StoredWitness):
-    """What it takes to replay a refutation.
-
-    Parameters
-    ----------
-    name, mechanism, claim, pair, seed
-        See `StoredWitness`.
-    sees : {"release", "transcript"}
-    confidence : float
-    findings : tuple of Finding
-        The first difference first.
-    batches : {"secret", "public"}
-    proof : bool
-        Whether it was one.
-    repeats : int
-        Executions a side that repeated what it rests on.
-    assumes : str
-        What it takes for granted, as in `ReplayResult`.
-    """
-
-    form: ClassVar[str] = "dpaudit-replay-witness"
-    version: ClassVar[int] = 2
-    older: ClassVar[tuple[int, ...]] = (1,)  # without what a proof rests on
-
-    name: str
-    mechanism: Any
-    claim: Claim
-    pair: Pair
-    sees: str
-    confidence: float
-    seed: int
-    findings: tuple[Finding, ...]
-    batches: str = "secret"
-    proof: bool = False
-    repeats: int = 0
-    assumes: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the witness as JSON-ready Python."""
-        return {
-            "format": self.form,
-            "version": self.version,
-            "name": self.name,
-            "mechanism": self.mechanism,
-            "claim": encode(self.claim),
-            "relation": self.pair.relation.value,
-            "data": encode(self.pair.data),
-            "neighbour": encode(self.pair.neighbour),
-            "sees": self.sees,
-            "batches": self.batches,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "proof": self.proof,
-            "repeats": self.repeats,
-            "assumes": self.assumes,
-        }
-
-    @classmethod
-    def _read(cls, stored: dict[str, Any]) -> Self:
-        values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
-        return cls(
-            **accusation(stored, values),
-            sees=check_name("sees", stored["sees"], ("release", "transcript")),
-            batches=check_name(
-                "batches", stored.get("batches", "secret"), ("secret", "public")
-            ),
-            confidence=check_fraction("the confidence", stored["confidence"]),
-            seed=check_count("the seed", stored["seed"], minimum=0),
-            findings=tuple(_finding(each) for each in stored["findings"]),
-            proof=stored.get("proof") is True,
-            repeats=check_count("the repeats", stored.get("repeats", 0), minimum=0),
-            assumes=text("assumption", stored.get("assumes", "")),
-        )
 
 
 @dataclass(frozen=True)
@@ -182,8 +101,6 @@ def verify_replay(
         mechanism states its claim under another relation, or if the seed is the
         witness's own.
     """
-    from dpaudit.audit.replay.auditing import replay
-
     seed = seed_for(witness, seed)
     mechanism, warnings = accused(witness, mechanism)
     result = replay(
@@ -198,14 +115,3 @@ def verify_replay(
         run=Run(name=witness.name),
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))
-
-
-def _finding(stored: dict[str, Any]) -> Finding:
-    texts = {
-        name: str(stored[name])
-        for name in ("kind", "where", "where_neighbour", "message")
-    }
-    proof = stored["proof"]
-    if proof is not None and not isinstance(proof, bool):
-        proof = check_fraction("the confidence of a finding", proof)
-    return Finding(**texts, proof=proof)

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from audit_cases import PAIR
+from audit_cases import PAIR, laplace_sum
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.attacks import Identity
-from dpaudit.audit import Run, Verdict, audit
+from dpaudit.audit import Judged, Run, Verdict, audit, audit_guesses, replay
 
 CLAIMS = [
     PureDP(1.0),
@@ -101,7 +102,8 @@ def test_a_bound_above_the_claim_beside_another_verdict_is_explained(results):
 def test_results_of_all_kinds_have_the_same_face():
     options = {"pair": PAIR, "claim": PureDP(0.5), "seed": 1}
     wrong = partial(audit, laplace_sum), partial(replay, laplace_sum)
-    guesses = audit_guesses([True] * 40, [True] * 40, claim=PureDP(0.5))
+    coins = [True, False] * 20
+    guesses = audit_guesses(coins, coins, claim=PureDP(0.5))
     for result in (*(judge(**options) for judge in wrong), guesses):
         assert isinstance(result, Judged)
         assert result.refuted

@@ -66,7 +66,13 @@ class Room:
 
 
 VOCABULARY, DATASETS, CLI = "src/dpaudit", "src/dpaudit/datasets", "src/dpaudit/cli"
-EVERYTHING = {VOCABULARY, DATASETS, "algorithms", "attacks", "audit", "reports"}
+# Of replays, each room imports those before it; the last is what others import.
+REPLAY = [
+    f"audit/replay/{room}" for room in "laws follow declare execute judge".split()
+]
+REPLAY.append("audit/replay")
+BELOW = {VOCABULARY, DATASETS, "attacks", "audit"}
+EVERYTHING = {*BELOW, *REPLAY, "algorithms", "reports"}
 
 # A file belongs to the entry with the longest path above it.
 ROOMS = {
@@ -78,11 +84,9 @@ ROOMS = {
     ),
     "algorithms": Room(rooms={VOCABULARY, DATASETS, "algorithms"}),
     "attacks": Room(rooms={VOCABULARY, DATASETS, "attacks"}),
-    "audit": Room(rooms={VOCABULARY, DATASETS, "attacks", "audit"}),
-    "audit/checks": Room(
-        rooms={VOCABULARY, DATASETS, "algorithms", "attacks", "audit"},
-        packages=CORE | TEST,
-    ),
+    "audit": Room(rooms=BELOW | {"audit/replay"}),
+    **{room: Room(rooms=BELOW | {*REPLAY[: n + 1]}) for n, room in enumerate(REPLAY)},
+    "audit/checks": Room(rooms=BELOW | {"algorithms"}, packages=CORE | TEST),
     # The user's own things are compared, too, whatever they are.
     "reports": Room(rooms=EVERYTHING | {"src/dpaudit/adapters"}, packages=CORE),
     # The single exception: the command line stands on top of the house. It may import
@@ -267,6 +271,7 @@ def test_imports_follow_the_arrows():
         ("algorithms/noise.py", "import pytest"),
         ("audit/engine.py", "def f():\n    import dpaudit.algorithms"),
         ("audit/checks/test_noise.py", "from dpaudit.reports import page"),
+        ("audit/replay/judge/judge.py", "from dpaudit.audit.replay import result"),
         ("reports/page.py", "from dpaudit.cli import main"),
     ],
 )

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from dpaudit import InputError, Relation
 from dpaudit.algorithms.third_party.subjects.shelf import OfLibrary, Shelf, subjects_of
 from dpaudit.audit import Budget, Witness, verify
-from dpaudit.audit.replay.witness import ReplayWitness, verify_replay
+from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting

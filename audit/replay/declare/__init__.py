@@ -1,1 +1,1 @@
-"""What is declared of code that is not followed: primitives, libraries, training."""
+"""Declarations of code that is not followed: primitives, libraries, training."""

@@ -1,27 +1,82 @@
 """What a declaration of a primitive names: kernels, by the numbers that make them.
 
-What is said of a law here is true if the primitive does what its declaration says, and
-that is taken for granted.
+A law here is right if the primitive does as its declaration says. That is taken for
+granted.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.chances import ROUNDING, noisy_maximum
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.kernels import Candidates, Trusted
-from dpaudit.audit.replay.laws.laws import Family, Law
-from dpaudit.audit.replay.laws.noise import Noise, equal
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.choices import ROUNDING, NamedChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.comparison import AnyLaw, LawComparison, equal
+from dpaudit.audit.replay.laws.non_affine import NonAffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "TrustedLaw"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrustedLaw:
+    """A primitive whose law is not known, and the promise about it.
+
+    Parameters
+    ----------
+    value : object
+        The input.
+    terms : tuple
+        What the promise depends on: if it is another one on D', nothing is promised.
+    distance : callable
+        Two inputs -> how far they lie apart, NaN if that is not known.
+    promise : callable
+        A distance > 0 -> the claim that holds of two inputs so far apart, None if there
+        is none.
+    words : str
+        Of the promise, for people.
+    """
+
+    value: Any
+    terms: tuple[Any, ...]
+    distance: Callable[[Any, Any], float]
+    promise: Callable[[float], Claim | None]
+    words: str
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return "a trusted primitive"
+
+    def compared(self, other: "TrustedLaw") -> LawComparison:
+        """Return the promise about the two."""
+        if self.terms != other.terms:
+            text = f"{self.words} on D, and {other.words} on D'"
+            return _unknown(math.nan, note=("scale", text))
+        distance = self.distance(self.value, other.value)
+        if distance == 0:
+            return LawComparison()
+        bound = None if math.isnan(distance) else self.promise(distance)
+        if bound is not None:
+            return _unknown(distance, bound=bound)
+        how = "an unknown distance" if math.isnan(distance) else f"{distance:.6g}"
+        text = f"the inputs lie {how} apart: {self.words}"
+        return _unknown(distance, note=("distance", text))
+
+    def loss(self, other: "TrustedLaw", value: Array) -> float:
+        """Return 0: it is asked for where the inputs are the same, and nowhere else."""
+        return 0.0
+
+
+def _unknown(distance: float, **what: Any) -> LawComparison:
+    """Return a comparison of laws that are not known: a bound, or a note, is."""
+    return LawComparison.of_unit(Family.TRUSTED, distance, known=False, **what)
 
 
 def laplace(value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf) -> Any:
@@ -29,19 +84,19 @@ def laplace(value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf) -
     mean, b, low, high = _entries(value, scale, lower, upper)
     if (np.isinf(low) & np.isinf(high)).all():
         return _law(Family.LAPLACE, mean, b)
-    return Noise(Family.CLAMPED_LAPLACE, mean, b, low, high)
+    return NonAffineLaw(Family.CLAMPED_LAPLACE, mean, b, low, high)
 
 
-def truncated_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+def truncated_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> NonAffineLaw:
     """Return Laplace noise that is drawn until the value is within the bounds.
 
     A value beyond a bound is taken to it first.
     """
     x, b, low, high = _entries(value, scale, lower, upper)
-    return Noise(Family.TRUNCATED_LAPLACE, np.clip(x, low, high), b, low, high)
+    return NonAffineLaw(Family.TRUNCATED_LAPLACE, np.clip(x, low, high), b, low, high)
 
 
-def folded_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+def folded_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> NonAffineLaw:
     """Return Laplace noise with the value reflected at the bounds until it is within.
 
     The law is symmetric: it is that of the reflected input.
@@ -58,10 +113,10 @@ def folded_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
         wide = low + np.minimum(across, 2 * width - across)
     finite = np.isfinite(width) & (width > 0)
     folded = np.where(finite, wide, np.clip(turned, low, high))
-    return Noise(Family.FOLDED_LAPLACE, folded, b, low, high)
+    return NonAffineLaw(Family.FOLDED_LAPLACE, folded, b, low, high)
 
 
-def gaussian(value: Any, scale: Any) -> Law:
+def gaussian(value: Any, scale: Any) -> AffineLaw:
     """Return normal noise of a standard deviation."""
     mean, sigma, _, _ = _entries(value, scale)
     return _law(Family.GAUSSIAN, mean, sigma)
@@ -69,19 +124,19 @@ def gaussian(value: Any, scale: Any) -> Law:
 
 def discrete_laplace(
     value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf
-) -> Noise:
+) -> NonAffineLaw:
     """Return integer noise, P(k) proportional to e^(-|k|/scale); clamped then."""
-    return Noise(Family.DISCRETE_LAPLACE, *_entries(value, scale, lower, upper))
+    return NonAffineLaw(Family.DISCRETE_LAPLACE, *_entries(value, scale, lower, upper))
 
 
-def discrete_gaussian(value: Any, scale: Any) -> Noise:
+def discrete_gaussian(value: Any, scale: Any) -> NonAffineLaw:
     """Return integer noise, P(k) proportional to e^(-k^2/(2 scale^2))."""
-    return Noise(Family.DISCRETE_GAUSSIAN, *_entries(value, scale))
+    return NonAffineLaw(Family.DISCRETE_GAUSSIAN, *_entries(value, scale))
 
 
 def exponential(
     scores: Any, scale: Any, candidates: Any = None, measure: Any = None
-) -> Candidates:
+) -> NamedChoiceLaw:
     """Return a choice, P(i) proportional to e^(score/scale), times a measure."""
     x, b = _scores(scores, scale)
     if measure is None:
@@ -96,17 +151,17 @@ def exponential(
     return _choice(np.asarray(log_softmax(x + weights)), candidates)
 
 
-def permute_and_flip(scores: Any, scale: Any, candidates: Any = None) -> Candidates:
+def permute_and_flip(scores: Any, scale: Any, candidates: Any = None) -> NamedChoiceLaw:
     """Return the law of a noisy maximum with exponential noise."""
     return _maximum(scores, scale, Family.EXPONENTIAL, candidates)
 
 
-def noisy_max(scores: Any, scale: Any, candidates: Any = None) -> Candidates:
+def noisy_max(scores: Any, scale: Any, candidates: Any = None) -> NamedChoiceLaw:
     """Return the law of a noisy maximum with Laplace noise."""
     return _maximum(scores, scale, Family.LAPLACE, candidates)
 
 
-def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates:
+def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> NamedChoiceLaw:
     """Return choices: an entry with probability truth, else another, all alike."""
     p = float(truth)
     if not 0 <= p <= 1:
@@ -114,7 +169,7 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates
     names = range(int(outcomes)) if isinstance(outcomes, int) else outcomes
     single = isinstance(value, str) or np.ndim(value) == 0
     k, c = len(names), 1 if single else np.size(value)
-    made = Candidates(np.empty((c, k)), "randomised response", names=tuple(names))
+    made = NamedChoiceLaw(np.empty((c, k)), "randomised response", names=tuple(names))
     try:
         told, _ = made.places(value)
     except LookupError:
@@ -122,12 +177,12 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates
     with np.errstate(divide="ignore"):
         log = np.full((len(told), k), np.log((1 - p) / max(1, k - 1)))
         log[np.arange(len(told)), told] = np.log(p)
-    return Candidates.among(log, made.names, made.kind, ROUNDING)
+    return NamedChoiceLaw.among(log, made.names, made.kind, ROUNDING)
 
 
 def trusted(
     value: Any, sensitivity: Any, epsilon: Any, delta: Any = 0.0, norm: Any = 1
-) -> Trusted:
+) -> TrustedLaw:
     """Return a promise for inputs no further apart than a sensitivity.
 
     The distance is that of `numpy.linalg.norm` with ``ord=norm``; for a matrix, norm 2
@@ -151,20 +206,15 @@ def trusted(
         return ApproxDP(least, delta) if delta else PureDP(least)
 
     words = f"({epsilon:.6g}, {delta:.6g}) is declared at sensitivity {sensitivity:.6g}"
-    return Trusted(
+    return TrustedLaw(
         numbers, (sensitivity, epsilon, delta, norm), distance, promise, words
     )
 
 
-def _law(family: Family, mean: Array, scale: Array) -> Law:
+def _law(family: Family, mean: Array, scale: Array) -> AffineLaw:
     """Return independent entries: constants where there is no scale."""
-    noisy = (scale > 0) & np.isfinite(mean)
-    entries = np.flatnonzero(noisy)
-    unit = np.where(noisy, np.cumsum(noisy) - 1, -1)
-    kinds = np.full(len(entries), family, dtype=np.intp)
-    ratio = np.where(noisy, scale, 0.0)
-    alone = np.zeros(len(entries), dtype=bool)
-    return Law(mean, unit, ratio, entries, np.zeros_like(entries), kinds, alone)
+    draws, families = np.arange(len(mean)), np.full(len(mean), family)
+    return AffineLaw.of(mean, draws[:, np.newaxis], scale[:, np.newaxis], families)
 
 
 def _entries(
@@ -194,7 +244,9 @@ def _scores(scores: Any, scale: Any) -> tuple[Array, float]:
     return x, check_nonnegative("scale", _scalar(scale))
 
 
-def _maximum(scores: Any, scale: Any, family: Family, candidates: Any) -> Candidates:
+def _maximum(
+    scores: Any, scale: Any, family: Family, candidates: Any
+) -> NamedChoiceLaw:
     x, b = _scores(scores, scale)
     if b == 0:
         return exponential(x, 0.0, candidates)
@@ -204,9 +256,9 @@ def _maximum(scores: Any, scale: Any, family: Family, candidates: Any) -> Candid
     return _choice(log, candidates)
 
 
-def _choice(log: Array, candidates: Any) -> Candidates:
+def _choice(log: Array, candidates: Any) -> NamedChoiceLaw:
     names = range(len(log)) if candidates is None else candidates
-    return Candidates.among(log[np.newaxis], list(names), "a choice")
+    return NamedChoiceLaw.among(log[np.newaxis], list(names), "a choice")
 
 
 def _numbers(name: str, value: Any) -> Array:
@@ -220,7 +272,7 @@ def _scalar(value: Any) -> float:
     return float(np.asarray(value, dtype=np.float64))
 
 
-KERNELS: dict[str, Callable[..., Law | Kernel]] = {
+KERNELS: dict[str, Callable[..., AnyLaw]] = {
     "laplace": laplace,
     "truncated-laplace": truncated_laplace,
     "folded-laplace": folded_laplace,

@@ -1,8 +1,8 @@
 """Primitives of libraries, by their import paths.
 
 They are declared while a mechanism is executed, if the library is loaded: nothing is
-imported here, and all is put back after any exit. What is registered for a library is
-read off its source (diffprivlib 0.6, OpenDP 0.16, PyDP 1.1, multi-freq-ldpy 0.2); a
+imported here, and all is put back after any exit. The declarations are
+read off the sources (diffprivlib 0.6, OpenDP 0.16, PyDP 1.1, multi-freq-ldpy 0.2); a
 class or argument that another version lacks is left alone, and its randomness cannot be
 followed then.
 """
@@ -10,18 +10,17 @@ followed then.
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.declare.primitives import Declaration, declared
-from dpaudit.audit.replay.declare.training import TRAINING
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.kernels import Trusted
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.declare.training import TRAINING, replaced
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 
@@ -53,75 +52,59 @@ def _categories(self: Any) -> list[Any]:
     return list(self._normalising_constant)
 
 
+def _of(kernel: str, value: Any = "value", **fields: Any) -> Declaration:
+    return Declaration.of(kernel, {"value": value, **fields})
+
+
+def _trusted(**fields: Any) -> Declaration:
+    names = ("sensitivity", "epsilon", "delta")
+    return _of("trusted", **{name: f"self.{name}" for name in names} | fields)
+
+
 _BOUNDS = {"lower": "self.lower", "upper": "self.upper"}
-_GEOMETRIC = {
-    "value": "value",
-    "scale": lambda self: self.sensitivity / self.epsilon,
-}
+_GEOMETRIC = {"scale": lambda self: self.sensitivity / self.epsilon}
 _CHOICE = {
     "scores": "self.utility",
     "scale": _choice_scale,
     "candidates": lambda self: self.candidates or None,
 }
-_PROMISE = {
-    "value": "value",
-    "sensitivity": "self.sensitivity",
-    "epsilon": "self.epsilon",
-    "delta": "self.delta",
-}
-_DIFFPRIVLIB: dict[str, tuple[str, dict[str, Any]]] = {
-    "Laplace": ("laplace", {"value": "value", "scale": _laplace_scale}),
-    "LaplaceTruncated": (
-        "laplace",
-        {"value": "value", "scale": _laplace_scale, **_BOUNDS},
-    ),
-    "LaplaceFolded": (
-        "folded-laplace",
-        {"value": "value", "scale": _laplace_scale, **_BOUNDS},
-    ),
-    "LaplaceBoundedDomain": (
-        "truncated-laplace",
-        {"value": "value", "scale": _found_scale, **_BOUNDS},
-    ),
-    "LaplaceBoundedNoise": ("trusted", _PROMISE),
-    "Geometric": ("discrete-laplace", _GEOMETRIC),
-    "GeometricTruncated": ("discrete-laplace", _GEOMETRIC | _BOUNDS),
-    "GeometricFolded": ("trusted", _PROMISE),
-    "Gaussian": ("gaussian", {"value": "value", "scale": "self._scale"}),
-    "GaussianDiscrete": (
-        "discrete-gaussian",
-        {"value": "value", "scale": "self._scale"},
-    ),
-    "Binary": (
+_DIFFPRIVLIB = {
+    "Laplace": _of("laplace", scale=_laplace_scale),
+    "LaplaceTruncated": _of("laplace", scale=_laplace_scale, **_BOUNDS),
+    "LaplaceFolded": _of("folded-laplace", scale=_laplace_scale, **_BOUNDS),
+    "LaplaceBoundedDomain": _of("truncated-laplace", scale=_found_scale, **_BOUNDS),
+    "LaplaceBoundedNoise": _trusted(),
+    "Geometric": _of("discrete-laplace", **_GEOMETRIC),
+    "GeometricTruncated": _of("discrete-laplace", **_GEOMETRIC, **_BOUNDS),
+    "GeometricFolded": _trusted(),
+    "Gaussian": _of("gaussian", scale="self._scale"),
+    "GaussianDiscrete": _of("discrete-gaussian", scale="self._scale"),
+    "Binary": _of(
         "randomised-response",
-        {
-            "value": "value",
-            "truth": lambda self: 1 / (1 + math.exp(-self.epsilon)),
-            "outcomes": lambda self: [self.value0, self.value1],
-        },
+        truth=lambda self: 1 / (1 + math.exp(-self.epsilon)),
+        outcomes=lambda self: [self.value0, self.value1],
     ),
-    "Exponential": (
-        "exponential",
-        {**_CHOICE, "measure": lambda self: self.measure or None},
+    "Exponential": Declaration.of(
+        "exponential", {**_CHOICE, "measure": lambda self: self.measure or None}
     ),
-    "PermuteAndFlip": ("permute-and-flip", _CHOICE),
-    "ExponentialCategorical": (
+    "PermuteAndFlip": Declaration.of("permute-and-flip", _CHOICE),
+    "ExponentialCategorical": Declaration.of(
         "exponential",
         {"scores": _log_weights, "scale": 1.0, "candidates": _categories},
     ),
-    "Staircase": ("trusted", _PROMISE),
-    "Snapping": ("trusted", _PROMISE),
-    "Uniform": ("trusted", _PROMISE),
+    "Staircase": _trusted(),
+    "Snapping": _trusted(),
+    "Uniform": _trusted(),
     # Its input and output are functions, so that a call of it is not followed.
-    "Vector": ("trusted", _PROMISE | {"sensitivity": "self.function_sensitivity"}),
-    "Bingham": ("trusted", _PROMISE | {"norm": 2}),
+    "Vector": _trusted(sensitivity="self.function_sensitivity"),
+    "Bingham": _trusted(norm=2),
 }
 
 
 # -- OpenDP
 
 
-def _opendp(measurement: Any, value: Any) -> Trusted:
+def _opendp(measurement: Any, value: Any) -> TrustedLaw:
     """Return what the map of a measurement promises."""
     metric = str(measurement.input_metric)
     measure = str(measurement.output_measure)
@@ -136,7 +119,7 @@ def _opendp(measurement: Any, value: Any) -> Trusted:
                 continue
         return None
 
-    return Trusted(
+    return TrustedLaw(
         list(value) if isinstance(value, list) else value,
         (metric, measure, _made_by(measurement)),
         lambda x, x2: math.nan if distance is None else distance(x, x2),
@@ -240,7 +223,7 @@ _METRICS: dict[str, Callable[[Any, Any], float]] = {
 # -- PyDP, on which PipelineDP stands
 
 
-def _numerical(mechanism: Any, value: Any) -> Law | Kernel:
+def _numerical(mechanism: Any, value: Any) -> AnyLaw:
     """Return the law of a compiled mechanism, by the class that it is of."""
     if hasattr(mechanism, "diversity"):
         return KERNELS["laplace"](value=value, scale=mechanism.diversity)
@@ -263,8 +246,8 @@ def _one_hot(input_data: Any, k: Any) -> Any:
 
 _LDP = "multi_freq_ldpy.pure_frequency_oracles"
 _OURS: dict[str, Declaration] = {
-    f"diffprivlib.mechanisms.{name}.randomise": Declaration.of(kernel, fields)
-    for name, (kernel, fields) in _DIFFPRIVLIB.items()
+    f"diffprivlib.mechanisms.{name}.randomise": declaration
+    for name, declaration in _DIFFPRIVLIB.items()
 } | {
     f"opendp.mod.Measurement.{name}": Declaration(
         _opendp, {"measurement": "self", "value": "arg"}
@@ -275,13 +258,10 @@ _OURS |= {
     "pydp._pydp._mechanisms.NumericalMechanism.add_noise": Declaration(
         _numerical, {"mechanism": "self", "value": "value"}, ("self", "value")
     ),
-    f"{_LDP}.GRR.GRR_Client": Declaration.of(
-        "randomised-response",
-        {"value": "input_data", "truth": _stays, "outcomes": "k"},
+    f"{_LDP}.GRR.GRR_Client": _of(
+        "randomised-response", "input_data", truth=_stays, outcomes="k"
     ),
-    f"{_LDP}.HE.HE_Client": Declaration.of(
-        "laplace", {"value": _one_hot, "scale": lambda epsilon: 2 / epsilon}
-    ),
+    f"{_LDP}.HE.HE_Client": _of("laplace", _one_hot, scale=lambda epsilon: 2 / epsilon),
 }
 _yours: dict[str, Declaration] = {}
 
@@ -323,44 +303,24 @@ def loaded_libraries() -> frozenset[str]:
     )
 
 
-@contextmanager
-def declared_libraries() -> Iterator[None]:
+def declared_libraries() -> AbstractContextManager[None]:
     """Declare the primitives of all libraries that are loaded, for the block."""
-    with ExitStack() as stack:
-        for path, declaration in (_OURS | _yours).items():
-            owner, name = _owner(path)
-            real = vars(owner).get(name) if owner is not None else None
-            if not callable(real):
-                continue
-            try:
-                wrapped = _wrapped(path, declaration, real)
-            except InputError:
-                if path in _yours:
-                    raise
-                continue
-            setattr(owner, name, wrapped)
-            stack.callback(setattr, owner, name, real)
-        yield
-
-
-def _owner(path: str) -> tuple[Any, str]:
-    """Return the module, or class, that a path leads to if it is loaded; and a name."""
-    parts = path.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:end]))
-        if found is None:
-            continue
-        for part in parts[end:-1]:
-            found = getattr(found, part, None)
-        return found, parts[-1]
-    return None, parts[-1]
+    every = (_OURS | _yours).items()
+    return replaced((path, partial(_wrapped, path, each)) for path, each in every)
 
 
 _made: dict[str, tuple[Any, Declaration, Any]] = {}
 
 
 def _wrapped(path: str, declaration: Declaration, real: Any) -> Any:
+    """Return a declared primitive; None where ours name what this version lacks."""
     known = _made.get(path)
     if known is None or known[0] is not real or known[1] is not declaration:
-        known = _made[path] = (real, declaration, declared(declaration, real))
+        try:
+            wrapped = declared(declaration, real)
+        except InputError:
+            if path in _yours:
+                raise
+            wrapped = None
+        known = _made[path] = (real, declaration, wrapped)
     return known[2]

@@ -18,14 +18,13 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import KERNELS
-from dpaudit.audit.replay.execute.patches import unwatched
-from dpaudit.audit.replay.follow.moves import has_noise
+from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
+from dpaudit.audit.replay.follow.functions import has_noise
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.kernels import Candidates
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.choices import NamedChoiceLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 
@@ -50,8 +49,8 @@ def recording(tape: Tape) -> Iterator[None]:
 def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare what law the output of a function has, for `replay`.
 
-    A call is then one noisy value, which whoever sees transcripts sees; its code is not
-    followed, and what is said of it rests on this declaration. It must depend on its
+    A call is then one noisy value, a part of the transcript. Its code is not followed:
+    all statements about it rest on this declaration. It must depend on its
     arguments alone, and have no effect but its output, which may be an argument that it
     writes over. Outside of a replay it is the function itself.
 
@@ -135,10 +134,8 @@ def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not _recorded:
-            return function(*args, **kwargs)
-        tape = _recorded[-1]
-        if tape.closed or tape.inside or not tape.check_thread():
+        tape = _recorded[-1] if _recorded else None
+        if tape is None or not tape.follows:
             return function(*args, **kwargs)
         return _Call(tape, declaration, signature).of(function, args, kwargs)
 
@@ -159,7 +156,7 @@ class Declaration:
         Names of the arguments of compiled code, which has no signature.
     """
 
-    kernel: Callable[..., Law | Kernel]
+    kernel: Callable[..., AnyLaw]
     fields: Mapping[str, Any]
     arguments: tuple[str, ...] = ()
 
@@ -192,7 +189,7 @@ class Declaration:
                     )
         return signature
 
-    def read(self, arguments: Mapping[str, Any]) -> Law | Kernel:
+    def read(self, arguments: Mapping[str, Any]) -> AnyLaw:
         """Return the law of a call with these arguments."""
         values = {name: _field(each, arguments) for name, each in self.fields.items()}
         return self.kernel(**values)
@@ -266,26 +263,28 @@ class _Call:
         tape = self.tape
         several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
         before = [each.copy() for each in several]
-        with tape.within(), unwatched():
+        with tape.within(), foreign_draws_allowed():
             law = self._law(args, kwargs)
             try:
                 output = function(*args, **kwargs)
             except BaseException as error:
                 reason = f"a declared primitive raises {type(error).__name__}"
-                tape.lose(reason, within=True)
+                tape.cannot_follow(reason, within=True)
                 raise
         if isinstance(law, str):
-            tape.lose(law)
+            tape.cannot_follow(law)
             return output
         try:
             value, shape = _value(law, output)
         except (LookupError, TypeError, ValueError):
             kind = type(output).__name__
-            tape.lose(f"what a declared primitive returns is no output of it: {kind}")
+            tape.cannot_follow(
+                f"what a declared primitive returns is no output of it: {kind}"
+            )
             return output
         for each, old in zip(several, before, strict=True):
             if each is not output and not _is_still(each, old):
-                tape.lose("a declared primitive changes one of its arguments")
+                tape.cannot_follow("a declared primitive changes one of its arguments")
         given = tape.declare(law, value, shape)
         if given is None:
             return output
@@ -295,7 +294,7 @@ class _Call:
             return output
         return found
 
-    def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
+    def _law(self, args: Any, kwargs: Any) -> AnyLaw | str:
         """Return the law, or why there is none."""
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -330,9 +329,9 @@ def _is_still(argument: Any, old: Any) -> bool:
     return same and all(a is b for a, b in zip(argument, old, strict=True))
 
 
-def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
+def _value(law: AnyLaw, output: Any) -> tuple[Array, tuple[int, ...]]:
     """Return an output as flat numbers, and its shape; raise if it is none."""
-    if isinstance(law, Candidates):
+    if isinstance(law, NamedChoiceLaw):
         places, shape = law.places(output)
         return places.astype(np.float64), shape
     array = np.asarray(output)
@@ -347,7 +346,7 @@ def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
 def _output(given: Observation, like: Any) -> Any:
     """Return a recorded output in the form of another."""
     law, value = given.law, given.value
-    if isinstance(law, Candidates):
+    if isinstance(law, NamedChoiceLaw):
         named = [law.names[int(place)] for place in value]
         if not given.shape:
             return named[0]
@@ -367,9 +366,9 @@ def invariant(**values: Any) -> None:
     """Note values that must not depend on the data, for `replay`.
 
     A value that differs on the neighbour, all noisy values being the same, is a finding
-    of kind ``release`` with this line and its name. That refutes a claim for whoever
-    sees every noisy value and all that is noted as public (``sees="transcript"``). To
-    a claim for whoever sees the release it is no proof: the value may not show there.
+    of kind ``release`` with this line and its name. That refutes a claim for those
+    who see every noisy value and all that is noted as public (``sees="transcript"``).
+    It is no proof against a claim about the release: the value may not show there.
     Outside of a replay nothing happens.
 
     Parameters
@@ -390,10 +389,6 @@ def invariant(**values: Any) -> None:
     >>> str(result.verdict), result.findings[0].message
     ('NOT_FOLLOWED', "n must not depend on the data, and is 2 on D and 3 on D'")
     """
-    if not _recorded:
-        return
-    tape = _recorded[-1]
-    if tape.closed or tape.inside or not tape.check_thread():
-        return
-    for name, value in values.items():
-        tape.note_public(name, _ordinary(value))
+    if _recorded and _recorded[-1].follows:
+        for name, value in values.items():
+            _recorded[-1].note_public(name, _ordinary(value))

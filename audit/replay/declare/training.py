@@ -1,12 +1,12 @@
 """Libraries that train in private: their noise and their batches, as they are drawn.
 
 Arrays of JAX and PyTorch are not followed. Nor need they be: DP-SGD looks at a noisy
-sum in each step, and what is between two of them is ordinary code, which is executed
-again on the neighbour. So two kinds of functions are replaced during an execution:
+sum in each step, and the code between two of them is ordinary, and is executed again
+on the neighbour. So two kinds of functions are replaced during an execution:
 
 - **What draws noise** returns an object that waits for the numbers that it is added to.
   Adding is one noisy value, whose input is what the library adds to and whose scale is
-  the deviation that it asks for, whatever it should have asked for. The sum is an
+  the deviation that it asks for, right or wrong. The sum is an
   ordinary array of the library's again, with the very bits that were recorded.
 - **What draws Poisson batches** flips a coin for each row, as the source of the library
   says that it does, in the order of the rows.
@@ -23,8 +23,9 @@ that are cyclic or truncated, and samplers of several machines are not followed.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,19 @@ from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
-from dpaudit.audit.replay.follow.generator import Recorder
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 
-__all__ = ["TRAINING", "training_libraries"]
+__all__ = ["TRAINING", "replaced", "training_libraries"]
 
 TRAINING = frozenset({"jax_privacy", "opacus"})
 
 
-class _Noise:
+class _PendingNoise:
     """Normal noise that has not been added to anything yet.
 
     Parameters
     ----------
-    rng : Recorder
+    rng : RecordingGenerator
     scale : float
         Its standard deviation.
     shape : tuple of int
@@ -58,18 +59,18 @@ class _Noise:
     __array_ufunc__ = None
 
     def __init__(
-        self, rng: Recorder, scale: float, shape: tuple[int, ...], like: Any
+        self, rng: RecordingGenerator, scale: float, shape: tuple[int, ...], like: Any
     ) -> None:
         self._rng, self._scale, self._shape, self._like = rng, scale, shape, like
         self._added = False
 
     def __radd__(self, value: Any) -> Any:
         tape = self._rng.tape
-        numbers = asarray(_at_hand(value))
+        numbers = asarray(_on_host(value))
         if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
             return value + self._ordinary()
         if self._added:
-            tape.lose("noise that was added before is added again")
+            tape.cannot_follow("noise that was added before is added again")
             return value + self._ordinary()
         self._added = True
         with tape.within():
@@ -86,7 +87,7 @@ class _Noise:
     def __mul__(self, factor: Any) -> Any:
         if isinstance(factor, int | float):
             scale = abs(float(factor)) * self._scale
-            return _Noise(self._rng, scale, self._shape, self._like)
+            return _PendingNoise(self._rng, scale, self._shape, self._like)
         return self._ordinary() * factor
 
     __rmul__ = __mul__
@@ -111,7 +112,7 @@ class _Noise:
     def _ordinary(self) -> Any:
         """Return noise as an array of the library, with a note that it is used so."""
         tape = self._rng.tape
-        tape.lose("noise of a library is used in other ways than by adding it")
+        tape.cannot_follow("noise of a library is used in other ways than by adding it")
         with tape.within():
             noise = self._scale * tape.inner.standard_normal(self._shape)
         return _as_like(noise, self._like)
@@ -121,10 +122,10 @@ def _plain(argument: Any) -> Any:
     """Return an argument with ordinary numbers in place of noise."""
     if isinstance(argument, list | tuple):
         return type(argument)(map(_plain, argument))
-    return argument._ordinary() if isinstance(argument, _Noise) else argument
+    return argument._ordinary() if isinstance(argument, _PendingNoise) else argument
 
 
-def _at_hand(value: Any) -> Any:
+def _on_host(value: Any) -> Any:
     """Return an array of a library as one that NumPy reads."""
     detach = getattr(value, "detach", None)
     return value if detach is None else detach().cpu()
@@ -144,101 +145,106 @@ def _as_like(numbers: Array, like: Any) -> Any:
 # -- the libraries
 
 
-def _iid_normal_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _iid_normal_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for noise on a tree of arrays, which is given with the key."""
     keys: set[bytes] = set()
 
     def draw(prng_key: Any, target_tree: Any, stddev: float, dtype: Any = None) -> Any:
-        if not _follows(rng):
-            return real(prng_key, target_tree, stddev, dtype)
         jax = sys.modules["jax"]
         key = asarray(jax.random.key_data(prng_key)).tobytes()
         if key in keys:
-            rng.tape.lose("a key makes noise that has made noise before")
+            rng.tape.cannot_follow("a key makes noise that has made noise before")
         keys.add(key)
         return jax.tree.map(
-            lambda leaf: _Noise(rng, float(stddev), tuple(np.shape(leaf)), leaf),
+            lambda leaf: _PendingNoise(rng, float(stddev), tuple(np.shape(leaf)), leaf),
             target_tree,
         )
 
     return draw
 
 
-def _generate_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _generate_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for noise on one array."""
 
     def draw(
         std: float, reference: Any, generator: Any = None, secure_mode: bool = False
     ) -> Any:
-        if not _follows(rng):
-            return real(std, reference, generator, secure_mode)
-        return _Noise(rng, float(std), tuple(reference.shape), reference)
+        return _PendingNoise(rng, float(std), tuple(reference.shape), reference)
 
     return draw
 
 
-def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
-    """Stand for the batches of `CyclicPoissonSampling`."""
-    otherwise = _not_followed(rng, real)
+def _cyclic_poisson(rng: RecordingGenerator) -> Callable[..., Any]:
+    """Stand for the batches of `CyclicPoissonSampling`, if they are Poisson ones."""
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
-        poisson = self.cycle_length == 1 and self.truncated_batch_size is None
-        if not poisson or not _follows(rng):
-            yield from otherwise(self, num_examples, *args, **kwargs)
-            return
-        dtype = np.min_scalar_type(-num_examples)
-        for _ in range(self.iterations):
-            chosen = rng.flips(float(self.sampling_prob), num_examples)
-            yield np.flatnonzero(chosen).astype(dtype)
+        if self.cycle_length != 1 or self.truncated_batch_size is not None:
+            return None
+        dtype, chance = np.min_scalar_type(-num_examples), float(self.sampling_prob)
+        flips = (rng.flips(chance, num_examples) for _ in range(self.iterations))
+        return (np.flatnonzero(chosen).astype(dtype) for chosen in flips)
 
     return batch_iterator
 
 
-def _not_followed(rng: Recorder, real: Any) -> Callable[..., Any]:
-    """Stand for what draws by a seed or key that is taken for secret."""
-
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        if _follows(rng):
-            rng.tape.lose("correlated noise, or batches of this kind, are not followed")
-        return real(*args, **kwargs)
-
-    return draw
-
-
-def _uniform_sampler(rng: Recorder, real: Any) -> Callable[..., Any]:
+def _uniform_sampler(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for the batches of `UniformWithReplacementSampler`."""
 
     def batches(self: Any) -> Any:
-        if not _follows(rng):
-            yield from real(self)
-            return
-        for _ in range(self.steps):
-            chosen = rng.flips(float(self.sample_rate), self.num_samples)
-            yield np.flatnonzero(chosen).tolist()
+        chance, count = float(self.sample_rate), self.num_samples
+        flips = (rng.flips(chance, count) for _ in range(self.steps))
+        return (np.flatnonzero(chosen).tolist() for chosen in flips)
 
     return batches
 
 
-_STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
-    ("jax_privacy.noise_addition", "_iid_normal_noise", _iid_normal_noise),
+def _not_followed(rng: RecordingGenerator) -> Callable[..., Any]:
+    """Stand for what draws by a seed or key that is taken for secret."""
+    return lambda *args, **kwargs: None
+
+
+def _stand_in(
+    rng: RecordingGenerator,
+    draws: Callable[[RecordingGenerator], Callable[..., Any]],
+    real: Any,
+) -> Callable[..., Any]:
+    """Return what draws from the recorder in an execution, and is the real one else.
+
+    So it is where what stands for it draws nothing, with a note on the tape.
+    """
+    drawn = draws(rng)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = None
+        if rng.tape.follows:
+            made = drawn(*args, **kwargs)
+            if made is None:
+                rng.tape.cannot_follow(
+                    "correlated noise, or batches of this kind, are not followed"
+                )
+        return real(*args, **kwargs) if made is None else made
+
+    return call
+
+
+_STAND_INS: tuple[tuple[str, Callable[[RecordingGenerator], Any]], ...] = (
+    ("jax_privacy.noise_addition._iid_normal_noise", _iid_normal_noise),
+    ("jax_privacy.noise_addition._gaussian_linear_combination", _not_followed),
     (
-        "jax_privacy.batch_selection",
-        "CyclicPoissonSampling.batch_iterator",
+        "jax_privacy.batch_selection.CyclicPoissonSampling.batch_iterator",
         _cyclic_poisson,
     ),
-    ("jax_privacy.noise_addition", "_gaussian_linear_combination", _not_followed),
     *(
-        ("jax_privacy.batch_selection", f"{name}.batch_iterator", _not_followed)
+        (f"jax_privacy.batch_selection.{name}.batch_iterator", _not_followed)
         for name in ("BallsInBinsSampling", "BMinSepSampling", "FixedBatchSampling")
     ),
     (
-        "opacus.utils.uniform_sampler",
-        "UniformWithReplacementSampler.__iter__",
+        "opacus.utils.uniform_sampler.UniformWithReplacementSampler.__iter__",
         _uniform_sampler,
     ),
     # Wherever it is imported by name.
     *(
-        (f"opacus.optimizers.{module}", "_generate_noise", _generate_noise)
+        (f"opacus.optimizers.{module}._generate_noise", _generate_noise)
         for module in (
             "optimizer",
             "adaclipoptimizer",
@@ -251,25 +257,43 @@ _STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
 
 
 @contextmanager
-def training_libraries(rng: Recorder) -> Iterator[None]:
+def training_libraries(rng: RecordingGenerator) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
-    with ExitStack() as stack:
-        jax = sys.modules.get("jax")
-        if "jax_privacy" in sys.modules and jax is not None:
-            stack.enter_context(jax.disable_jit())
-        for module, name, stand_in in _STAND_INS:
-            owner: Any = sys.modules.get(module)
-            *within, last = name.split(".")
-            for each in within:
-                owner = getattr(owner, each, None)
-            real = vars(owner).get(last) if owner is not None else None
-            if callable(real):
-                setattr(owner, last, stand_in(rng, real))
-                stack.callback(setattr, owner, last, real)
+    jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
+    stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
+    with nullcontext() if jax is None else jax.disable_jit(), replaced(stand_ins):
         yield
 
 
-def _follows(rng: Recorder) -> bool:
-    """Say whether what happens now is part of the execution."""
-    tape = rng.tape
-    return not (tape.closed or tape.inside) and tape.check_thread()
+@contextmanager
+def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[None]:
+    """Replace what stands at some paths for the block.
+
+    Parameters
+    ----------
+    several : iterable of (str, callable)
+        Paths, and functions from an object there to the one that replaces it, None if
+        none does. An object that is not loaded, or not callable, stays as it is.
+    """
+    with ExitStack() as stack:
+        for path, replacement in several:
+            owner, name = _owner(path)
+            real = vars(owner).get(name) if owner is not None else None
+            new = replacement(real) if callable(real) else None
+            if new is not None:
+                setattr(owner, name, new)
+                stack.callback(setattr, owner, name, real)
+        yield
+
+
+def _owner(path: str) -> tuple[Any, str]:
+    """Return the module, or class, that a path leads to if it is loaded; and a name."""
+    parts = path.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:-1]:
+            found = getattr(found, part, None)
+        return found, parts[-1]
+    return None, parts[-1]

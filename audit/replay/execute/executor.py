@@ -5,7 +5,6 @@ that is no number: shapes, keys, words, the type of an exception) and its number
 have a joint law given all that was looked at before.
 """
 
-import time
 from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,18 +18,20 @@ from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_li
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
-from dpaudit.audit.replay.follow.generator import Recorder, Streams
+from dpaudit.audit.replay.follow.generator import CallStreams, RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations
-from dpaudit.audit.replay.follow.returns import watching_returns
-from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Reading, Tape
+from dpaudit.audit.replay.follow.places import place_of_definition, watching_returns
+from dpaudit.audit.replay.follow.script import Script
+from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
-__all__ = ["Trace", "execute", "execute_plainly"]
+__all__ = ["Trace", "execute"]
 
 
 @dataclass(eq=False)
@@ -39,34 +40,102 @@ class Trace:
 
     Parameters
     ----------
+    mechanism : Mechanism or callable
+    data : ndarray
     tape : Tape
     layout : str
     unread : bool
-        Whether the release holds what is neither a number nor a word.
-    law : Law
+        Whether the release holds an object that is neither a number nor a word.
+    law : AffineLaw
         Of the numbers of the release, in their order, given what was looked at.
     value : ndarray, shape (n,)
         The numbers.
-    release : Tracked or None
-        The numbers, before they had a law; None if there is no noise in them.
-    seconds : float
+    release : Tracked
+        The numbers, before they had a law.
     returned : str
         ``file:line`` of the mechanism's last return, where ordinary numbers were drawn.
     """
 
+    mechanism: Any
+    data: Array
     tape: Tape
     layout: str
     unread: bool
-    law: Law
+    law: AffineLaw
     value: Array
     release: Tracked
-    seconds: float
     returned: str = ""
 
     @property
     def open(self) -> bool:
         """Whether no draw was looked at before the release."""
         return self.tape.open
+
+    @property
+    def raises(self) -> bool:
+        """Whether the mechanism raised an exception."""
+        return self.layout.startswith("raises ")
+
+    @property
+    def returned_at(self) -> str:
+        """The line from which the mechanism returned, or where it is defined."""
+        return self.returned or place_of_definition(self.mechanism)
+
+    def law_of(self, number: int) -> AnyLaw:
+        """Return the law of a noisy value; -1 is the release."""
+        return self.law if number < 0 else self.tape.observations[number].law
+
+    def place_of(self, draw: int) -> str:
+        """Return where a draw was made."""
+        return self.tape.draws.place_of(int(draw))
+
+    def origin(self, entry: int) -> tuple[str, str]:
+        """Return which kind of finding a number of the release is, and where."""
+        whole = self.release
+        terms = whole.index[entry] if entry < len(whole.index) else np.empty(0, np.intp)
+        used = terms[terms >= 0]
+        if not len(used):
+            return "release", self.returned_at
+        coef = whole.coef[entry][terms >= 0]
+        return ("scale" if (coef == 0).all() else "release"), self.place_of(used[0])
+
+    def again(
+        self,
+        seed: int | None = None,
+        *,
+        data: Array | None = None,
+        script: Observations | None = None,
+        follows: bool = True,
+        goes_on: bool = False,
+    ) -> "Trace":
+        """Execute the mechanism again; by default on the same data from the same seed.
+
+        Parameters are those of `execute`.
+        """
+        return execute(
+            self.mechanism,
+            self.data if data is None else data,
+            self.tape.seed if seed is None else seed,
+            script=script,
+            follows=follows,
+            mode=self.tape.mode,
+            goes_on=goes_on,
+        )
+
+    def plainly(self) -> "Trace":
+        """Execute the mechanism again with ordinary draws, those of the same seed.
+
+        The outputs of declared primitives, whose draws are not seen, are given back.
+        """
+        script = self.tape.observations.seen_by(DECLARED)
+        return self.again(script=script, follows=False)
+
+    def agrees(self, other: "Trace", *, rtol: float, atol: float) -> bool:
+        """Say whether another execution releases the same, up to rounding."""
+        if other.layout != self.layout or len(other.value) != len(self.value):
+            return False
+        values = other.value, self.value
+        return bool(np.allclose(*values, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def execute(
@@ -76,7 +145,7 @@ def execute(
     *,
     script: Observations | None = None,
     follows: bool = True,
-    reading: Reading = LAZY,
+    mode: Mode = LAZY,
     goes_on: bool = False,
 ) -> Trace:
     """Execute a mechanism once.
@@ -86,93 +155,61 @@ def execute(
     mechanism : Mechanism or callable
     data : ndarray
     seed : int
-        The same seed, the same draws, whatever `follows`.
+        The same seed gives the same draws, followed or not.
     script : Observations, optional
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
-    reading, goes_on
-        As for `Tape`.
+    mode : Mode
+    goes_on : bool
+        As for `Script`.
 
     Raises
     ------
     DPAuditError
-        Whatever the mechanism raises of dpaudit's own: it refuses the data.
+        If the mechanism raises one: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
-    tape = Tape(seed, script, reading, goes_on)
-    rng = Recorder(tape, Streams(seed), follows=follows)
-    begun = time.perf_counter()
-    watching: AbstractContextManager[list[str]] = (
-        nullcontext([]) if follows else watching_returns()
-    )
-    loaded = loaded_libraries()
-    with (
-        patched(tape, rng, follows=follows),
-        declared_libraries(),
-        training_libraries(rng),
-        recording(tape),
-        watching as returned,
-        tape.running(),
-    ):
-        released, failed = _attempt(one, data, rng)
-    if loaded_libraries() != loaded:  # by this execution, which did not follow them
-        return execute(
-            mechanism,
-            data,
-            seed,
-            script=script,
-            follows=follows,
-            reading=reading,
-            goes_on=goes_on,
+    loaded = None
+    while loaded != loaded_libraries():  # which this execution may load, not followed
+        loaded = loaded_libraries()
+        tape = Tape(seed, Script(script, goes_on), mode)
+        rng = RecordingGenerator(tape, CallStreams(seed), follows=follows)
+        watching: AbstractContextManager[list[str]] = (
+            nullcontext([]) if follows else watching_returns()
         )
-    seconds = time.perf_counter() - begun
-    if tape.final is not None and not failed:
-        released = tape.final
+        with (
+            patched(tape, rng, follows=follows),
+            declared_libraries(),
+            training_libraries(rng),
+            recording(tape),
+            watching as returned,
+            tape.running(),
+        ):
+            released, failed = _attempt(one, data, rng)
     reader = _Reader(tape)
     if failed:
         reader.words.append(released)
     else:
         try:
             with tape.running():
-                reader.read(released)
+                reader.read(released if tape.final is None else tape.final)
         except Exception as error:  # an object of its own that fails when it is read
             reader.words.append(raised(error).layout)
     whole = reader.joined()
-    index, coef = whole.index, whole.coef
-    law = tape.law(whole.centre, index, coef)
-    value = tape.value(whole.centre, index, coef) if whole.noisy else whole.centre
+    law = tape.law(whole.centre, whole.index, whole.coef)
+    value = whole.centre
+    if whole.noisy:
+        value = tape.draws.value(whole.centre, whole.index, whole.coef)
     tape.closed = True
-    return Trace(
-        tape,
-        " ".join(reader.words),
-        reader.unread,
-        law,
-        value,
-        whole,
-        seconds,
-        "".join(returned),
-    )
-
-
-def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
-    """Execute what another execution was of with ordinary draws, those of its seed.
-
-    The outputs of declared primitives, whose draws nobody sees, are given back.
-    """
-    script = trace.tape.observations.seen_by(DECLARED)
-    return execute(
-        mechanism,
-        data,
-        trace.tape.seed,
-        script=script,
-        follows=False,
-        reading=trace.tape.reading,
-    )
+    layout, line = " ".join(reader.words), "".join(returned)
+    return Trace(mechanism, data, tape, layout, reader.unread, law, value, whole, line)
 
 
 @telling_interrupts()
-def _attempt(one: Callable[..., Any], data: Array, rng: Recorder) -> tuple[Any, bool]:
+def _attempt(
+    one: Callable[..., Any], data: Array, rng: RecordingGenerator
+) -> tuple[Any, bool]:
     """Return a release, or the layout of the failure that came instead."""
     try:
         with np.errstate(all="ignore"):

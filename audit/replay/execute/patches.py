@@ -1,7 +1,7 @@
-"""What is replaced while a mechanism is executed, and put back after any exit.
+"""Functions that are replaced while a mechanism is executed, and put back afterwards.
 
-- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep
-  noise in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
+- ``np.array``, ``np.asarray`` and the like, which cannot be overloaded, keep the noise
+  of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
   called by the code under audit itself, give arrays that noise can be written into.
 - Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
   from the recorder.
@@ -9,26 +9,26 @@
   the tape: it cannot be followed. So is the use of a generator that was there before.
 """
 
-import gc
 import os
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.generator import Recorder
-from dpaudit.audit.replay.follow.moves import has_noise, stacked
+from dpaudit.audit.replay.follow.foreign import ForeignGenerators
+from dpaudit.audit.replay.follow.functions import has_noise, stacked
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 
-__all__ = ["Watch", "all_objects", "patched", "unwatched"]
+__all__ = ["patched"]
 
-_FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
 _LEGACY: dict[str, Callable[..., Any]] = {
     "rand": lambda rng, *shape: rng.random(shape or None),
     "randn": lambda rng, *shape: rng.standard_normal(shape or None),
@@ -60,7 +60,7 @@ _PYTHON_COINS = (
 
 
 def _choices(
-    rng: Recorder, population: Any, weights: Any, cumulated: Any, k: int
+    rng: RecordingGenerator, population: Any, weights: Any, cumulated: Any, k: int
 ) -> list[Any]:
     """Do what `random.choices` does."""
     if cumulated is not None:
@@ -79,20 +79,20 @@ _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 
 @contextmanager
-def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
-    """Replace what has to be replaced, and put it back whatever happens."""
+def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[None]:
+    """Replace functions for the block, and put them back after any exit."""
     with _ONE_AT_A_TIME:
         replaced = _made.get(follows)
         if replaced is None or not replaced.in_place:
             replaced = _made[follows] = _Replacements(follows)
         try:
             replaced.put(tape, rng)
-            with Watch([random._inst, np.random.mtrand._rand]) as watch:
+            with ForeignGenerators([random._inst, np.random.mtrand._rand]) as watch:
                 try:
                     yield
                 finally:
                     if watch.used():
-                        tape.lose(_BY_NAME)
+                        tape.cannot_follow(_BY_NAME)
         finally:
             replaced.put_back()
 
@@ -131,7 +131,7 @@ class _Replacements:
             for name, real in functions.items()
         )
 
-    def put(self, tape: Tape, rng: Recorder) -> None:
+    def put(self, tape: Tape, rng: RecordingGenerator) -> None:
         """Replace what there is, for an execution."""
         self.tape, self.rng = tape, rng
         for owner, functions in self._ours.items():
@@ -148,7 +148,7 @@ class _Replacements:
             for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
                 yield np, name, _maker(self, getattr(np, name))
             for name in ("zeros", "empty", "ones", "full"):
-                yield np, name, _canvas(self, getattr(np, name))
+                yield np, name, _writable(self, getattr(np, name))
         for owner, name, function in _of_generators():
             real = getattr(owner, name, None)
             yield owner, name, _for_this_thread(self, function, real)
@@ -179,7 +179,7 @@ def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         elif hasattr(np.random.Generator, name) and hasattr(
             np.random.RandomState, name
         ):
-            yield np.random, name, getattr(Recorder, name)
+            yield np.random, name, getattr(RecordingGenerator, name)
     yield np.random, "default_rng", _default_rng(np.random.default_rng)
     for name, function in _PYTHON.items():
         yield random, name, function
@@ -210,22 +210,22 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
             if tape.inside and name in _ENTROPY and tape.is_mine:
                 size, *_ = (*args, *kwargs.values())
                 return tape.inner.bytes(size)
-            tape.lose(f"{shown} is called")
+            tape.cannot_follow(f"{shown} is called")
         return real(*args, **kwargs)
 
     return call
 
 
 def _default_rng(real: Any) -> Callable[..., Any]:
-    def default_rng(rng: Recorder, seed: Any = None) -> Any:
+    def default_rng(rng: RecordingGenerator, seed: Any = None) -> Any:
         return rng.spawn(1)[0] if seed is None else real(seed)
 
     return default_rng
 
 
 def _python_coin(name: str) -> Callable[..., Any]:
-    def call(rng: Recorder, *args: Any, **kwargs: Any) -> Any:
-        rng._tape.coin(f"random.{name} draws from a law that is not followed")
+    def call(rng: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
+        rng.tape.coin(f"random.{name} draws from a law that is not followed")
         bits = int(np.random.Generator.integers(rng._next(), 2**62))
         return getattr(random.Random(bits), name)(*args, **kwargs)
 
@@ -239,19 +239,12 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) in _NEVER_NOISY:
             return real(*args, **kwargs)
-        tape = now.tape
-        if (
-            args
-            and has_noise(args[0])
-            and tape is not None
-            and not (tape.closed or tape.inside)
-            and tape.is_mine
-            and called_by_name(sys._getframe(1), name)
-        ):
-            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+        noisy = args and has_noise(args[0])
+        tape = _asked(now, sys._getframe(1), name) if noisy else None
+        if tape is not None:
+            value, dtype = args[0], kwargs.get("dtype", *args[1:2])
             plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
             if plain and (dtype is None or _is_float(dtype)):
-                value = args[0]
                 if isinstance_tracked(value):
                     return value.copy() if name == "array" else value
                 result = stacked(tape, value)
@@ -263,31 +256,32 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     return make
 
 
-def _canvas(now: _Replacements, real: Any) -> Callable[..., Any]:
+def _writable(now: _Replacements, real: Any) -> Callable[..., Any]:
     """Return np.zeros, or one of its kin, whose arrays noise can be written into."""
     name = real.__name__
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        array = real(*args, **kwargs)
-        tape = now.tape
-        caller = sys._getframe(1)
-        dtype_given = kwargs.get("dtype")
+        array, dtype = real(*args, **kwargs), kwargs.get("dtype")
+        caller, tape = sys._getframe(1), None
         if (
-            tape is None
-            or tape.closed
-            or tape.inside
-            or type(array) is not np.ndarray
-            or array.dtype != np.float64
-            or not is_code(caller.f_code.co_filename)
-            or not (dtype_given is None or _is_float(dtype_given))
-            or not tape.is_mine
-            or not called_by_name(caller, name)
+            type(array) is np.ndarray
+            and array.dtype == np.float64
+            and (dtype is None or _is_float(dtype))
+            and is_code(caller.f_code.co_filename)
         ):
-            return array
-        return Tracked.plain(tape, array)
+            tape = _asked(now, caller, name)
+        return array if tape is None else Tracked.plain(tape, array)
 
     make.__name__ = name
     return make
+
+
+def _asked(now: _Replacements, caller: FrameType, name: str) -> Tape | None:
+    """Return the tape if code that it follows calls a function of NumPy by its name."""
+    tape = now.tape
+    if tape is None or tape.closed or tape.inside or not tape.is_mine:
+        return None
+    return tape if called_by_name(caller, name) else None
 
 
 def _is_float(dtype: Any) -> bool:
@@ -295,102 +289,3 @@ def _is_float(dtype: Any) -> bool:
         return np.dtype(dtype) == np.float64
     except TypeError:
         return False
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, random.Random):
-        return (
-            None if isinstance(generator, random.SystemRandom) else generator.getstate()
-        )
-    bits = getattr(generator, "_bit_generator", None)
-    state = bits.state if bits is not None else generator.bit_generator.state
-    return _frozen(state)
-
-
-def _frozen(state: Any) -> Any:
-    if isinstance(state, dict):
-        return tuple((key, _frozen(value)) for key, value in state.items())
-    return state.tobytes() if isinstance(state, np.ndarray) else state
-
-
-def all_objects() -> list[Any]:
-    """Return all objects; the collector tells nothing of those that are frozen."""
-    gc.unfreeze()
-    return gc.get_objects()
-
-
-_watching: list["Watch"] = []
-_while_listed = threading.Lock()
-
-
-@contextmanager
-def unwatched() -> Iterator[None]:
-    """Let generators be drawn from in the block, as declared primitives may."""
-    with _while_listed:
-        watches = _watching.copy()
-    before = [(watch, watch.states()) for watch in watches]
-    try:
-        yield
-    finally:
-        for watch, states in before:
-            watch.excuse(states)
-
-
-class Watch:
-    """Generators, and whether anybody draws from them in the block.
-
-    Parameters
-    ----------
-    generators : list, optional
-        All that there are by default.
-
-    Attributes
-    ----------
-    found : list
-        The generators.
-    """
-
-    def __init__(self, generators: list[Any] | None = None) -> None:
-        self.found = self._all() if generators is None else generators
-        self._before = self.states()
-
-    def __enter__(self) -> Self:
-        with _while_listed:
-            _watching.append(self)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        with _while_listed:
-            _watching.remove(self)
-
-    @staticmethod
-    def _all() -> list[Any]:
-        kinds = (np.random.Generator, np.random.RandomState, random.Random)
-        known: dict[type, bool] = {}
-        found: list[Any] = []
-        for thing in all_objects():
-            kind = type(thing)
-            if kind not in known:
-                known[kind] = issubclass(kind, kinds) and kind is not Recorder
-            if known[kind]:
-                found.append(thing)
-        return found
-
-    def used(self) -> bool:
-        """Say whether one of them was drawn from since."""
-        return self.states() != self._before
-
-    def excuse(self, states: list[Any]) -> None:
-        """Count from now on, unless one was drawn from before it had these states."""
-        if states == self._before:
-            self._before = self.states()
-
-    def states(self) -> list[Any]:
-        """Return the states of the generators."""
-        states = []
-        for each in self.found:
-            try:
-                states.append(_state(each))
-            except Exception:
-                states.append(None)
-        return states

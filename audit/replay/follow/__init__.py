@@ -1,1 +1,1 @@
-"""Following an execution: what is drawn, what is computed with it, what is seen."""
+"""Following an execution: its draws, its arithmetic, and the values it looks at."""

@@ -14,8 +14,6 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.selection import flip
-from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.terms import Image, Terms, no_kernel
 from dpaudit.audit.replay.follow.tracked import (
     MOST_TERMS,
@@ -23,68 +21,39 @@ from dpaudit.audit.replay.follow.tracked import (
     isinstance_tracked,
     numeric,
 )
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
 
-__all__ = ["followed", "matrix_product", "scaled", "sums"]
+__all__ = ["arithmetic", "matrix_product", "scaled", "sums"]
 
 
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
-_LESS = frozenset({np.less, np.less_equal})
-_GREATER = frozenset({np.greater, np.greater_equal})
 
 
-def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
     """Return the result of a function that keeps the form, else NotImplemented."""
-    if len(inputs) == 1:
-        (only,) = inputs
+    if ufunc.nin == 1:
         if ufunc is np.negative:
-            return scaled(only, np.array(-1.0))
-        return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
-    if len(inputs) != 2:
-        return NotImplemented
-    left, right = inputs
+            return scaled(left, np.array(-1.0))
+        return left.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
     if ufunc is np.add or ufunc is np.subtract:
         return _added(left, right, 1.0 if ufunc is np.add else -1.0)
     if ufunc is np.multiply or ufunc is np.true_divide:
         if isinstance_tracked(left) and not (isinstance_tracked(right) and right.noisy):
-            factor = numeric(_unwrapped(right))
+            factor = numeric(right)
             if factor is None:
                 return NotImplemented
             with np.errstate(all="ignore"):
                 inverse = ufunc is np.true_divide
                 return scaled(left, factor, divide=inverse)
         if isinstance_tracked(right) and ufunc is np.multiply:
-            factor = numeric(_unwrapped(left))
+            factor = numeric(left)
             return NotImplemented if factor is None else scaled(right, factor)
         return NotImplemented
     if ufunc is np.matmul:
         return matrix_product(left, right)
     if ufunc is np.copysign:
         return _with_random_sign(left, right)
-    if ufunc in _LESS or ufunc in _GREATER:
-        return _flipped(ufunc, left, right)
     return NotImplemented
-
-
-def _flipped(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a comparison of uniform draws with ordinary numbers, as flips."""
-    first = isinstance_tracked(left) and left.noisy
-    value, other = (left, right) if first else (right, left)
-    level = numeric(_unwrapped(other))
-    if level is None:
-        return NotImplemented
-    shape = np.broadcast_shapes(value.shape, level.shape)
-    made = flip(
-        _spread(value, shape),
-        np.broadcast_to(level, shape) if level.ndim else level,
-        ufunc if first else lambda numbers, levels: ufunc(levels, numbers),
-        below=(ufunc in _LESS) == first,
-    )
-    return NotImplemented if made is None else made
-
-
-def _unwrapped(value: Any) -> Any:
-    return value.centre if isinstance_tracked(value) and not value.noisy else value
 
 
 def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
@@ -116,7 +85,7 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
         return asarray(noise / by if divide else noise * by)
 
     def make() -> tuple[NDArray[np.intp], Array]:
-        wide = _spread(kept, shape)
+        wide = kept.spread(shape)
         flat = np.broadcast_to(by, shape).reshape(-1, 1)
         with np.errstate(all="ignore"):
             return wide.index, wide.coef / flat if divide else wide.coef * flat
@@ -133,8 +102,8 @@ def _image(
     injective: Callable[[], bool] = lambda: True,
 ) -> Terms:
     """Return terms that are an image of those of a value, if it may be one."""
-    # Draws by themselves are no noisy value; what is to be looked at early, is.
-    if apply is None or value.bare or value.tape.reading.eager:
+    # Draws by themselves are no noisy value; in the eager mode no value waits.
+    if apply is None or value.bare or value.tape.mode.eager:
         return Terms(*make())
     before = value.terms.image
     if before is None:
@@ -150,13 +119,6 @@ def _image(
     return Terms(make=make, image=replace(before, apply=whole, injective=both))
 
 
-def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
-    if value.shape == shape:
-        return value
-    places = np.arange(value.size).reshape(value.shape)
-    return value.taken(np.broadcast_to(places, shape))
-
-
 def _added(left: Any, right: Any, sign: float) -> Any:
     """Return left + sign * right."""
     parts: list[tuple[Any, float]] = [(left, 1.0), (right, sign)]
@@ -170,7 +132,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         ((value, own),) = noisy
         value = cast(Tracked, value)
         other, others = parts[1] if parts[0][0] is value else parts[0]
-        addend = numeric(_unwrapped(other))
+        addend = numeric(other)
         if addend is None:
             return NotImplemented
         with np.errstate(all="ignore"):
@@ -180,7 +142,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
                 mean = asarray((value.centre if own > 0 else -value.centre) + addend)
         shape = mean.shape
         if not value.bare:
-            value.tape.cancels(mean, value.centre, addend)
+            value.tape.rounding.cancels(mean, value.centre, addend)
         # Spread over no numbers, as where a batch is empty, it is looked at as well.
         nowhere = not (mean.size or value.bare)
         if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
@@ -195,7 +157,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
             kept = value.copy()
 
             def make() -> tuple[NDArray[np.intp], Array]:
-                wide = _spread(kept, shape)
+                wide = kept.spread(shape)
                 return wide.index, own * wide.coef
 
             def spread(noise: Array) -> Array:
@@ -203,19 +165,19 @@ def _added(left: Any, right: Any, sign: float) -> Any:
 
             terms = _image(value, make, spread if mean.size else None)
         joined = Tracked.of(value.tape, mean, terms)
-        if value.tape.reading.eager and not (type(other) is int and other == 0):
+        if value.tape.mode.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented
-    wide = _spread(left, shape), _spread(right, shape)
+    wide = left.spread(shape), right.spread(shape)
     count = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
     if count > MOST_TERMS:
         return NotImplemented
     with np.errstate(all="ignore"):
         mean = asarray(wide[0].centre + sign * wide[1].centre)
-    left.tape.cancels(mean, wide[0].centre, wide[1].centre)
+    left.tape.rounding.cancels(mean, wide[0].centre, wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
@@ -239,7 +201,7 @@ def sums(
     if not count:
         return mean
     if not value.bare:
-        value.tape.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
+        value.tape.rounding.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
     places = np.arange(value.size).reshape(value.shape)
     if value.size * value.index.shape[1] > MOST_TERMS:
         return NotImplemented
@@ -282,12 +244,12 @@ def matrix_product(left: Any, right: Any) -> Any:
             return NotImplemented
         if left.ndim != 2 and not (left.ndim == 1):
             return NotImplemented
-        other = numeric(_unwrapped(right))
+        other = numeric(right)
         if other is None or other.ndim not in (1, 2):
             return NotImplemented
         product = matrix_product(other.T, left.T if left.ndim == 2 else left)
         return product if product is NotImplemented or product.ndim < 2 else product.T
-    a = numeric(_unwrapped(left))
+    a = numeric(left)
     if a is None or a.ndim not in (1, 2) or right.ndim not in (1, 2):
         return NotImplemented
     if a.shape[-1] != right.shape[0]:
@@ -300,7 +262,7 @@ def matrix_product(left: Any, right: Any) -> Any:
         return NotImplemented
     mean = rows @ columns
     if not right.bare:
-        right.tape.cancels(mean, np.abs(rows) @ np.abs(columns))
+        right.tape.rounding.cancels(mean, np.abs(rows) @ np.abs(columns))
     shape = (*a.shape[:-1], *right.shape[1:])
     kept, rows = right.copy(), rows.copy()
 
@@ -329,36 +291,19 @@ def _with_random_sign(size: Any, sign: Any) -> Any:
     if not (pure and sign.index.shape[1] == 1 and sign.tape is tape):
         return NotImplemented
     draws, signs = size.index[:, 0], sign.index[:, 0]
-    if not _are_fresh(tape, draws, Family.EXPONENTIAL, size.coef, size.centre, 0.0):
+    fresh = tape.draws.are_fresh
+    if not (fresh(draws, Family.EXPONENTIAL) and fresh(signs, Family.UNIFORM)):
         return NotImplemented
-    if not _are_fresh(tape, signs, Family.UNIFORM, sign.coef, sign.centre, -0.5):
+    as_drawn = (size.centre == 0).all() and (size.coef > 0).all()
+    if not (as_drawn and (sign.centre == -0.5).all() and (sign.coef == 1).all()):
         return NotImplemented
 
     ones, centre = np.ones(size.coef.shape), sign.centre.ravel()
     parts = (np.zeros(size.size), size.index, ones), (centre, sign.index, sign.coef)
 
     def signed(seed: int = 0) -> Array:  # of the draws as they are by then
-        return np.copysign(tape.value(*parts[0]), tape.value(*parts[1]))
+        return np.copysign(*[tape.draws.value(*part) for part in parts])
 
     made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
-    tape.use_up(np.concatenate([draws, signs]))
+    tape.draws.use_up(np.concatenate([draws, signs]))
     return Tracked(tape, np.zeros(size.shape), made.index, np.abs(size.coef), bare=True)
-
-
-def _are_fresh(
-    tape: Tape,
-    draws: NDArray[np.intp],
-    family: Family,
-    coef: Array,
-    mean: Array,
-    wanted: float,
-) -> bool:
-    """Say whether entries are draws of a family of their own, none used before."""
-    return bool(
-        (draws >= 0).all()
-        and len(np.unique(draws)) == len(draws)
-        and (tape.families[draws] == family).all()
-        and tape.are_fresh(draws)
-        and (mean == wanted).all()
-        and ((coef == 1.0).all() if wanted else (coef > 0).all())
-    )

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,53 +32,40 @@ class Conversions:
             raise AttributeError(name)
         return getattr(self.looked_at(name), name)
 
-    def __float__(self) -> float:
-        return float(self.looked_at("float"))
-
-    def __int__(self) -> int:
-        return int(self.looked_at("int"))
-
-    def __index__(self) -> int:
-        return operator.index(self.looked_at("index")[()])
-
-    def __complex__(self) -> complex:
-        return complex(self.looked_at("complex"))
-
-    def __bool__(self) -> bool:
-        return bool(self.looked_at("bool"))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(float(self.looked_at("round")), digits)
-
-    def __trunc__(self) -> int:
-        return math.trunc(float(self.looked_at("trunc")))
-
-    def __floor__(self) -> int:
-        return math.floor(float(self.looked_at("floor")))
-
-    def __ceil__(self) -> int:
-        return math.ceil(float(self.looked_at("ceil")))
-
-    def __format__(self, form: str) -> str:
-        return format(self._native("format"), form)
-
-    def __str__(self) -> str:
-        return str(self._native("str"))
-
-    def __repr__(self) -> str:
-        return repr(self._native("repr"))
-
-    def __contains__(self, item: Any) -> bool:
-        return item in self.looked_at("in")
-
-    def __reduce__(self) -> Any:
-        return self._native("pickle").__reduce__()
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _native(self, how: str) -> Any:
-        array = self.looked_at(how)
-        return array if array.ndim else float(array)
+
+def _native(array: Array) -> Any:
+    return array if array.ndim else float(array)
+
+
+def _looking(how: str, convert: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that looks at the numbers, and converts them."""
+
+    def method(self: Conversions, *arguments: Any) -> Any:
+        return convert(self.looked_at(how), *arguments)
+
+    return method
+
+
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "bool": bool,
+    "index": lambda array: operator.index(array[()]),
+    "round": lambda array, digits=None: round(float(array), digits),
+    "trunc": lambda array: math.trunc(float(array)),
+    "floor": lambda array: math.floor(float(array)),
+    "ceil": lambda array: math.ceil(float(array)),
+    "format": lambda array, form: format(_native(array), form),
+    "str": lambda array: str(_native(array)),
+    "repr": lambda array: repr(_native(array)),
+    "contains": operator.contains,
+    "reduce": lambda array: _native(array).__reduce__(),
+}
+for _name, _convert in _CONVERSIONS.items():
+    setattr(Conversions, f"__{_name}__", _looking(_name, _convert))

@@ -1,9 +1,9 @@
 """The generator that a mechanism is handed while it is recorded.
 
-`Recorder` is a `numpy.random.Generator`, so that `isinstance` holds. What it draws from
-a family that `dpaudit.audit.replay.laws.laws` knows is a `Tracked` array; whatever else
-it draws (integers, permutations, choices, gamma variables, ...) is ordinary numbers,
-and a coin on the tape.
+`RecordingGenerator` is a `numpy.random.Generator`, so that `isinstance` holds. A draw
+from a family that `dpaudit.audit.replay.laws.affine` knows is a `Tracked` array. All
+else (integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a
+coin on the tape.
 
 Every call draws from a stream of its own, which goes by the number of the call. So how
 many numbers a call draws, which may be as many as there are rows, changes nothing for
@@ -12,6 +12,7 @@ the calls after it, and an execution is the same on both datasets but for the da
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,18 @@ import numpy as np
 from dpaudit.audit.replay.follow.arithmetic import scaled
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import DRAW, Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
-__all__ = ["Recorder", "Streams"]
+__all__ = ["CallStreams", "RecordingGenerator"]
 
 _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
 NumPy's ``jumped`` takes, so that no two of them overlap."""
 
 
-class Streams:
-    """Streams of random numbers that go by the number of the call.
+class CallStreams:
+    """CallStreams of random numbers that go by the number of the call.
 
     Parameters
     ----------
@@ -59,24 +60,26 @@ class Streams:
         self.bits.advance(call * _JUMP)
         return self._generator
 
-    def spawn(self) -> "Streams":
+    def spawn(self) -> "CallStreams":
         """Return streams that are independent of these."""
         self._spawned += 1
-        return Streams(self.seed, *self.key, self._spawned)
+        return CallStreams(self.seed, *self.key, self._spawned)
 
 
-class Recorder(np.random.Generator):
+class RecordingGenerator(np.random.Generator):
     """A generator whose draws are followed.
 
     Parameters
     ----------
     tape : Tape
-    streams : Streams
+    streams : CallStreams
     follows : bool
         Whether draws are tracked; if not, they are ordinary numbers, and the same.
     """
 
-    def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
+    def __init__(
+        self, tape: Tape, streams: CallStreams, *, follows: bool = True
+    ) -> None:
         super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
 
@@ -92,7 +95,7 @@ class Recorder(np.random.Generator):
         Not within a declared primitive, nor by code that keeps the generator for later.
         """
         if self._tape.closed:
-            self._tape.comes_too_late()
+            self._tape.used_too_late()
             return False
         return self._follows and not self._tape.inside
 
@@ -103,28 +106,20 @@ class Recorder(np.random.Generator):
         self._tape.note_draw()
         return self._streams.next()
 
-    def _noise(
-        self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any
-    ) -> Any:
-        values = draw(self._next(), size)
+    def _noise(self, family: Family, size: Any) -> Any:
+        """Return standard draws of a family."""
+        values = DRAW[family](self._next(), size)
         if not self._notes:
             return values
         key, call = self._streams.key, self._streams.calls
 
         def again(seed: int) -> Any:
-            return draw(Streams(seed, *key).at(call), size)
+            return DRAW[family](CallStreams(seed, *key).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self._tape, family, floats, again)
 
-    def _located(
-        self,
-        family: Family,
-        draw: Callable[[np.random.Generator, Any], Any],
-        loc: Any,
-        scale: Any,
-        size: Any,
-    ) -> Any:
+    def _located(self, family: Family, loc: Any, scale: Any, size: Any) -> Any:
         """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
         if type(scale) not in (float, int):
             scale = np.asarray(scale, dtype=np.float64)
@@ -134,7 +129,7 @@ class Recorder(np.random.Generator):
             raise ValueError("scale < 0")
         if size is None:
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
-        values = self._noise(family, draw, size)
+        values = self._noise(family, size)
         if np.ndim(scale) or scale != 1.0:
             if isinstance_tracked(values):
                 values = scaled(values, np.asarray(scale, dtype=np.float64))
@@ -144,12 +139,18 @@ class Recorder(np.random.Generator):
             values = values + loc
         return values
 
+    def _standard(self, family: Family, size: Any, dtype: Any, out: Any) -> Any:
+        if np.dtype(dtype).kind != "f":
+            raise TypeError(f"Unsupported dtype {np.dtype(dtype)!r}")
+        if out is None:
+            return self._noise(family, size)
+        out[...] = self._noise(family, np.shape(out))
+        return out
+
     def standard_normal(
         self, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> Any:
-        return self._standard(
-            Family.GAUSSIAN, lambda g, n: g.standard_normal(n), size, dtype, out
-        )
+        return self._standard(Family.GAUSSIAN, size, dtype, out)
 
     def standard_exponential(
         self,
@@ -158,58 +159,28 @@ class Recorder(np.random.Generator):
         method: Any = "zig",
         out: Any = None,
     ) -> Any:
-        return self._standard(
-            Family.EXPONENTIAL, lambda g, n: g.standard_exponential(n), size, dtype, out
-        )
+        return self._standard(Family.EXPONENTIAL, size, dtype, out)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        return self._standard(
-            Family.UNIFORM, lambda g, n: g.random(n), size, dtype, out
-        )
-
-    def _standard(
-        self, family: Family, draw: Any, size: Any, dtype: Any, out: Any
-    ) -> Any:
-        if np.dtype(dtype).kind != "f":
-            raise TypeError(f"Unsupported dtype {np.dtype(dtype)!r}")
-        if out is None:
-            return self._noise(family, draw, size)
-        values = self._noise(family, draw, np.shape(out))
-        out[...] = values
-        return out
+        return self._standard(Family.UNIFORM, size, dtype, out)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(
-            Family.GAUSSIAN, lambda g, n: g.standard_normal(n), loc, scale, size
-        )
+        return self._located(Family.GAUSSIAN, loc, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(
-            Family.LAPLACE, lambda g, n: g.laplace(size=n), loc, scale, size
-        )
+        return self._located(Family.LAPLACE, loc, scale, size)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(
-            Family.EXPONENTIAL,
-            lambda g, n: g.standard_exponential(n),
-            0.0,
-            scale,
-            size,
-        )
+        return self._located(Family.EXPONENTIAL, 0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(
-            Family.GUMBEL, lambda g, n: g.gumbel(size=n), loc, scale, size
-        )
+        return self._located(Family.GUMBEL, loc, scale, size)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(
-            Family.LOGISTIC, lambda g, n: g.logistic(size=n), loc, scale, size
-        )
+        return self._located(Family.LOGISTIC, loc, scale, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        width = np.subtract(high, low)
-        return self._located(Family.UNIFORM, lambda g, n: g.random(n), low, width, size)
+        return self._located(Family.UNIFORM, low, np.subtract(high, low), size)
 
     def _unfollowed(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._tape.check_thread()
@@ -229,7 +200,7 @@ class Recorder(np.random.Generator):
     ) -> Any:
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
-        if p is None and self._tape.reading.public:
+        if p is None and self._tape.mode.public:
             places = self._next().choice(k, size, replace, shuffle=shuffle)
             places = self._publicly(k, places)
             return places if candidates.ndim == 0 else candidates.take(places, axis)
@@ -237,21 +208,17 @@ class Recorder(np.random.Generator):
             return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         p = np.asarray(p, dtype=np.float64)
         places = self._next().choice(k, size, p=p)
-        if self._notes:
-            law = Chances.of(p / p.sum(), np.size(places))
-            places = self._tape.choose(law, places, np.shape(places))
-        if candidates.ndim == 0:
-            return places if size is not None else int(places)
-        return np.take(candidates, places, axis=axis)
+        places = self._chosen(places, lambda count: ChoiceLaw.of(p / p.sum(), count))
+        return places if candidates.ndim == 0 else np.take(candidates, places, axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not self._tape.reading.public or isinstance_tracked(x):
+        if not self._tape.mode.public or isinstance_tracked(x):
             return self._unfollowed("permutation", x, axis)
         order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
         return order if np.ndim(x) == 0 else np.take(x, order, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not self._tape.reading.public or not isinstance(x, np.ndarray | list):
+        if not self._tape.mode.public or not isinstance(x, np.ndarray | list):
             return self._unfollowed("shuffle", x, axis)
         order = self._order(np.shape(x)[axis])
         if isinstance(x, list):
@@ -268,42 +235,43 @@ class Recorder(np.random.Generator):
         Their law goes by how many there are among how many, and nothing else; that of
         independent ones stands for it, which is the same where it is.
         """
-        if not self._notes:
-            return places
-        law = Chances.of(np.full(outcomes, 1 / max(outcomes, 1)), np.size(places))
-        made = self._tape.choose(law, places, np.shape(places))
-        return made if np.ndim(places) else int(made)
+
+        def law(count: int) -> ChoiceLaw:
+            return ChoiceLaw.of(np.full(outcomes, 1 / max(outcomes, 1)), count)
+
+        return self._chosen(places, law)
 
     def flips(self, p: float, size: Any) -> Any:
         """Return independent flips, as `dpaudit.flips` asks for."""
-        held = self._next().random(size) < p
-        if not self._notes:
-            return held
-        law = Chances.flips(np.array([p], dtype=np.float64), held.size)
-        return self._tape.choose(law, held.astype(np.intp), held.shape).astype(bool)
+        held = np.asarray(self._next().random(size) < p, dtype=np.intp)
+        law = partial(ChoiceLaw.flips, np.array([p], dtype=np.float64))
+        return np.asarray(self._chosen(held, law), dtype=bool)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         if np.ndim(n) or n != 1 or isinstance_tracked(p):
             return self._unfollowed("binomial", n, p, size)
         held = self._next().binomial(1, p, size)
-        if not self._notes:
-            return held
         chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
-        law = Chances.flips(chance.ravel(), np.size(held))
-        held = self._tape.choose(law, held, np.shape(held))
-        return held if np.ndim(held) else int(held)
+        return self._chosen(held, partial(ChoiceLaw.flips, chance.ravel()))
+
+    def _chosen(self, outcomes: Any, law: Callable[[int], ChoiceLaw]) -> Any:
+        """Return outcomes of choices, which are on the tape if they are followed."""
+        if self._notes:
+            shape = np.shape(outcomes)
+            outcomes = self._tape.choose(law(np.size(outcomes)), outcomes, shape)
+        return outcomes if np.ndim(outcomes) else int(outcomes)
 
     # -- the generator itself
 
-    def spawn(self, n_children: int) -> list["Recorder"]:  # type: ignore[override]
+    def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [
-            Recorder(self._tape, self._streams.spawn(), follows=self._follows)
+            RecordingGenerator(self._tape, self._streams.spawn(), follows=self._follows)
             for _ in range(n_children)
         ]
 
     @property
     def bit_generator(self) -> Any:
-        self._tape.lose("the bits of the generator are used by themselves")
+        self._tape.cannot_follow("the bits of the generator are used by themselves")
         return self._next().bit_generator
 
     def __copy__(self) -> Any:
@@ -313,7 +281,7 @@ class Recorder(np.random.Generator):
         return self._copied()
 
     def __reduce__(self) -> Any:
-        self._tape.lose("the generator is copied or sent away")
+        self._tape.cannot_follow("the generator is copied or sent away")
         return _seeded, (int(self._next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -323,7 +291,7 @@ class Recorder(np.random.Generator):
         return self.bit_generator.state
 
     def _copied(self) -> Any:
-        self._tape.lose("the generator is copied")
+        self._tape.cannot_follow("the generator is copied")
         return _seeded(int(self._next().integers(2**62)))
 
 
@@ -333,7 +301,7 @@ def _seeded(seed: int) -> np.random.Generator:
 
 
 def _coin(name: str) -> Callable[..., Any]:
-    def method(self: Recorder, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
         return self._unfollowed(name, *args, **kwargs)
 
     method.__name__ = name
@@ -341,5 +309,5 @@ def _coin(name: str) -> Callable[..., Any]:
 
 
 for _name in dir(np.random.Generator):
-    if not _name.startswith("_") and _name not in vars(Recorder):
-        setattr(Recorder, _name, _coin(_name))
+    if not _name.startswith("_") and _name not in vars(RecordingGenerator):
+        setattr(RecordingGenerator, _name, _coin(_name))

@@ -14,25 +14,21 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 
-__all__ = ["Observation", "Observations", "Run"]
+__all__ = ["Observation", "ObservationSlice", "Observations"]
 
 
 @dataclass(slots=True)
 class Observation:
-    """A noisy value that the code looked at, or a choice that was made.
-
-    `bare` says that nothing had been added to its draws: it is a coin.
-    """
+    """A noisy value that the code looked at, or a choice that was made."""
 
     place: str
     how: str
-    law: Law | Kernel
+    law: AnyLaw
     value: Array
     shape: tuple[int, ...]
-    bare: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,6 @@ class _Kind:
     place: str
     how: str
     shape: tuple[int, ...]
-    bare: bool
     unit: NDArray[np.intp]
     first: NDArray[np.intp]
     family: NDArray[np.intp]
@@ -50,12 +45,12 @@ class _Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ObservationSlice:
     """Some noisy values, one after the other, taken for a single one.
 
     Parameters
     ----------
-    law : Law
+    law : AffineLaw
         Of all entries; those of different values have different units.
     value : ndarray
     places, ways : list of str
@@ -64,7 +59,7 @@ class Run:
         How many each noisy value has.
     """
 
-    law: Law
+    law: AffineLaw
     value: Array
     places: list[str]
     ways: list[str]
@@ -98,7 +93,7 @@ class Observations(Sequence[Observation]):
         law = made.law
         if (
             not made.how
-            or type(law) is not Law
+            or type(law) is not AffineLaw
             or not law.known
             or law.rough is not None
             or law.mean.size != made.value.size
@@ -108,24 +103,14 @@ class Observations(Sequence[Observation]):
             return
         parts = law.unit, law.first, law.family, law.alone
         key = (
-            *(made.place, made.how, made.shape, made.bare),
+            *(made.place, made.how, made.shape),
             *(part.tobytes() for part in parts),
         )
         kind = self._numbers.get(key)
         if kind is None:
             kind = self._numbers[key] = len(self._kinds)
-            self._kinds.append(
-                _Kind(
-                    made.place,
-                    made.how,
-                    made.shape,
-                    made.bare,
-                    law.unit.copy(),
-                    law.first.copy(),
-                    law.family.copy(),
-                    law.alone.copy(),
-                )
-            )
+            copies: Any = [part.copy() for part in parts]
+            self._kinds.append(_Kind(made.place, made.how, made.shape, *copies))
         self._kind.append(kind)
         _extend(self._mean, law.mean)
         _extend(self._ratio, law.ratio)
@@ -142,12 +127,12 @@ class Observations(Sequence[Observation]):
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        found = self.run(number, number + 1)
+        found = self.part(number, number + 1)
         if found is None:
             return self._others[number]
         kind = self._kinds[self._kind[number]]
         law, value = found.law, found.value
-        return Observation(kind.place, kind.how, law, value, kind.shape, kind.bare)
+        return Observation(kind.place, kind.how, law, value, kind.shape)
 
     def output(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the shape of a noisy value, and its entries."""
@@ -163,7 +148,7 @@ class Observations(Sequence[Observation]):
         None for what was not looked at: of it nothing but the value is known.
         """
         if self._kind[number] >= 0:
-            return Law, "a noisy number"
+            return AffineLaw, "a noisy number"
         made = self._others[number]
         shown = getattr(made.law, "kind", "a noisy number")
         return (type(made.law), shown) if made.how else None
@@ -187,7 +172,7 @@ class Observations(Sequence[Observation]):
             if (columns[kind] if kind >= 0 else self._others[number].how == how)
         )
 
-    def run(self, start: int, stop: int) -> Run | None:
+    def part(self, start: int, stop: int) -> ObservationSlice | None:
         """Return the noisy values from one to another, None if not all have units."""
         numbers = self._kind[start:stop]
         if not numbers or min(numbers) < 0:
@@ -206,7 +191,7 @@ class Observations(Sequence[Observation]):
             shift = np.repeat(units_before[start:stop] - units.start, sizes)
             unit = np.where(unit >= 0, unit + shift, -1)
             first = first + np.repeat(before[start:stop] - entries.start, counts)
-        law = Law(
+        law = AffineLaw(
             mean=asarray(self._mean)[entries],
             unit=unit,
             ratio=asarray(self._ratio)[entries],
@@ -217,17 +202,16 @@ class Observations(Sequence[Observation]):
         )
         value = asarray(self._value)[entries]
         places, ways = [kind.place for kind in kinds], [kind.how for kind in kinds]
-        return Run(law, value, places, ways, sizes, counts)
+        return ObservationSlice(law, value, places, ways, sizes, counts)
 
     def _before(self) -> tuple[NDArray[np.int_], ...]:
         """Return how many entries and units there are before each noisy value."""
         if not self._starts or len(self._starts[0]) <= len(self):
+            kinds = self._kinds
+            several = [len(e.unit) for e in kinds], [len(e.first) for e in kinds]
             self._starts = tuple(
                 np.append(0, np.array([*sizes, 0])[asarray(self._kind)].cumsum())
-                for sizes in (
-                    [len(kind.unit) for kind in self._kinds],
-                    [len(kind.first) for kind in self._kinds],
-                )
+                for sizes in several
             )
         return self._starts
 

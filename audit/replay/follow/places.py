@@ -1,11 +1,15 @@
-"""Where the code under audit is: ``file:line`` of what runs now, and what it does."""
+"""Where the code under audit is: ``file:line`` of calls, returns and definitions."""
 
 import dis
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 import scipy
@@ -14,11 +18,14 @@ from dpaudit import batches, interrupts, outputs
 from dpaudit.audit.sampling import draws
 
 __all__ = [
+    "Unfollowed",
     "called_by_name",
-    "goes_straight_out",
     "is_code",
+    "is_returned_next",
     "place_in",
     "place_of_caller",
+    "place_of_definition",
+    "watching_returns",
 ]
 
 _REPLAY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -36,6 +43,14 @@ _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
 # Libraries that train: where noise is added is the line that calls them.
 _TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollowed:
+    """Why an execution could not be followed, and where."""
+
+    place: str
+    why: str
 
 
 def place_of_caller() -> str:
@@ -56,8 +71,8 @@ def place_of_caller() -> str:
     return "?"
 
 
-def goes_straight_out() -> bool:
-    """Say whether what is looked at now is all that the mechanism returns.
+def is_returned_next() -> bool:
+    """Say whether the number that is looked at now is all that the mechanism returns.
 
     So it is where the code under audit that runs now is the mechanism's own function,
     which calls Python's `float` itself (other compiled functions ask for a float as
@@ -162,3 +177,34 @@ def _kind(file: str) -> str:
         return "own"
     within = f"{folder}/".startswith(f"{_LIBRARY}/")
     return "own" if within and "site-packages" not in folder else "code"
+
+
+@contextmanager
+def watching_returns() -> Iterator[list[str]]:
+    """Keep ``file:line`` of the last return, or raise, of the audited code in a list.
+
+    By a profiler's hook; where there is one already (a measurement of coverage, say),
+    the list stays empty.
+    """
+    last: list[str] = []
+    if sys.getprofile() is not None:
+        yield last
+        return
+
+    def hook(frame: Any, event: str, argument: Any) -> None:
+        if event == "return" and is_code(frame.f_code.co_filename):
+            last[:] = [place_in(frame.f_code.co_filename, frame.f_lineno)]
+
+    sys.setprofile(hook)
+    try:
+        yield last
+    finally:
+        sys.setprofile(None)
+
+
+def place_of_definition(mechanism: Any) -> str:
+    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
+    one, _ = draws.ways_to_draw(mechanism)
+    kind = getattr(mechanism, "release", None) or one
+    code = getattr(getattr(kind, "__func__", kind), "__code__", None)
+    return "?" if code is None else place_in(code.co_filename, code.co_firstlineno)

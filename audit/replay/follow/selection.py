@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.tracked import Tracked
-from dpaudit.audit.replay.laws.chances import Chances, noisy_maximum
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
-__all__ = ["flip", "select"]
+__all__ = ["COMPARISONS", "compared", "select"]
+
+_LESS = frozenset({np.less, np.less_equal})
+COMPARISONS = _LESS | {np.greater, np.greater_equal}
 
 
 def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
@@ -26,105 +29,91 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     of one family and one scale each, which only adds to them.
     """
     tape = noisy.tape
-    if not tape.reading.selects or tape.closed or noisy.bare:
+    if not tape.mode.selects or tape.closed or noisy.bare:
         return None
     noisy.settle()
-    index, mean = noisy.index, sign * noisy.centre.ravel()
-    coef = np.abs(noisy.coef) if _even(noisy) else sign * noisy.coef
+    index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
     if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
         return None
-    draws, scale = index[:, 0], float(coef[0, 0])
-    distinct = (draws >= 0).all() and len(np.unique(draws)) == len(draws)
-    if not (distinct and scale > 0 and (coef == scale).all()):
+    draws = index[:, 0]
+    family = int(tape.draws.families[draws.max()])
+    if not tape.draws.are_fresh(draws, family):
         return None
-    families = tape.families[draws]
-    if (families != families[0]).any() or not tape.are_fresh(draws):
-        return None
-    log = noisy_maximum(mean, scale, int(families[0]))
+    if family == Family.LAPLACE:  # the law of which is that of its negative
+        coef = np.abs(coef)
+    scale = float(coef[0, 0])
+    log = None
+    if scale > 0 and (coef == scale).all():
+        log = noisy_maximum(mean, scale, family)
     if log is None:
         return None
-    place = np.asarray(
-        np.argmax(sign * tape.value(noisy.centre.ravel(), index, noisy.coef))
-    )
-    tape.use_up(draws)
+    value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
+    place = np.asarray(np.argmax(sign * value))
+    tape.draws.use_up(draws)
     tape.selected = True
-    law = Chances(log[np.newaxis], "noisy maximum")
+    law = ChoiceLaw(log[np.newaxis], "noisy maximum")
     return np.intp(tape.choose(law, place, ())[()])
 
 
-def flip(noisy: Tracked, other: Array, compare: Any, *, below: bool) -> Any:
-    """Return how fresh uniform numbers compare with ordinary ones, as flips.
+def compared(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of fresh uniform draws with ordinary numbers, as flips.
 
-    Parameters
-    ----------
-    noisy : Tracked
-    other : ndarray
-        Of the same shape, or one number.
-    compare : callable
-        From the numbers and the ordinary ones to truth values.
-    below : bool
-        Whether it asks if the numbers are below the ordinary ones, or above them.
-
-    Returns
-    -------
-    ndarray of bool, or None
-        The draws are used up by that. None where they are not flips: each number must
-        be an affine image of a fresh uniform draw of its own.
+    The draws are used up by that. NotImplemented where these are no flips: each number
+    must be an affine image of a fresh uniform draw of its own.
     """
-    tape = noisy.tape
-    if not tape.reading.selects or tape.closed:
-        return None
+    first = isinstance_tracked(left) and left.noisy
+    noisy, other = (left, right) if first else (right, left)
+    level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    if level is None or not tape.mode.selects or tape.closed:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    noisy = noisy.spread(shape)
+    level = np.broadcast_to(level, shape) if level.ndim else level
     noisy.settle()
-    level, mean, block = other.ravel(), noisy.centre.reshape(-1), noisy.terms.block
-    draws: Any
+    level, mean, block = level.ravel(), noisy.centre.reshape(-1), noisy.terms.block
     coef: Any
     if block is not None:
-        draws, coef, values = block, noisy.terms.factor, block.values
-        if not tape.is_fresh(block) or block.family != Family.UNIFORM:
-            return None
+        coef, values = noisy.terms.factor, block.values
+        if not block.is_fresh or block.family != Family.UNIFORM:
+            return NotImplemented
         if noisy.bare:
             mean = mean[:1]  # which are all zero
     elif noisy.index.shape[1] == 1:
         draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
-        distinct = (draws >= 0).all() and len(np.unique(draws)) == len(draws)
-        if not (distinct and tape.are_fresh(draws)):
-            return None
-        if (tape.families[draws] != Family.UNIFORM).any():
-            return None
-        values = tape.drawn(draws)
+        if not tape.draws.are_fresh(draws, Family.UNIFORM):
+            return NotImplemented
+        values = tape.draws.values[draws]
     else:
-        return None
+        return NotImplemented
     if not np.all(np.isfinite(coef) & (coef != 0)):
-        return None
+        return NotImplemented
     as_drawn = block is not None and noisy.bare and coef == 1
     with np.errstate(all="ignore"):
         gap = level - mean
-        held = np.asarray(compare(values if as_drawn else mean + coef * values, level))
+        numbers = values if as_drawn else mean + coef * values
+        held = np.asarray(ufunc(numbers, level) if first else ufunc(level, numbers))
+    if block is not None:
+        block.spend(partly=True)
+    else:
+        tape.draws.use_up(draws)
     if block is not None and gap.size == 1:
         law = _alike(float(gap[0]), float(coef), below, noisy.size)
     else:
         law = _flips(gap, coef, below, noisy.size)
-    tape.use_up(draws)
     tape.selected = True
-    return tape.choose(law, held.astype(np.intp), noisy.shape).astype(bool)[()]
+    return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
 
 
-def _flips(gap: Array, coef: Any, below: bool, count: int) -> Chances:
+def _flips(gap: Array, coef: Any, below: bool, count: int) -> ChoiceLaw:
     """Return how multiples of uniform numbers compare with gaps, as flips."""
     with np.errstate(all="ignore"):
         chance = np.clip(gap / coef, 0.0, 1.0)
     chance = np.where((coef > 0) == below, chance, 1 - chance)
     chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
-    return Chances.flips(chance, count)
+    return ChoiceLaw.flips(chance, count)
 
 
 @lru_cache(maxsize=256)
-def _alike(gap: float, coef: float, below: bool, count: int) -> Chances:
+def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
     """Return flips that all have one probability: a loop comes by many times."""
     return _flips(np.array([gap]), coef, below, count)
-
-
-def _even(noisy: Tracked) -> bool:
-    """Say whether the draws have the law of their negatives."""
-    used = noisy.index[noisy.index >= 0]
-    return bool((noisy.tape.families[used] == Family.LAPLACE).all())

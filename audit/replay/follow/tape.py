@@ -1,100 +1,92 @@
-"""The tape of one execution: its draws, and every noisy value that its code looked at.
+"""The tape of one execution: what it drew, and every noisy value that it looked at.
 
-A draw is fresh until some value that it is part of is *looked at*: compared, rounded,
-written into an ordinary array, printed. What was looked at is a primitive with an input
-(the mean) and an output (the value), and from then on an ordinary number.
+A mechanism *looks at* a value with noise when it compares or rounds it, writes it into
+an ordinary array, or prints it. That is a primitive with an input (the mean) and an
+output (the value). The tape records it, and from then on it is an ordinary number.
 
-On replay the outputs are given back, and the draws behind them become what they must
-have been on these data: so, whatever else is made of the same draws later is what it
-would be if the neighbour's execution had shown those very outputs.
+On replay the outputs are given back (`dpaudit.audit.replay.follow.script`), and the
+draws behind them become what they must have been on these data. So all that is made of
+the same draws later is as if the neighbour's execution had shown those very outputs.
 """
 
 import math
 import threading
-from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.places import goes_straight_out, place_of_caller
-from dpaudit.audit.replay.follow.terms import Block
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Kernel
-from dpaudit.audit.replay.laws.laws import Family, Law
+from dpaudit.audit.replay.follow.places import (
+    Unfollowed,
+    is_returned_next,
+    place_of_caller,
+)
+from dpaudit.audit.replay.follow.rounding import Rounding
+from dpaudit.audit.replay.follow.script import Script
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.outputs import Output, read
 
 __all__ = [
+    "AS_NUMBER",
     "DECLARED",
     "EAGER",
     "LAZY",
-    "Heard",
-    "Lost",
-    "Observation",
-    "Public",
-    "Reading",
+    "DrawLog",
+    "Mode",
+    "PublicValue",
     "Tape",
-    "hearing",
+    "logging_draws",
 ]
 
-Recipe: TypeAlias = Callable[[int], Array]
-
-_FRESH, _SPENT, _PARTLY = 0, 1, 2
-_MANY = 1_000_000  # draws from which on there is less room to spare
-_CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
-_ROUGH = 1e-14  # of these parts: many times what one operation leaves
-_NOTHING = 1e-12  # beside the scale of the noise
+AS_NUMBER = "noise is used as an ordinary number"
+DECLARED = "declared"
+"""How the output of a declared primitive is looked at."""
 _STALE = "noise that an earlier execution drew is used again"
-_running: list["Tape"] = []  # of the executions that run now, the innermost last
-_hearing: list["Heard"] = []
+_PARTLY_SEEN = "a draw is used again of which only a sum was seen"
 _WITHIN = 2**31  # of the streams of declared primitives
+_running: list["Tape"] = []  # of the executions that run now, the innermost last
+_logs: list["DrawLog"] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """Why an execution could not be followed, and where."""
-
-    place: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What executions in a block tell of their draws.
+class DrawLog:
+    """What all executions in a block drew.
 
     Parameters
     ----------
-    drawn : set of str
-        The places.
-    late : list of Lost
+    places : set of str
+        Where they drew.
+    late : list of Unfollowed
         Where noise of an earlier execution was used.
     """
 
-    drawn: set[str] = field(default_factory=set)
-    late: list[Lost] = field(default_factory=list)
+    places: set[str] = field(default_factory=set)
+    late: list[Unfollowed] = field(default_factory=list)
 
 
 @contextmanager
-def hearing() -> Iterator[Heard]:
-    """Hear of all executions in the block."""
-    heard = Heard()
-    _hearing.append(heard)
+def logging_draws() -> Iterator[DrawLog]:
+    """Log the draws of all executions in the block."""
+    log = DrawLog()
+    _logs.append(log)
     try:
-        yield heard
+        yield log
     finally:
-        _hearing.remove(heard)
+        _logs.remove(log)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What is taken for one noisy value, where code may be read in several ways.
+class Mode:
+    """Which numbers are one noisy value, where code may be read in several ways.
 
     Parameters
     ----------
@@ -114,13 +106,11 @@ class Reading:
     public: bool = False
 
 
-LAZY, EAGER = Reading(), Reading(eager=True)
-DECLARED = "declared"
-"""How the output of a declared primitive is looked at."""
+LAZY, EAGER = Mode(), Mode(eager=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class PublicValue:
     """A value that was said not to depend on the data, and where.
 
     `after` is how many noisy values had been looked at before.
@@ -139,103 +129,58 @@ class Tape:
     Parameters
     ----------
     seed : int
-    script : Observations, optional
-        Of the execution that is replayed.
-    reading : Reading
-    goes_on : bool
-        Whether the execution may go on by itself where the script ends.
+    script : Script
+        Of the execution that is repeated.
+    mode : Mode
+    observations : Observations
+        What the code looked at.
+    coins : list of Unfollowed
+        Where randomness was used as ordinary numbers.
+    unfollowed : list of Unfollowed
+        Where something happened that cannot be followed.
+    closed : bool
+        Whether the execution is over.
+    selected : bool
+        Whether comparisons of noisy numbers were taken for choices.
+    public : list of PublicValue
+    inside : bool
+        Whether a declared primitive is running.
+    primitives : int
+        How many of these have been called.
+    final : Tracked, optional
+        What went straight out of the mechanism as an ordinary number.
+    first_place : str
+        Where the first draw was made.
+    calls : int
+        How often the code drew.
     """
 
     seed: int
-    script: Observations | None = None
-    reading: Reading = LAZY
-    goes_on: bool = False
+    script: Script = field(default_factory=Script)
+    mode: Mode = LAZY
     observations: Observations = field(default_factory=Observations)
-    coins: list[Lost] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
-    diverged: Lost | None = None
-    # Whether the script was left at a choice, which may be hidden.
-    left_at_choice: bool = False
+    coins: list[Unfollowed] = field(default_factory=list)
+    unfollowed: list[Unfollowed] = field(default_factory=list)
     closed: bool = False
     selected: bool = False
-    public: list[Public] = field(default_factory=list)
-    # Whether a declared primitive is running, and how many have been called.
+    public: list[PublicValue] = field(default_factory=list)
     inside: bool = False
     primitives: int = 0
-    # What went straight out of the mechanism as an ordinary number.
     final: Any = None
-    # By how much numbers with noise may be off: see `cancels`.
-    rough: float = 0.0
-    # Where the first draw was made, and how many there were.
     first_place: str = ""
-    draws: int = 0
-    _places: list[str] = field(default_factory=list)
-    _recipes: list[Recipe | None] = field(default_factory=list)
+    calls: int = 0
 
     def __post_init__(self) -> None:
-        self._size = 0
-        self._z = np.empty(256)
-        self._family = np.empty(256, dtype=np.int8)
-        self._state = np.zeros(256, dtype=np.int8)
-        self._starts = array("q")
+        self.rounding = Rounding()
+        self.draws = Draws(self.rounding)
         self._thread = threading.get_ident()
 
     @property
-    def families(self) -> NDArray[np.int8]:
-        """The family of every draw."""
-        return self._family[: self._size]
-
-    @property
     def open(self) -> bool:
-        """Whether no draw was looked at yet, and nothing lost."""
-        return not (len(self.observations) or self.coins or self.lost)
+        """Whether no draw was looked at yet, and all of the code followed."""
+        return not (len(self.observations) or self.coins or self.unfollowed)
 
-    def draw(
-        self, family: Family, values: Array, recipe: Recipe | None = None
-    ) -> Block:
-        """Return new draws.
-
-        A recipe makes the draws that another seed would have given.
-        """
-        self.check_thread()
-        place = place_of_caller()
-        self.first_place = self.first_place or place
-        return Block(self, family, values.reshape(-1), place, recipe)
-
-    def number(self, block: Block) -> int:
-        """Put draws on the tape, and return the number of the first."""
-        start, end = self._size, self._size + block.values.size
-        if end > len(self._z):
-            spare = self._size if self._size < _MANY else self._size // 4
-            room = max(end, self._size + spare)
-            for column in (self._z, self._family, self._state):
-                column.resize(room, refcheck=False)
-        self._z[start:end] = block.values
-        self._family[start:end] = block.family
-        self._state[start:end] = block.state
-        self._size = end
-        self._places.append(block.place)
-        self._starts.append(start)
-        if self.open:
-            self._recipes.append(block.recipe)
-        else:  # nobody will ask for them
-            self._recipes.clear()
-        return start
-
-    def redrawn(self, seed: int) -> bool:
-        """Make all draws those of another seed; False if that cannot be done."""
-        recipes = [recipe for recipe in self._recipes if recipe is not None]
-        if len(recipes) < len(self._starts):
-            return False
-        for start, recipe in zip(self._starts, recipes, strict=True):
-            values = np.ravel(recipe(seed))
-            self._z[start : start + len(values)] = values
-        return True
-
-    def place_of(self, draw: int) -> str:
-        """Return where a draw was made."""
-        block = bisect_right(self._starts, draw) - 1
-        return self._places[block]
+    # -- who writes on it
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -246,39 +191,28 @@ class Tape:
         finally:
             _running.pop()
 
-    def comes_too_late(self) -> None:
+    def used_too_late(self) -> None:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
-            _running[-1].lose(_STALE)
-            for heard in _hearing:
-                heard.late.append(Lost(place_of_caller(), _STALE))
+            _running[-1].cannot_follow(_STALE)
+            for log in _logs:
+                log.late.append(Unfollowed(place_of_caller(), _STALE))
 
-    def note_draw(self) -> None:
-        """Note that the code draws."""
-        self.draws += 1
-        if _hearing:
-            place = place_of_caller()
-            for heard in _hearing:
-                heard.drawn.add(place)
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the thread that executes the mechanism."""
+        return threading.get_ident() == self._thread
 
-    def lose(self, why: str, *, within: bool = False) -> None:
-        """Note that something happened that cannot be followed.
+    def check_thread(self) -> bool:
+        """Say whether this is the mechanism's thread, and note it if it is not."""
+        if not self.is_mine:
+            self.cannot_follow("randomness is used in another thread")
+        return self.is_mine
 
-        Within a declared primitive nothing needs to be, unless it says so.
-        """
-        if within or not self.inside:
-            self._note(self.lost, place_of_caller(), why)
-
-    def coin(self, why: str) -> None:
-        """Note that randomness was used as ordinary numbers."""
-        if not self.inside:
-            self._note(self.coins, place_of_caller(), why)
-
-    def _note(self, several: list[Lost], place: str, why: str) -> None:
-        note = Lost(place, why)
-        # A loop comes by many times.
-        if not self.closed and note not in several:
-            several.append(note)
+    @property
+    def follows(self) -> bool:
+        """Whether what happens now is part of the execution, and followed."""
+        return not (self.closed or self.inside) and self.check_thread()
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -300,90 +234,65 @@ class Tape:
             self._inner_rng = np.random.Generator(np.random.Philox(self._inner))
         return self._inner_rng
 
-    @property
-    def is_mine(self) -> bool:
-        """Whether this is the thread that executes the mechanism."""
-        return threading.get_ident() == self._thread
+    # -- what is noted
 
-    def check_thread(self) -> bool:
-        """Say whether this is the mechanism's thread, and note it if it is not."""
-        if not self.is_mine:
-            self.lose("randomness is used in another thread")
-        return self.is_mine
+    def note_draw(self) -> None:
+        """Note that the code draws."""
+        self.calls += 1
+        if _logs:
+            place = place_of_caller()
+            for log in _logs:
+                log.places.add(place)
 
-    def settled(
-        self, mean: Array, index: NDArray[np.intp], coef: Array
-    ) -> tuple[Array, NDArray[np.intp], Array, bool]:
-        """Return mean and terms, draws that are known by now being part of the mean.
+    def draw(
+        self, family: Family, values: Array, recipe: Recipe | None = None
+    ) -> DrawBlock:
+        """Return new draws."""
+        self.check_thread()
+        place = place_of_caller()
+        self.first_place = self.first_place or place
+        return DrawBlock(self.draws, family, values.reshape(-1), place, recipe)
 
-        The last says whether a draw is among them of which only a sum was seen.
+    def cannot_follow(self, why: str, *, within: bool = False) -> None:
+        """Note that something happened that cannot be followed.
+
+        Within a declared primitive nothing needs to be, unless it says so.
         """
-        # An index of -1 reads some draw or other, which at worst is looked up again.
-        if not (index.size and self._state[index].any()):
-            return mean, index, coef, False
-        state = np.where(index >= 0, self._state[index], _FRESH)
-        known = state == _SPENT
-        partly = bool((state == _PARTLY).any())
-        if known.any():
-            with np.errstate(all="ignore"):
-                add = np.where(known, coef * self._z[index], 0.0).sum(axis=1)
-            self.cancels(mean + add, mean, add)
-            mean = mean + add
-            index, coef = np.where(known, -1, index), np.where(known, 0.0, coef)
-        return mean, index, coef, partly
+        if within or not self.inside:
+            self._note(self.unfollowed, place_of_caller(), why)
 
-    def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Law:
+    def coin(self, why: str) -> None:
+        """Note that randomness was used as ordinary numbers."""
+        if not self.inside:
+            self._note(self.coins, place_of_caller(), why)
+
+    def _note(self, several: list[Unfollowed], place: str, why: str) -> None:
+        note = Unfollowed(place, why)
+        # A loop comes by many times.
+        if not self.closed and note not in several:
+            several.append(note)
+            self.draws.forget_recipes()
+
+    def note_public(self, name: str, value: Any) -> None:
+        """Note a value that must not depend on the data."""
+        if self.script.diverged is None:
+            place, after = place_of_caller(), len(self.observations)
+            self.public.append(PublicValue(place, name, read(value), after))
+
+    # -- what is looked at
+
+    def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> AffineLaw:
         """Return the law of a value, given what was looked at before."""
         noisy = (index >= 0).any(axis=1)
-        mean, index, coef, partly = self.settled(mean, index, coef)
+        mean, index, coef, partly = self.draws.settled(mean, index, coef)
         if partly:
-            self.lose("a draw is used again of which only a sum was seen")
-        return self._roughly(Law.of(mean, index, coef, self.families), noisy)
+            self.cannot_follow(_PARTLY_SEEN)
+        law = AffineLaw.of(mean, index, coef, self.draws.families)
+        return self.rounding.of_law(law, noisy)
 
-    def cancels(self, result: Array, *parts: Array) -> None:
-        """Note what rounding leaves where large numbers are taken off each other.
-
-        A number between them that ought to be 0, or the same on both sides, is off by
-        some units in the last place of these.
-        """
-        with np.errstate(all="ignore"):
-            size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
-            if not 4 * self.rough < _ROUGH * size < math.inf:
-                return  # nothing is lost, or not much more than was already
-            least = float(np.abs(result).min(initial=math.inf))
-            if least >= _CANCELLED * size:
-                return
-            # Of a vector, only where an entry is small beside those it is made of.
-            wide = np.zeros(result.shape)
-            for part in parts:
-                wide = np.maximum(wide, np.abs(part))
-            gone = np.abs(result) < _CANCELLED * wide
-            lost = _ROUGH * float(wide[gone].max(initial=0.0))
-            self.rough = max(self.rough, lost)
-
-    def _roughly(self, law: Law, noisy: Any = True) -> Law:
-        """Return a law that knows by how much its noisy entries may be off."""
-        if not self.rough:
-            return law
-        apart = law.known and len(law.first) == len(law.mean)
-        if apart and (self.rough <= _NOTHING * law.scale).all():
-            return law
-        return replace(law, rough=np.where(noisy, self.rough, np.zeros(len(law.mean))))
-
-    def value(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Array:
-        """Return what a value is in this execution, without looking at it."""
-        if not index.size:
-            return mean.copy()
-        if index.shape[1] == 1 and index.min() >= 0 and coef.all():
-            with np.errstate(all="ignore"):
-                return asarray(mean + coef[:, 0] * self._z[index[:, 0]])
-        with np.errstate(all="ignore"):
-            parts = np.where((index >= 0) & (coef != 0), coef * self._z[index], 0.0)
-            return asarray(mean + parts.sum(axis=1))
-
-    def hands_out(self, how: str) -> bool:
+    def is_released(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
-        return how == "float" and goes_straight_out()
+        return how == "float" and is_returned_next()
 
     def observe(self, whole: Any, how: str) -> Array:
         """Return a value that the code looks at, flat, as ordinary numbers.
@@ -394,204 +303,93 @@ class Tape:
         how : str
         """
         self.check_thread()
-        bare, terms, mean = whole.bare, whole.terms, whole.centre.ravel()
-        block = terms.block
-        if bare and block is not None and terms.factor == 1.0:
-            return self._look_at_block(whole, how)
-        law: Law | None = None
-        coef = mean
-        if block is not None and self._is_plain(mean, block, terms.factor):
-            draws = block.numbers
-            law = Law.of_block(mean, terms.factor, draws.start, block.family)
+        terms, mean, draws = whole.terms, whole.centre.ravel(), self.draws
+        block, factor = terms.block, terms.factor
+        law: AffineLaw | None = None
+        as_drawn = whole.bare and block is not None and factor == 1.0
+        partly, noisy = False, True
+        if as_drawn:
+            value, partly, spent = block.look()
+            noisy = not spent
+        elif block is not None and _is_plain(mean, block, factor):
+            law = AffineLaw.of_block(mean, factor, block.numbers.start, block.family)
             index = law.draw
             with np.errstate(all="ignore"):
-                value = asarray(mean + terms.factor * self._z[draws])
-            if self.closed:
-                self.comes_too_late()
-                return value
+                value = asarray(mean + factor * draws.values[block.numbers])
         else:
-            mean, index, coef, partly = self.settled(mean, whole.index, whole.coef)
-            value = self.value(mean, index, coef)
-            if self.closed:
-                self.comes_too_late()
-                return value
-            if partly:
-                self.lose("a draw is used again of which only a sum was seen")
-            if not (index >= 0).any():
-                return value
-        if self.hands_out(how):
-            self.final = whole.copy()
-            return value
-        place, shape = place_of_caller(), whole.shape
-        if law is None:
-            law = Law.of(mean, index, coef, self.families)
-        law = self._roughly(law)
-        if bare:
-            self._note(self.coins, place, "noise is used as an ordinary number")
-            self._spend(index, law)
-            return value
-        if not law.followed:
-            why = "noise of this form has no density that is known here"
-            self._note(self.lost, place, why)
-        if self.script is not None:
-            value = self._given_back(law, value, shape, place)
-            if self.diverged is not None:
-                self._spend(index, law)
-                return value
-        made = Observation(place, how, law, value, shape, bare)
-        self.observations.append(made)
-        self._spend(index, law)
-        return value
-
-    def _is_plain(self, mean: Array, block: Block, factor: float) -> bool:
-        """Say whether finite numbers have a draw each, of which nothing was seen."""
-        return bool(
-            factor
-            and math.isfinite(factor)
-            and self.is_fresh(block)
-            and np.isfinite(mean).all()
-        )
-
-    def _look_at_block(self, whole: Any, how: str) -> Array:
-        """Return draws that follow each other, to which nothing was added."""
-        block = whole.terms.block
-        if block.start is None:
-            value = block.values.copy()
-            partly, spent = block.state == _PARTLY, block.state == _SPENT
-        else:
-            state = self._state[block.numbers]
-            value = self._z[block.numbers].copy()
-            partly, spent = (state == _PARTLY).any(), (state == _SPENT).all()
+            mean, index, coef, partly = draws.settled(mean, whole.index, whole.coef)
+            value = draws.value(mean, index, coef)
+            noisy = bool((index >= 0).any())
         if self.closed:
-            self.comes_too_late()
+            self.used_too_late()
             return value
         if partly:
-            self.lose("a draw is used again of which only a sum was seen")
-        if spent:
+            self.cannot_follow(_PARTLY_SEEN)
+        if not noisy:
             return value
-        if self.hands_out(how):
+        if self.is_released(how):
             self.final = whole.copy()
             return value
-        self._note(self.coins, place_of_caller(), "noise is used as an ordinary number")
-        if block.start is None:
-            block.state = _SPENT
+        place = place_of_caller()
+        if as_drawn:
+            self._note(self.coins, place, AS_NUMBER)
+            block.spend()
+            return value
+        if law is None:
+            law = AffineLaw.of(mean, index, coef, draws.families)
+        law = self.rounding.of_law(law)
+        if whole.bare:
+            self._note(self.coins, place, AS_NUMBER)
         else:
-            self._state[block.numbers] = _SPENT
+            if not law.followed:
+                why = "noise of this form has no density that is known here"
+                self._note(self.unfollowed, place, why)
+            given = self._record(place, how, law, value, whole.shape)
+            if given is not None:
+                draws.agree(law, given)
+                value = given
+        draws.spend(index, law)
         return value
 
+    def _record(
+        self, place: str, how: str, law: AnyLaw, value: Array, shape: tuple[int, ...]
+    ) -> Array | None:
+        """Note a noisy value, and return what the script has for it, if anything."""
+        given = self.script.output(len(self.observations), law, shape, place)
+        if self.script.diverged is None:
+            seen = value if given is None else given
+            self.observations.append(Observation(place, how, law, seen, shape))
+            self.draws.forget_recipes()
+        return given
+
     def declare(
-        self, law: Law | Kernel, value: Array, shape: tuple[int, ...]
+        self, law: AnyLaw, value: Array, shape: tuple[int, ...]
     ) -> Observation | None:
         """Note the output of a declared primitive; return what the script has for it.
 
         None where there is no script, or the execution has left it.
         """
-        place, number = place_of_caller(), len(self.observations)
-        given = self._next(law, shape, place)
-        if self.diverged is None:
-            seen = value if given is None else given
-            self.observations.append(
-                Observation(place, DECLARED, law, seen, shape, False)
-            )
-        if self.script is None or given is None:
+        number = len(self.observations)
+        given = self._record(place_of_caller(), DECLARED, law, value, shape)
+        if self.script.values is None or given is None:
             return None
-        recorded = self.script[number]
+        recorded = self.script.values[number]
         return recorded if recorded.how else self.observations[-1]  # of this very law
 
-    def note_public(self, name: str, value: Any) -> None:
-        """Note a value that must not depend on the data."""
-        if self.diverged is None:
-            place, after = place_of_caller(), len(self.observations)
-            self.public.append(Public(place, name, read(value), after))
-
-    def _given_back(
-        self, law: Law | Kernel, value: Array, shape: tuple[int, ...], place: str
-    ) -> Array:
-        """Return the output of the script, and make the draws agree with it."""
-        recorded = self._next(law, shape, place)
-        if recorded is None:
-            return value
-        if isinstance(law, Law) and law.known and len(law.first):
-            ratio = law.ratio[law.first]
-            with np.errstate(all="ignore"):
-                value, mean = recorded[law.first], law.mean[law.first]
-                self.cancels(value - mean, value, mean)
-                u = (value - mean) / ratio
-            self._z[law.draw[law.alone]] = u[law.alone]
-        return recorded
-
-    def _next(
-        self, law: Law | Kernel, shape: tuple[int, ...], place: str
-    ) -> Array | None:
-        """Return the value that the script has next.
-
-        None where there is no script, or the execution left it.
-        """
-        number = len(self.observations)
-        if self.script is None or self.diverged is not None:
-            return None
-        if number >= len(self.script):
-            if not self.goes_on:
-                self.diverged = Lost(place, "one noisy value more than on D")
-                self.left_at_choice = type(law) is Chances
-            return None
-        recorded_shape, recorded = self.script.output(number)
-        there = self.script.law_of(number)
-        if there is not None and type(law) is not there[0]:
-            here = getattr(law, "kind", "a noisy number")
-            self.diverged = Lost(place, f"{there[1]} on D is {here} on D'")
-        elif recorded_shape != shape:
-            self.diverged = Lost(
-                place,
-                f"a noisy value has shape {recorded_shape} on D and {shape} on D'",
-            )
-        if self.diverged is None:
-            return recorded.copy()
-        self.left_at_choice = Chances in (type(law), there and there[0])
-        return None
-
     def choose(
-        self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]
+        self, law: ChoiceLaw, value: NDArray[Any], shape: tuple[int, ...]
     ) -> NDArray[np.intp]:
         """Return outcomes of a choice, of that shape: those drawn, or the script's."""
         self.check_thread()
-        place, flat = place_of_caller(), np.ravel(value)
+        flat = np.ravel(value)
         if not self.closed:
-            if self.script is not None:
-                flat = self._given_back(law, flat, shape, place)
-                if flat.size and flat.max() >= law.outcomes:
-                    self.diverged = Lost(place, "an outcome on D is none on D'")
-                    flat = np.ravel(value)
-            if self.diverged is None:
-                made = Observation(place, "chosen", law, flat, shape, False)
-                self.observations.append(made)
+            given = self._record(place_of_caller(), "chosen", law, flat, shape)
+            flat = flat if given is None else given
         return np.asarray(flat, dtype=np.intp).reshape(shape)
 
-    def _spend(self, index: NDArray[np.intp], law: Law) -> None:
-        """Mark the draws of an observation: known, or known by a sum alone."""
-        if index is not law.draw:
-            self._state[index[index >= 0]] = _PARTLY
-        self._state[law.draw[law.alone]] = _SPENT
 
-    def is_fresh(self, block: Block) -> bool:
-        """Say whether nothing was seen yet of draws that were made at once."""
-        if block.start is None:
-            return block.state == _FRESH
-        return not self._state[block.numbers].any()
-
-    def drawn(self, draws: NDArray[np.intp]) -> Array:
-        """Return draws, by their numbers."""
-        return self._z[draws]
-
-    def are_fresh(self, draws: NDArray[np.intp]) -> bool:
-        """Say whether nothing was seen of some draws yet."""
-        return bool((self._state[draws] == _FRESH).all())
-
-    def use_up(self, draws: NDArray[np.intp] | Block) -> None:
-        """Mark draws that became part of others: nobody may use them again."""
-        if not isinstance(draws, Block):
-            self._state[draws] = _PARTLY
-        elif draws.start is None:
-            draws.state = _PARTLY
-        else:
-            self._state[draws.numbers] = _PARTLY
+def _is_plain(mean: Array, block: DrawBlock, factor: float) -> bool:
+    """Say whether finite numbers have a draw each, of which nothing was seen."""
+    return bool(
+        factor and math.isfinite(factor) and block.is_fresh and np.isfinite(mean).all()
+    )

@@ -21,8 +21,9 @@ from numpy import full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.draws import DrawBlock
 
-__all__ = ["Block", "Image", "Terms", "no_kernel"]
+__all__ = ["Image", "Terms", "no_kernel"]
 
 _Written: TypeAlias = tuple[NDArray[np.intp], Array]
 
@@ -39,7 +40,7 @@ class Image:
     origin : Tracked
         The array with noise, which may have changed since.
     source : Tracked
-        What it was, which nobody else changes.
+        A copy of it as it was.
     apply : callable
         The linear map, of arrays that are like the source. What it returns may be of
         fewer entries, each of which stands for many.
@@ -53,42 +54,8 @@ class Image:
     injective: Callable[[], bool]
 
 
-@dataclass(eq=False, slots=True)
-class Block:
-    """Draws that were made at once, and that have no numbers before these are needed.
-
-    Parameters
-    ----------
-    tape : Tape
-    family : Family
-    values : ndarray, shape (size,)
-    place : str
-    recipe : callable, optional
-        Makes the draws that another seed would have given.
-    state : int
-        What the code knows of them, before they have numbers, as `Tape` has it.
-    start : int, optional
-        The number of the first.
-    """
-
-    tape: Any
-    family: int
-    values: Array
-    place: str
-    recipe: Callable[[int], Array] | None
-    state: int = 0
-    start: int | None = None
-
-    @property
-    def numbers(self) -> slice:
-        """The numbers of the draws."""
-        if self.start is None:
-            self.start = self.tape.number(self)
-        return slice(self.start, self.start + self.values.size)
-
-
 class Terms:
-    """Which draws are part of each entry of an array; nobody changes one.
+    """Which draws are part of each entry of an array; they never change.
 
     Parameters
     ----------
@@ -96,7 +63,7 @@ class Terms:
         An index of -1 is no term.
     make : callable, optional
         Returns both; it is called when one is asked for.
-    block : Block, optional
+    block : DrawBlock, optional
         Whose draws the entries are,
     factor : float
         so many times over.
@@ -111,7 +78,7 @@ class Terms:
         coef: Array | None = None,
         *,
         make: Callable[[], _Written] | None = None,
-        block: Block | None = None,
+        block: DrawBlock | None = None,
         factor: float = 1.0,
         image: Image | None = None,
     ) -> None:

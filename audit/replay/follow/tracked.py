@@ -3,17 +3,15 @@
 It stands for an array x + sum_j c_j z_j: its mean x is ordinary numbers, its terms name
 draws of a `dpaudit.audit.replay.follow.tape.Tape`. What keeps that form is followed:
 sums and differences, multiples by ordinary numbers, products with ordinary matrices,
-sums over axes, and whatever only moves entries (slices, transposes, triangles,
-concatenations, assignments: `dpaudit.audit.replay.follow.moves`). In whatever else is
-done with it the code looks at the numbers: then the tape takes note, and they are
-ordinary numbers from then on. There is no other way to the numbers than through the
-tape: a `Tracked` is no ndarray to NumPy's own C code, which has to ask for one
-(``__array__``).
+sums over axes, and all that only moves entries (slices, transposes, triangles,
+concatenations, assignments: `dpaudit.audit.replay.follow.functions`). All else looks at
+the numbers: then the tape takes note, and they are ordinary numbers from then on. There
+is no other way to the numbers than through the tape: a `Tracked` is no ndarray to
+NumPy's own C code, which has to ask for one (``__array__``).
 """
 
-from functools import cache
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -23,7 +21,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.conversions import Conversions
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.terms import Terms
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = [
     "MOST_TERMS",
@@ -32,11 +30,11 @@ __all__ = [
     "joined",
     "looked_at_within",
     "numeric",
+    "plain",
 ]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 _ZERO = bytes(8)
-_HARMLESS = {"dtype", "casting", "subok"}
 
 
 class Tracked(Conversions, NDArrayOperatorsMixin):
@@ -52,6 +50,11 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     bare : bool
         Whether nothing was added to the draws yet.
     """
+
+    # What NumPy's functions do with it: `dpaudit.audit.replay.follow.functions`, which
+    # imports this, fills them in.
+    ufunc: ClassVar[Callable[..., Any]]
+    function: ClassVar[Callable[..., Any]]
 
     __array_priority__ = 1e6
     __slots__ = ("bare", "centre", "tape", "terms")
@@ -167,22 +170,28 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
             self.tape, mean, self.index[flat], self.coef[flat], bare=self.bare
         )
 
+    def spread(self, shape: tuple[int, ...]) -> "Tracked":
+        """Return its entries as they are broadcast to a shape."""
+        if self.shape == shape:
+            return self
+        return self.moved(lambda places: np.broadcast_to(places, shape))
+
     def __getitem__(self, key: Any) -> Any:
-        key = _plain_key(key)
+        key = _ordinary_key(key)
         if not self.noisy:
             return self.centre[key]
         return self.moved(lambda places: places[key])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        key = _plain_key(key)
+        key = _ordinary_key(key)
+        width = 0
         if isinstance_tracked(value):
             width = max(self.index.shape[1], value.index.shape[1])
             many = self.size * width > max(MOST_TERMS, self.size)
             if not value.noisy or many or value.tape is not self.tape:
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
-            value = looked_at_within(value)
-            self._own_centre()[key] = value
+            self._own_centre()[key] = looked_at_within(value)
             if self.noisy:
                 places = np.arange(self.size).reshape(self.shape)[key]
                 index, coef = self.index.copy(), self.coef.copy()
@@ -190,18 +199,18 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
                 self.terms = Terms(index, coef)
             return
         places = np.arange(self.size).reshape(self.shape)[key]
-        spread = np.broadcast_to(
-            np.arange(value.size).reshape(value.shape), places.shape
-        )
-        flat, source = np.ravel(places), spread.ravel()
-        width = max(self.index.shape[1], value.index.shape[1])
-        index, coef = _widened(self, width)
-        index, coef = index.copy(), coef.copy()
-        other_index, other_coef = _widened(value, width)
-        index[flat], coef[flat] = other_index[source], other_coef[source]
         self._own_centre()[key] = value.centre
-        self.terms = Terms(index, coef)
+        index, coef = _widened(self, width)
+        self.terms = Terms(index.copy(), coef.copy())
+        flat, other = places.ravel(), _widened(value.spread(places.shape), width)
+        self.terms.index[flat], self.terms.coef[flat] = other[0], other[1]
         self.bare = self.bare and value.bare
+
+    def become(self, other: "Tracked") -> "Tracked":
+        """Take over the entries of an array of the same shape."""
+        self._own_centre()[...] = other.centre
+        self.terms, self.bare = other.terms, other.bare
+        return self
 
     def _own_centre(self) -> Array:
         """Return the mean, to write into."""
@@ -252,18 +261,18 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
-        terms, tape = self.terms, self.tape
-        if terms.block is not None and tape.is_fresh(terms.block):
+        terms, draws = self.terms, self.tape.draws
+        if terms.block is not None and terms.block.is_fresh:
             return
         if terms.image is not None:
             source = terms.image.source
-            known = tape.settled(source.centre.ravel(), source.index, source.coef)
+            known = draws.settled(source.centre.ravel(), source.index, source.coef)
             if known[1] is source.index:
                 return
             if not (known[1] >= 0).any():
                 self._become(terms, known[0].reshape(source.shape))
                 return
-        mean, index, coef, _ = tape.settled(self.centre.ravel(), self.index, self.coef)
+        mean, index, coef, _ = draws.settled(self.centre.ravel(), self.index, self.coef)
         if index is not self.index:
             used = (index >= 0).any(axis=0)
             self.terms = Terms(index[:, used], coef[:, used])
@@ -279,7 +288,11 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
             return self.tape.observe(self, how).reshape(self.shape)
         if self.noisy:
             image = self.terms.image
-            if image is not None and not self.tape.hands_out(how) and image.injective():
+            if (
+                image is not None
+                and not self.tape.is_released(how)
+                and image.injective()
+            ):
                 value = image.source.copy().looked_at(how)
                 self._become(self.terms, value)
                 image.origin._learn(image.source, value)
@@ -310,57 +323,10 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        out = kwargs.pop("out", None)
-        result = NotImplemented
-        if not any([type(each) is Tracked and each.noisy for each in inputs]):
-            pass
-        elif method == "__call__" and not kwargs.keys() - _HARMLESS:
-            result = _arithmetic().followed(ufunc, inputs)
-        elif method == "reduce" and ufunc is np.add:
-            result = _arithmetic().sums(*inputs, **kwargs)
-        if result is NotImplemented:
-            ordinary = [_plain(each, ufunc.__name__) for each in inputs]
-            kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
-            if out is not None and method != "at":
-                kwargs["out"] = tuple(
-                    each.looked_at("out") if isinstance_tracked(each) else each
-                    for each in out
-                )
-            result = getattr(ufunc, method)(*ordinary, **kwargs)
-            return result if out is None else (out[0] if len(out) == 1 else out)
-        if out is None:
-            return result
-        (target,) = out
-        if not isinstance_tracked(result):
-            result = (
-                Tracked.plain(target.tape, np.asarray(result))
-                if isinstance_tracked(target)
-                else result
-            )
-        if isinstance_tracked(target):
-            whole = result
-            if result.shape != target.shape:
-                places = np.arange(result.size).reshape(result.shape)
-                whole = result.taken(np.broadcast_to(places, target.shape))
-            target._own_centre()[...] = whole.centre
-            target.terms = whole.terms
-            target.bare = whole.bare
-            return target
-        np.copyto(target, _plain(result, ufunc.__name__), casting="same_kind")
-        return target
+        return Tracked.ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _moves().call(func, args, kwargs, self.tape)
-
-
-@cache
-def _arithmetic() -> Any:
-    return import_module("dpaudit.audit.replay.follow.arithmetic")  # which imports this
-
-
-@cache
-def _moves() -> Any:
-    return import_module("dpaudit.audit.replay.follow.moves")
+        return Tracked.function(func, args, kwargs, self.tape)
 
 
 def isinstance_tracked(value: Any) -> bool:
@@ -371,7 +337,7 @@ def isinstance_tracked(value: Any) -> bool:
 def numeric(value: Any) -> Array | None:
     """Return ordinary real numbers as floats, None for anything else."""
     if isinstance_tracked(value):
-        return None
+        return None if value.noisy else value.centre
     try:
         array = np.asarray(value)
     except Exception:
@@ -406,14 +372,15 @@ def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
     )
 
 
-def _plain(value: Any, how: str) -> Any:
+def plain(value: Any, how: str) -> Any:
+    """Return a value, looked at if it is tracked."""
     return value.looked_at(how) if isinstance_tracked(value) else value
 
 
-def _plain_key(key: Any) -> Any:
+def _ordinary_key(key: Any) -> Any:
     if isinstance(key, tuple):
-        return tuple(_plain(part, "index") for part in key)
-    return _plain(key, "index")
+        return tuple(plain(part, "index") for part in key)
+    return plain(key, "index")
 
 
 def looked_at_within(value: Any) -> Any:

@@ -2,42 +2,40 @@ r"""Executions that draw nothing but choices: all their outcomes, exact laws, pr
 
 Let an execution on D draw choices alone, each with probabilities that are known once
 those before it are made. The code does nothing else that is random. So the ways in
-which the choices can turn out are the leaves of a tree; the probability of a leaf is
-the product of those along its branch; and its release is found by executing the code
-with these very choices. If there are few leaves, all are executed, and what is released
-has an exactly known law on D, and so on D'.
+which the choices can turn out are the leaves of a tree. The probability of such an
+outcome is the product of those along its branch; its release is found by executing the
+code with these very choices. If there are few outcomes, all are executed, and the
+release has an exactly known law on D, and so on D'.
 
 Releases whose numbers agree up to rounding are taken for one. That is a function of the
-release, which can only bring the two laws nearer, so what is refuted then is false.
+release, which can only bring the two laws nearer. So a claim that is refuted then is
+false.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute, execute_plainly
+from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.steps import Steps
-from dpaudit.audit.replay.judge.hidden import in_any_order, seeds
-from dpaudit.audit.replay.judge.judgement import Judgement, returned_at, step_at
-from dpaudit.audit.replay.laws.chances import ROUNDING, Chances, least_losses
+from dpaudit.audit.replay.judge.hidden import both_again
+from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
+from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, least_losses
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.claims import Claim
 
 __all__ = ["judge_finite"]
 
-_MOST_LEAVES = 64
+_MOST_OUTCOMES = 64
 _EPSILONS = np.linspace(0.0, 60.0, 601)
 
 
 @dataclass(frozen=True, eq=False)
-class _Leaf:
+class _Outcome:
     """One way in which all choices turn out.
 
     Parameters
@@ -61,135 +59,117 @@ class _Leaf:
 
 
 def judge_finite(
-    mechanism: Any,
-    claim: Claim,
-    sees: str,
-    first: Trace,
-    second: Trace,
-    shown: Judgement,
+    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
 ) -> bool:
     """Say whether all outcomes could be executed, and hold their laws to the claim.
 
     Parameters
     ----------
-    mechanism : Mechanism or callable
     claim : Claim
     sees : {"release", "transcript"}
-        What is done here is about releases.
+        Only the release is dealt with here.
     first, second : Trace
         Executions on D and on D'.
-    shown : Judgement
-        Takes what is found.
+    judgement : Judgement
+        Takes the findings.
     """
     if sees != "release" or not (_draws_choices(first) and _draws_choices(second)):
         return False
-    pair, executions = shown.pair, 1
-    laws: list[list[_Leaf]] = []
-    for trace, data in ((first, pair.data), (second, pair.neighbour)):
-        leaves, executed = _leaves(mechanism, data, trace)
+    executions = 1
+    laws: list[list[_Outcome]] = []
+    for trace in (first, second):
+        outcomes, executed = _outcomes(trace)
         executions = max(executions, executed + 1)
-        if leaves is None:
+        if outcomes is None:
             return False
-        laws.append(leaves)
-    if all(leaf.layout.startswith("raises ") for law in laws for leaf in law):
+        laws.append(outcomes)
+    if all(outcome.layout.startswith("raises ") for law in laws for outcome in law):
         return False
-    shown.executions = executions
+    judgement.executions = executions
     p, q, off, off_there = _masses(*laws)
     each = least_losses(p, off, q, off_there)
-    shown.loss = max(0.0, float(np.abs(each).max(initial=0.0)) - 1e-12)
-    shown.steps = _steps(first, second)
+    judgement.loss = max(0.0, float(np.abs(each).max(initial=0.0)) - 1e-12)
+    judgement.steps = _steps(first, second)
     pure = pure_epsilon(claim)
     if pure is not None:
-        shown.proven = shown.loss > pure + 1e-9 * (1 + pure)
+        judgement.proven = judgement.loss > pure + 1e-9 * (1 + pure)
     else:
         factor = np.exp(_EPSILONS)[:, np.newaxis]
         delta = np.maximum(
             np.maximum(p - factor * q, 0).sum(axis=1),
             np.maximum(q - factor * p, 0).sum(axis=1),
         )
-        shown.proven = bool((delta > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
-    shown.suspicious, shown.bare = shown.proven, shown.loss == math.inf
-    sides = [*zip(laws, (pair.data, pair.neighbour), strict=True)]
+        judgement.proven = bool((delta > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
+    judgement.suspicious, judgement.bare = judgement.proven, judgement.loss == math.inf
+    sides = (laws[0], first), (laws[1], second)
 
     def again(turn: int) -> tuple[bool, int]:
         # The choices are fresh: what was released for them is in the tree.
-        reading, seed = first.tape.reading, first.tape.seed + 1
+        return all(both_again(first.tape.seed + 1, turn, sides, _in_tree)), 1
 
-        def in_tree(law: list[_Leaf], data: Array, fresh: int) -> bool:
-            trace = execute(mechanism, data, fresh, reading=reading)
-            chosen = _choices(trace)
-            return any(leaf.choices == chosen and _same(leaf, trace) for leaf in law)
-
-        here, there = (
-            partial(in_tree, law, data, fresh)
-            for (law, data), fresh in zip(sides, seeds(seed, turn), strict=True)
-        )
-        return all(in_any_order(seed, turn, here, there)), 1
-
-    shown.again = again
-    if shown.proven:
+    judgement.again = again
+    if judgement.proven:
         worst = int(np.argmax(np.abs(each)))
-        _say(mechanism, first, second, float(p[worst]), float(q[worst]), shown)
+        _find_release(first, second, float(p[worst]), float(q[worst]), judgement)
     return True
+
+
+def _in_tree(side: tuple[list[_Outcome], Trace], seed: int) -> bool:
+    law, trace = side[0], side[1].again(seed)
+    chosen = _choices(trace)
+    return any(each.choices == chosen and _same(each, trace) for each in law)
 
 
 def _draws_choices(trace: Trace) -> bool:
     tape = trace.tape
     return bool(
         tape.observations
-        and not (tape.coins or tape.lost or trace.unread)
-        and all(isinstance(each.law, Chances) for each in tape.observations)
+        and not (tape.coins or tape.unfollowed or trace.unread)
+        and all(isinstance(each.law, ChoiceLaw) for each in tape.observations)
         and trace.law.known
         and not len(trace.law.first)
     )
 
 
-def _leaves(
-    mechanism: Any, data: Array, trace: Trace
-) -> tuple[list[_Leaf] | None, int]:
-    """Return all leaves of a tree, None if that cannot be done, and the executions.
+def _outcomes(trace: Trace) -> tuple[list[_Outcome] | None, int]:
+    """Return all outcomes of a tree, None if that cannot be done, and the executions.
 
     Every branch is executed a second time from another seed: if the release is another
     one then, there is randomness that was not seen.
     """
-    reading, seed = trace.tape.reading, trace.tape.seed
 
     def along(script: Iterable[Observation], turn: int) -> Trace:
-        return execute(
-            mechanism,
-            data,
-            seed + turn,
-            script=Observations(script),
-            reading=reading,
-            goes_on=True,
-        )
+        seed = trace.tape.seed + turn
+        return trace.again(seed, script=Observations(script), goes_on=True)
 
-    if not _same(execute_plainly(mechanism, data, trace), trace):
+    if not _same(trace, trace.plainly()):
         return None, 1
-    leaves: list[_Leaf] = []
+    outcomes: list[_Outcome] = []
     waiting: list[list[Observation]] = [[]]
     executed = 1
     while waiting:
         script = waiting.pop()
-        leaf = along(script, 0)
-        made = leaf.tape.observations
+        outcome = along(script, 0)
+        made = outcome.tape.observations
         executed += 2
-        if not (_draws_choices(leaf) and _same(along(made, 1), leaf)):
+        if not (_draws_choices(outcome) and _same(along(made, 1), outcome)):
             return None, executed
         for place in range(len(script), len(made)):
             others = _others(made[place])
-            if len(leaves) + len(waiting) + len(others) >= _MOST_LEAVES:
+            if len(outcomes) + len(waiting) + len(others) >= _MOST_OUTCOMES:
                 return None, executed
             waiting += [[*made[:place], other] for other in others]
         log = sum(_law(each).log_probability(each.value) for each in made)
         off = math.exp(log) * math.expm1(min(sum(map(_off, made)), 50.0))
-        leaves.append(_Leaf(log, off, leaf.layout, leaf.value, _choices(leaf)))
-    total = math.fsum(math.exp(leaf.log) for leaf in leaves)
-    return (leaves if abs(total - 1) < 1e-9 else None), executed
+        outcomes.append(
+            _Outcome(log, off, outcome.layout, outcome.value, _choices(outcome))
+        )
+    total = math.fsum(math.exp(outcome.log) for outcome in outcomes)
+    return (outcomes if abs(total - 1) < 1e-9 else None), executed
 
 
-def _law(observation: Observation) -> Chances:
-    assert isinstance(observation.law, Chances)
+def _law(observation: Observation) -> ChoiceLaw:
+    assert isinstance(observation.law, ChoiceLaw)
     return observation.law
 
 
@@ -204,8 +184,8 @@ def _others(made: Observation) -> list[Observation]:
     """Return a choice as it might have turned out otherwise."""
     law = _law(made)
     count, k = law.log.shape
-    if k**count > _MOST_LEAVES:
-        return [made] * _MOST_LEAVES
+    if k**count > _MOST_OUTCOMES:
+        return [made] * _MOST_OUTCOMES
     every = np.stack(np.unravel_index(np.arange(k**count), (k,) * count), axis=-1)
     return [
         replace(made, value=value)
@@ -220,7 +200,7 @@ def _choices(trace: Trace) -> tuple[bytes, ...]:
     return tuple(np.asarray(value, dtype=float).tobytes() for value in values)
 
 
-def _same(one: Trace | _Leaf, other: Trace) -> bool:
+def _same(one: Trace | _Outcome, other: Trace) -> bool:
     return one.layout == other.layout and _near(one.value, other.value)
 
 
@@ -231,31 +211,31 @@ def _near(value: Array, other: Array) -> bool:
 
 
 def _masses(
-    leaves: list[_Leaf], others: list[_Leaf]
+    outcomes: list[_Outcome], others: list[_Outcome]
 ) -> tuple[Array, Array, Array, Array]:
     """Return the probabilities of the distinct releases, on D and on D'.
 
     And by how much each may be off. Where a release is impossible on one side, it may
     be so as that of some choice was rounded to 0.
     """
-    seen: list[_Leaf] = []
+    seen: list[_Outcome] = []
     masses: list[list[float]] = []
-    for side, law in enumerate((leaves, others)):
-        for leaf in law:
+    for side, law in enumerate((outcomes, others)):
+        for outcome in law:
             alike = (
                 mass
                 for known, mass in zip(seen, masses, strict=True)
-                if known.layout == leaf.layout and _near(known.value, leaf.value)
+                if known.layout == outcome.layout and _near(known.value, outcome.value)
             )
             mass = next(alike, None)
             if mass is None:
                 mass = [0.0, 0.0, 0.0, 0.0]
-                seen.append(leaf)
+                seen.append(outcome)
                 masses.append(mass)
-            mass[side] += math.exp(leaf.log)
-            mass[2 + side] += leaf.off
+            mass[side] += math.exp(outcome.log)
+            mass[2 + side] += outcome.off
     p, q, off, off_there = np.array(masses).T
-    most = max((leaf.off for leaf in (*leaves, *others)), default=0.0)
+    most = max((outcome.off for outcome in (*outcomes, *others)), default=0.0)
     most = max(most, ROUNDING) if most else 0.0
     return p, q, np.where(p > 0, off, most), np.where(q > 0, off_there, most)
 
@@ -264,20 +244,24 @@ def _steps(first: Trace, second: Trace) -> Steps:
     """Return the choices of the two executions, as far as they go together."""
     pairs = zip(first.tape.observations, second.tape.observations, strict=False)
     compared = [(one.place, compare(one.law, two.law)) for one, two in pairs]
-    return Steps(step_at(place, each, each.supremum) for place, each in compared)
+    return Steps(Step.of(place, each, each.supremum) for place, each in compared)
 
 
-def _say(
-    mechanism: Any, first: Trace, second: Trace, p: float, q: float, shown: Judgement
+def _find_release(
+    first: Trace,
+    second: Trace,
+    p: float,
+    q: float,
+    judgement: Judgement,
 ) -> None:
     """Say which release is too probable on one side, and where that comes from."""
-    costly = max(shown.steps, key=lambda step: step.loss, default=None)
+    costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     moved = costly is not None and costly.loss > 0
-    where = costly.place if costly and moved else returned_at(mechanism, first)
-    shown.find(
+    where = costly.place if costly and moved else first.returned_at
+    judgement.find(
         "distance" if moved else "release",
         where,
         f"one release has probability {p:.6g} on D and {q:.6g} on D'",
-        neighbour=where if moved else returned_at(mechanism, second),
+        neighbour=where if moved else second.returned_at,
         proof=True,
     )

@@ -1,4 +1,4 @@
-r"""Randomness that nobody records: how many executions show that there is some.
+r"""Randomness that is not recorded: how many executions show that there is some.
 
 Compiled code has noise that no recorder sees. What it returns looks like a number
 without noise, if it comes out alike whenever it is looked at. So before a finding
@@ -40,18 +40,19 @@ larger than claimed by as little as one likes.
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
+from dpaudit.audit.replay.judge.judgement import Repeat
 from dpaudit.claims import Claim
 
-__all__ = ["Again", "in_any_order", "repeat", "repeats_needed", "seeds"]
+__all__ = ["both_again", "in_any_order", "repeat", "repeats_needed"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 U = TypeVar("U")
-Again = Callable[[int], tuple[bool, int]]
-"""Executes a pair again, for the n-th time: was all as before? How many a side?"""
 
 _MOST = 200  # executions again, on either side, or more if they take few seconds
 _MOST_EVER, _SECONDS = 20_000, 10.0
@@ -103,8 +104,17 @@ def in_any_order(
     return first(), found
 
 
+def both_again(
+    seed: int, turn: int, sides: tuple[S, S], again: Callable[[S, int], T]
+) -> tuple[T, T]:
+    """Execute two sides for the n-th time, from seeds of their own, in any order."""
+    pairs = zip(sides, seeds(seed, turn), strict=True)
+    first, second = (partial(again, side, fresh) for side, fresh in pairs)
+    return in_any_order(seed, turn, first, second)
+
+
 def repeat(
-    again: Again, claim: Claim, alpha: float, *, bare: bool, until: float
+    again: Repeat, claim: Claim, alpha: float, *, bare: bool, until: float
 ) -> tuple[bool, int]:
     """Execute a pair again, and say whether a refutation stands; and the executions.
 

@@ -3,9 +3,9 @@ r"""From executions to findings: what a pair of neighbours shows, and what that 
 **Open executions.** Where nothing was looked at before the release, the code on a
 dataset D did not depend on any draw: it was the same for all of them. So the one
 execution gives the law of the release, words and joint law of the numbers, exactly; and
-so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws.laws`) is a
-proof. It takes for granted what the follower sees to: that there is no other randomness
-(`dpaudit.audit.replay.execute.patches` watches), and that the recorded code is the
+so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws.affine`) is
+a proof. It takes for granted that there is no other randomness, for which
+`dpaudit.audit.replay.execute.patches` looks out, and that the recorded code is the
 code. For the latter, each side is executed a second time with ordinary numbers, from
 *another* seed: the release must be, up to rounding, what the law says it is for those
 draws.
@@ -23,29 +23,41 @@ impossible on D'.
 Let A be the transcripts of loss above epsilon. If one is drawn, then A has positive
 probability on D (a set of measure zero is never drawn), and P(A) > e^epsilon Q(A), as
 P(A) is the mean of e^loss 1_A under Q (and Q(A) = 0 where the loss is infinite). So one
-transcript refutes a pure claim for whoever sees transcripts. It says nothing to whoever
-sees releases only: a proof may hide noisy values (a noisy maximum, a test before a
-release, secret batches). Coins, which are drawn and not seen, are hidden as well.
+transcript refutes a pure claim for those who see transcripts. It says nothing about the
+release alone: a proof may hide noisy values (a noisy maximum, a test before a release,
+secret batches). Coins, which are drawn and not seen, are hidden as well.
 
 **Secret batches** of rows, drawn by a flip of each, are no coins: the loss of a
-transcript is that of mixtures over the flip of the row that differs, for whoever sees
-those of the others (`dpaudit.audit.replay.judge.sampled`).
+transcript is that of mixtures over the flip of the row that differs, given those of the
+others (`dpaudit.audit.replay.judge.sampled`).
+
+**Values that were said not to depend on the data** are held to that. The code is
+replayed on D' with the noisy values of D, and must come to the same public values. For
+a claim about the release, a value that differs is no violation by itself: it may not
+show there. The transcript has public values too. There it is one, for certain, if
+nothing random had been looked at before: the value is a function of the data, so that
+the two laws of the transcript are mutually singular.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.follow.tape import Reading
+from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
+from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.finite import judge_finite
-from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement, returned_at
+from dpaudit.audit.replay.judge.hidden import both_again
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
 from dpaudit.audit.replay.judge.open_executions import judge_open
-from dpaudit.audit.replay.judge.public import hold_public
-from dpaudit.audit.replay.judge.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import arrays_of
+from dpaudit.printable import printable
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["judge"]
 
 _TURNS = 3  # seeds, where noisy values are looked at
 
@@ -63,60 +75,54 @@ def judge(
 
     `public` says that everybody sees which rows are chosen.
     """
-    shown = Judgement(pair)
-    first, second = _executed(mechanism, pair, seed, Reading(public=public))
-    opening = seed, first.tape.reading, first.tape.draws
-    if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
-        reading = Reading(selects=False, public=public)
-        first, second = _executed(mechanism, pair, seed, reading)
+
+    def executed(mode: Mode, turn: int = 0) -> tuple[Trace, Trace]:
+        data = pair.data, pair.neighbour
+        first, second = (execute(mechanism, x, seed + turn, mode=mode) for x in data)
+        return first, second
+
+    judgement = Judgement(pair)
+    first, second = executed(Mode(public=public))
+    opening = seed, first.tape.mode, first.tape.calls
+    if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
+        first, second = executed(Mode(selects=False, public=public))
     if first.open and second.open and first.law.followed and second.law.followed:
-        judge_open(mechanism, claim, first, second, shown)
-    elif not judge_finite(mechanism, claim, sees, first, second, shown):
-        shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
-    hold_public(mechanism, sees, first, second, shown)
-    if (first.unread or second.unread) and not shown.proven:
-        shown.followed, shown.shows_more = False, True
-        shown.find(
+        judge_open(claim, first, second, judgement)
+    elif not judge_finite(claim, sees, first, second, judgement):
+        judgement = _judge_closed(pair, claim, sees, (first, second), executed)
+    _compare_public(sees, first, second, judgement)
+    if (first.unread or second.unread) and not judgement.proven:
+        judgement.followed, judgement.shows_more = False, True
+        judgement.find(
             "coin",
-            returned_at(mechanism, first),
+            first.returned_at,
             "the release holds an object that is neither numbers nor text, and may "
             f"show more: {first.layout}",
         )
-    shown.opening = opening
-    return shown
-
-
-def _executed(
-    mechanism: Any, pair: Pair, seed: int, reading: Reading
-) -> tuple[Trace, Trace]:
-    first, second = (
-        execute(mechanism, data, seed, reading=reading)
-        for data in (pair.data, pair.neighbour)
-    )
-    return first, second
+    judgement.opening = opening
+    return judgement
 
 
 def _judge_closed(
-    mechanism: Any,
     pair: Pair,
     claim: Claim,
-    seed: int,
     sees: str,
     lazy: tuple[Trace, Trace],
+    executed: Callable[[Mode, int], tuple[Trace, Trace]],
 ) -> Judgement:
     """Judge executions in which noisy values were looked at, by some more of them.
 
     What coins decide may be the same on both sides for one seed, and not for others.
     """
-    executions, reading = 0, replace(lazy[0].tape.reading, eager=True)
+    executions, mode = 0, lazy[0].tape.mode
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_TURNS):
-        eager = Judgement(pair, branches=branches, turns=turn + 1)
-        traces = _executed(mechanism, pair, seed + turn, reading)
+        eager = Judgement(pair, mode=mode, branches=branches, turns=turn + 1)
+        traces = executed(replace(mode, eager=True), turn)
         for seen, trace in zip(branches, traces, strict=True):
             seen.add(hash((trace.tape.observations.path, trace.layout)))
-        judge_replayed(mechanism, claim, sees, *traces, eager)
+        judge_closed(claim, sees, *traces, eager)
         executions += eager.executions
         if worst is None or eager.rank > worst.rank:
             worst = eager
@@ -124,31 +130,122 @@ def _judge_closed(
             break
     assert worst is not None
     worst.executions, worst.turns = executions + 1, turn + 1
-    worst.reading = lazy[0].tape.reading
     if worst.followed and not worst.suspicious:
         return worst
-    if turn:  # the other reading, of the same draws
-        lazy = _executed(mechanism, pair, seed + turn, worst.reading)
+    if turn:  # the other mode, of the same draws
+        lazy = executed(mode, turn)
         worst.executions += 1
-    shown = Judgement(pair, reading=worst.reading, branches=branches, turns=worst.turns)
-    judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
-    worst.executions += shown.executions - 1
-    if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
-        shown.executions = worst.executions
-        return shown
+    other = Judgement(pair, mode=mode, branches=branches, turns=worst.turns)
+    judge_closed(claim, sees, *lazy, other)
+    worst.executions += other.executions - 1
+    if other.followed and not other.suspicious and not lazy[0].tape.coins:
+        other.executions = worst.executions
+        return other
     # Noise to which data are added twice may be one noisy value or two: it takes both
-    # readings to refute.
-    if worst.proven and not shown.proven:
+    # modes to refute.
+    if worst.proven and not other.proven:
         worst.followed = False
-        worst.find("coin", returned_at(mechanism, lazy[0]), TWO_READINGS)
-    worst.proven &= shown.proven
-    worst.transcripts &= shown.transcripts
-    if worst.proven and shown.loss < worst.loss:
-        worst.loss, worst.findings, worst.steps = (
-            shown.loss,
-            shown.findings,
-            shown.steps,
-        )
+        worst.find("coin", lazy[0].returned_at, TWO_MODES)
+    worst.proven &= other.proven
+    worst.transcripts &= other.transcripts
+    if worst.proven and other.loss < worst.loss:
+        worst.loss, worst.steps = other.loss, other.steps
+        worst.findings = other.findings
     if not worst.proven:
-        worst.findings = [replace(finding, proof=None) for finding in worst.findings]
+        worst.findings = worst.findings.with_proof(None)
     return worst
+
+
+def _compare_public(
+    sees: str, first: Trace, second: Trace, judgement: Judgement
+) -> None:
+    """Add the public values that differ on the neighbour to the findings."""
+    if not (first.tape.public or second.tape.public):
+        return
+    tape = first.tape
+    again = first.again(data=judgement.pair.neighbour, script=tape.observations)
+    judgement.executions += 1
+    quiet = not any(each.tape.coins or each.tape.unfollowed for each in (first, second))
+    differences = _differences(tape, again.tape)
+    for one, other, text in differences:
+        proof = sees == "transcript" and quiet and judgement.followed and not one.after
+        judgement.find("release", one.place, text, neighbour=other.place, proof=proof)
+        if proof:
+            judgement.proven, judgement.suspicious, judgement.loss = True, True, np.inf
+            judgement.bare, judgement.again = True, _once_more(first, second, text)
+    if differences and not judgement.proven:
+        judgement.followed, judgement.shows_more = False, True
+        judgement.suspicious |= judgement.laws is None  # where these are known, all is
+
+
+def _once_more(first: Trace, second: Trace, text: str) -> Repeat:
+    """Return what executes both sides from other seeds, and looks for a difference."""
+    tape = first.tape
+
+    def again(turn: int) -> tuple[bool, int]:
+        sides = both_again(tape.seed, turn, (first, second), Trace.again)
+        one, other = (trace.tape for trace in sides)
+        differs = any(text == found for _, _, found in _differences(one, other))
+        # `text` need not show all numbers of a value: those on D are what they were.
+        as_before = all(text != found for _, _, found in _differences(tape, one))
+        return differs and as_before, 1
+
+    return again
+
+
+def _differences(tape: Tape, again: Tape) -> list[tuple[PublicValue, PublicValue, str]]:
+    """Return public values of one name and place that differ, and the words for it."""
+    found = []
+    ours, theirs = _by_place(tape), _by_place(again)
+    for key, values in ours.items():
+        others = theirs.get(key, [])
+        name = printable(key[1])
+        for one, other in zip(values, others, strict=False):
+            if not _same(one, other):
+                words = f"is {_words(one)} on D and {_words(other)} on D'"
+                if _words(one) == _words(other):
+                    words = f"({_words(one)}) has other numbers on D'"
+                text = f"{name} must not depend on the data, and {words}"
+                found.append((one, other, text))
+                break
+        else:
+            if again.script.diverged is None and len(values) != len(others):
+                text = f"{name} is noted {len(values)} times on D and {len(others)}"
+                found.append((values[0], values[0], f"{text} times on D'"))
+    for key, others in theirs.items():
+        if key not in ours:
+            text = f"{printable(key[1])} is noted on D' only"
+            found.append((others[0], others[0], text))
+    return found
+
+
+def _by_place(tape: Tape) -> dict[tuple[str, str], list[PublicValue]]:
+    """Return the public values of each place and name, in their order."""
+    places: dict[tuple[str, str], list[PublicValue]] = {}
+    for each in tape.public:
+        places.setdefault((each.place, each.name), []).append(each)
+    return places
+
+
+def _same(one: PublicValue, other: PublicValue) -> bool:
+    if one.value.layout != other.value.layout:
+        return False
+    if one.value.numbers is None or other.value.numbers is None:
+        return True
+    pairs = zip(
+        arrays_of(one.value.numbers), arrays_of(other.value.numbers), strict=True
+    )
+    return all(np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True) for x, y in pairs)
+
+
+def _words(one: PublicValue) -> str:
+    """Return a value in words, a number as it is."""
+    numbers = one.value.numbers
+    if numbers is not None:
+        arrays = list(arrays_of(numbers))
+        if len(arrays) == 1 and np.size(arrays[0]) == 1:
+            return f"{float(np.ravel(arrays[0])[0]):.6g}"
+        if len(arrays) == 1 and np.size(arrays[0]) <= 4:
+            text = ", ".join(f"{each:.6g}" for each in np.ravel(arrays[0]))
+            return f"[{text}]"
+    return one.value.layout

@@ -1,41 +1,220 @@
-"""What the executions on one pair of neighbours show, and the words for it."""
+"""What the executions on one pair of neighbours show, as plain records."""
 
 import math
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.steps import Step, Steps
-from dpaudit.audit.replay.follow.tape import LAZY, Lost, Reading
-from dpaudit.audit.replay.judge.hidden import Again
-from dpaudit.audit.replay.laws.comparison import Comparison
-from dpaudit.audit.replay.laws.laws import Family, kind_of
-from dpaudit.audit.replay.result import Finding
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import LAZY, Mode
+from dpaudit.audit.replay.laws.affine import Family, kind_of
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.neighbours import Pair
+from dpaudit.printable import printable
 
 __all__ = [
     "RAISES",
-    "TWO_READINGS",
+    "TWO_MODES",
+    "Finding",
+    "Findings",
     "Judgement",
-    "distance_words",
-    "fail_alike",
+    "Repeat",
+    "Step",
+    "Steps",
     "family_names",
-    "of_entry",
-    "returned_at",
-    "step_at",
-    "unconfirmed",
 ]
 
-
-TWO_READINGS = (
+Repeat: TypeAlias = Callable[[int], tuple[bool, int]]
+"""Executes a pair again, for the n-th time: was all as before? How many a side?"""
+TWO_MODES = (
     "numbers to which noise is added may be read as one noisy value or as several, and "
     "the claim falls in one of these readings alone"
 )
 RAISES = "raises "
 """How the layout of a release begins that is an exception."""
+_OTHER_RELEASE = (
+    "an ordinary execution gives another release than the one that was followed: there "
+    "is randomness, or state, or arithmetic that is not seen"
+)
+_NUMBERS = 4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that differs between the two executions, or could not be followed.
+
+    Parameters
+    ----------
+    kind : {"structure", "release", "distance", "scale", "budget", "coin"}
+        Other noisy values, or another layout; a number of the release that has no
+        noise, or an ordinary number that differs; an input that moves too far for the
+        claim; noise whose scale, bounds or promise depend on the data; steps that cost
+        too much together; randomness or code that cannot be followed.
+    where : str
+        ``file:line`` on D.
+    where_neighbour : str
+        ``file:line`` on D'.
+    message : str
+    proof : bool or float or None
+        True where this by itself refutes the claim; the confidence of the test that
+        does; None where it is only shown.
+    """
+
+    kind: str
+    where: str
+    where_neighbour: str
+    message: str
+    proof: bool | float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-ready Python."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __str__(self) -> str:
+        place = self.where
+        if self.where_neighbour not in (self.where, ""):
+            place = f"{self.where} (on D': {self.where_neighbour})"
+        return f"{place}: {self.kind}: {printable(self.message)}"
+
+
+class Findings(list[Finding]):
+    """Findings in the order in which they were made."""
+
+    def add(
+        self,
+        kind: str,
+        where: str,
+        message: str,
+        *,
+        neighbour: str | None = None,
+        proof: bool = False,
+    ) -> None:
+        """Add a finding, if it is the first of its kind at its place."""
+        other = where if neighbour is None else neighbour
+        # A loop comes by many times.
+        if not any(
+            (f.kind, f.where) == (kind, where)
+            and (kind != "coin" or f.message == message)
+            for f in self
+        ):
+            self.append(Finding(kind, where, other, message, True if proof else None))
+
+    def add_scale(
+        self, where: str, scale: float, other_scale: float, **more: Any
+    ) -> None:
+        """Add the finding that noise has another scale on the other side."""
+        scales = f"{scale:.6g} on D and {other_scale:.6g} on D'"
+        self.add("scale", where, f"the scale of the noise is {scales}", **more)
+
+    def with_proof(self, proof: bool | float | None) -> "Findings":
+        """Return the same findings, all but coins with this for a proof."""
+        return Findings(
+            each if each.kind == "coin" else replace(each, proof=proof) for each in self
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A noisy value of the two executions.
+
+    Parameters
+    ----------
+    place : str
+    family : str
+    scale : float
+        The smallest of its entries.
+    l1, l2 : float
+        The distance of its inputs on D and on D'.
+    loss : float
+        Of this transcript; where nothing was looked at before the release, the
+        supremum over transcripts. Of a trusted primitive its epsilon.
+    """
+
+    place: str
+    family: str
+    scale: float
+    l1: float
+    l2: float
+    loss: float
+
+    @classmethod
+    def of(cls, place: str, compared: LawComparison, loss: float) -> "Step":
+        """Return the step of a noisy value, compared between both sides."""
+        l1, l2 = compared.distances
+        scale = 0.0
+        if len(compared.scale) and not math.isnan(l1):
+            scale = float(compared.scale.min())
+        return cls(place, family_names(compared.family), scale, l1, l2, loss)
+
+    @property
+    def words(self) -> str:
+        """How far its inputs lie apart, for people."""
+        if math.isnan(self.l1):
+            return f"an outcome of the choice is e^{self.loss:.6g} times as probable"
+        far = f"the inputs lie {self.l1:.6g} apart"
+        if self.family != "trusted":
+            far += f" (l2: {self.l2:.6g}), at scale {self.scale:.6g}"
+        return f"{far}: the loss may be {self.loss:.6g}"
+
+
+def family_names(families: Iterable[int]) -> str:
+    """Return the names of families, as a step shows them."""
+    return "+".join(sorted(kind_of(Family(kind)) for kind in {*map(int, families)}))
+
+
+class Steps(Sequence[Step]):
+    """Steps in their order, kept in columns."""
+
+    def __init__(self, several: Iterable[Step] = ()) -> None:
+        self._places: list[str] = []
+        self._families: list[str] = []
+        self._numbers = array("d")
+        for each in several:
+            self.append(each)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def append(self, step: Step) -> None:
+        """Add a step."""
+        numbers = np.array([[step.scale, step.l1, step.l2, step.loss]])
+        self.extend([step.place], [step.family], numbers)
+
+    def extend(self, places: list[str], families: list[str], numbers: Array) -> None:
+        """Add steps, whose scales, distances and losses are the rows of a matrix."""
+        self._places.extend(places)
+        self._families.extend(families)
+        self._numbers.frombytes(np.ascontiguousarray(numbers, float).tobytes())
+
+    @property
+    def losses(self) -> Array:
+        """The loss of each step."""
+        return np.array(self._numbers).reshape(-1, _NUMBERS)[:, -1]
+
+    @overload
+    def __getitem__(self, number: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Step]: ...
+
+    def __getitem__(self, number: int | slice) -> Step | list[Step]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        numbers = self._numbers[_NUMBERS * number : _NUMBERS * (number + 1)]
+        return Step(self._places[number], self._families[number], *numbers)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} steps>"
 
 
 @dataclass(eq=False)
@@ -45,7 +224,7 @@ class Judgement:
     Parameters
     ----------
     pair : Pair
-    findings : list of Finding
+    findings : Findings
     steps : Steps
     loss : float
     executions : int
@@ -56,11 +235,11 @@ class Judgement:
         Whether something was found that may break the claim.
     followed : bool
         Whether all of the code could be followed.
-    laws : tuple of Law, optional
+    laws : tuple of AffineLaw, optional
         Of the release on D and on D', where they are exactly known.
     transcripts : bool
         Whether the losses of all transcripts are known: there are no coins.
-    reading : Reading
+    mode : Mode
         The lazy one in which the code could be followed.
     sampled : bool
         Whether there are secret batches.
@@ -72,7 +251,7 @@ class Judgement:
         Whether the code shows what no loss of noisy values has: objects that cannot be
         read, invariants that differ.
     opening : tuple, optional
-        Of the first execution on D: its seed, its reading, how many draws it made.
+        Of the first execution on D: its seed, its mode, how many draws it made.
     branches : tuple of set
         The ways that code took which looks at noise, on D and on D'.
     turns : int
@@ -80,7 +259,7 @@ class Judgement:
     """
 
     pair: Pair
-    findings: list[Finding] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
     steps: Steps = field(default_factory=Steps)
     loss: float = 0.0
     executions: int = 0
@@ -89,111 +268,47 @@ class Judgement:
     followed: bool = True
     laws: Any = None
     transcripts: bool = False
-    reading: Reading = LAZY
+    mode: Mode = LAZY
     sampled: bool = False
-    again: Again | None = None
+    again: Repeat | None = None
     bare: bool = False
     shows_more: bool = False
-    opening: tuple[int, Reading, int] | None = None
+    opening: tuple[int, Mode, int] | None = None
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
 
-    def find(
-        self,
-        kind: str,
-        where: str,
-        message: str,
-        *,
-        neighbour: str | None = None,
-        proof: bool = False,
-    ) -> None:
-        """Add a finding."""
-        other = where if neighbour is None else neighbour
-        found = Finding(kind, where, other, message, True if proof else None)
-        # One of a kind at a place: a loop comes by many times.
-        if not any(
-            (f.kind, f.where) == (kind, where)
-            and (kind != "coin" or f.message == message)
-            for f in self.findings
-        ):
-            self.findings.append(found)
+    def find(self, kind: str, where: str, message: str, **more: Any) -> None:
+        """Add a finding, as `Findings` does."""
+        self.findings.add(kind, where, message, **more)
 
-    def lose(self, place: str, why: str) -> None:
+    def suspect(self, kind: str, place: str, why: str) -> None:
+        """Note that the code could not be followed to the end, and why."""
+        self.followed, self.suspicious = False, True
+        self.find(kind, place, why)
+
+    def unconfirmed(self, unfollowed: Sequence[Unfollowed], first_place: str) -> None:
+        """Note that an execution is not what an ordinary one would have been, and why.
+
+        `first_place` is where it drew first.
+        """
+        unfollowed = unfollowed or [Unfollowed(first_place or "?", _OTHER_RELEASE)]
+        self.suspect("coin", unfollowed[0].place, unfollowed[0].why)
+
+    def fails_alike(self, layouts: tuple[str, str], where: str) -> bool:
+        """Say, and note, whether both sides failed: nothing is learned from that."""
+        if layouts[0] != layouts[1] or not layouts[0].startswith(RAISES):
+            return False
+        self.suspect("structure", where, f"the mechanism {layouts[0]} on both sides")
+        return True
+
+    def withdraw(self, place: str, why: str) -> None:
         """Note that nothing is proven, and why."""
         self.proven, self.followed, self.suspicious = False, False, True
         self.laws, self.transcripts = None, False
-        self.findings = [replace(each, proof=None) for each in self.findings]
+        self.findings = self.findings.with_proof(None)
         self.find("coin", place, why)
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
         """By which pairs are compared: the worst is the largest."""
         return self.proven, self.suspicious, not self.followed, self.loss
-
-
-def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
-    """Note that an execution is not what an ordinary one would have been, and why."""
-    shown.followed, shown.suspicious = False, True
-    for each in lost[:1]:
-        shown.find("coin", each.place, each.why)
-    if not lost:
-        shown.find(
-            "coin",
-            trace.tape.first_place or "?",
-            "an ordinary execution gives another release than the one that was "
-            "followed: there is randomness, or state, or arithmetic that is not seen",
-        )
-
-
-def of_entry(mechanism: Any, trace: Trace, entry: int) -> tuple[str, str]:
-    """Return which kind of finding a number of the release is, and where."""
-    whole = trace.release
-    terms = whole.index[entry] if entry < len(whole.index) else np.empty(0, np.intp)
-    used = terms[terms >= 0]
-    if not len(used):
-        return "release", returned_at(mechanism, trace)
-    place = trace.tape.place_of(int(used[0]))
-    coef = whole.coef[entry][terms >= 0]
-    return ("scale" if (coef == 0).all() else "release"), place
-
-
-def returned_at(mechanism: Any, trace: Trace) -> str:
-    """Return the line from which the mechanism returned in an execution."""
-    return trace.returned or place_of_definition(mechanism)
-
-
-def step_at(place: str, compared: Comparison, loss_: float) -> Step:
-    """Return the step of a noisy value, given what is known of it on both sides."""
-    l1, l2 = compared.distances
-    names = family_names({int(kind) for kind in compared.family})
-    if math.isnan(l1):
-        return Step(place, names, 0.0, l1, l2, loss_)
-    scale = float(compared.scale.min()) if len(compared.scale) else 0.0
-    return Step(place, names, scale, l1, l2, loss_)
-
-
-def family_names(kinds: set[int]) -> str:
-    """Return the names of families, as a step shows them."""
-    return "+".join(sorted(kind_of(Family(kind)) for kind in kinds))
-
-
-def distance_words(step: Step) -> str:
-    """Say how far the inputs of a step lie apart."""
-    if math.isnan(step.l1):
-        return f"an outcome of the choice is e^{step.loss:.6g} times as probable"
-    if step.family == "trusted":
-        return f"the inputs lie {step.l1:.6g} apart: the loss may be {step.loss:.6g}"
-    return (
-        f"the inputs lie {step.l1:.6g} apart (l2: {step.l2:.6g}), at scale "
-        f"{step.scale:.6g}: the loss may be {step.loss:.6g}"
-    )
-
-
-def fail_alike(mechanism: Any, first: Trace, second: Trace, shown: Judgement) -> bool:
-    """Say, and note, whether both executions failed: nothing is learned from that."""
-    if first.layout != second.layout or not first.layout.startswith(RAISES):
-        return False
-    shown.followed, shown.suspicious = False, True
-    where = returned_at(mechanism, first)
-    shown.find("structure", where, f"the mechanism {first.layout} on both sides")
-    return True

@@ -26,8 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import dpaudit
-from dpaudit.audit.replay.follow.places import is_code, place_in
-from dpaudit.audit.replay.follow.tape import Lost
+from dpaudit.audit.replay.follow.places import Unfollowed, is_code, place_in
 
 __all__ = ["kept_noise"]
 
@@ -55,7 +54,7 @@ _METHODS = (FunctionType, classmethod, staticmethod, property)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def kept_noise(mechanism: Any, drawn: set[str]) -> Lost | None:
+def kept_noise(mechanism: Any, drawn: set[str]) -> Unfollowed | None:
     """Return where something was bound that the code reads, and that was drawn before.
 
     Parameters
@@ -68,7 +67,7 @@ def kept_noise(mechanism: Any, drawn: set[str]) -> Lost | None:
         for name, draws in _read(function, owner):
             places = [place_in(*each) for each in sorted(draws)]
             if places and not drawn.intersection(places):
-                return Lost(places[0], _KEPT.format(name))
+                return Unfollowed(places[0], _KEPT.format(name))
     return None
 
 
@@ -167,7 +166,7 @@ def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
 
 
 class _Source:
-    """The bindings of a file, by what is drawn for them."""
+    """The bindings of a file, and the draws behind them."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -218,11 +217,8 @@ class _Source:
                     if default is not None:
                         yield "a default", self.draws(default)
 
-    def of_module(self, name: str) -> Draws:
+    def of_module(self, name: str, seen: frozenset[str] = frozenset()) -> Draws:
         """Return where is drawn what a name of the module is bound to, or its parts."""
-        return self._of_module(name, frozenset())
-
-    def _of_module(self, name: str, seen: frozenset[str]) -> Draws:
         found: Draws = frozenset()
         if name in self._modules:  # whose functions may be called as those of lists
             return found
@@ -263,7 +259,7 @@ class _Source:
                 if made is not None:
                     found |= self.draws(made, seen)
                 else:
-                    found |= self._of_module(node.id, seen)
+                    found |= self.of_module(node.id, seen)
         return found
 
 

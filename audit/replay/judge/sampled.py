@@ -11,7 +11,7 @@ the density of a transcript is the product, over batches, of such mixtures.
 other rows. A proof by amplification bounds it: for each fixed choice of the other rows
 in the batches it bounds the divergence of two mixtures, and as the divergence is
 jointly convex, that of the averages over all choices is no larger. So a claim that is
-proven like this holds against whoever sees the flips of all the other rows, and is
+proven like this holds against all who see the flips of all the other rows, and is
 false where it is not true of them. A claim whose proof needs these flips to be secret,
 too, is another one.
 
@@ -32,24 +32,31 @@ more is shown than noisy values over secret batches.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.tape import DECLARED, Lost, Reading
-from dpaudit.audit.replay.judge.judgement import returned_at
-from dpaudit.audit.replay.laws.chances import Chances
-from dpaudit.audit.replay.laws.comparison import Kernel, compare
-from dpaudit.audit.replay.laws.laws import Law
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import DECLARED
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
 from dpaudit.neighbours import Pair
 
-__all__ = ["NotThroughNoise", "Shapes", "Side", "flips_by_row", "law_of", "owners"]
+__all__ = [
+    "NotThroughNoise",
+    "Shapes",
+    "Side",
+    "batches_of",
+    "flips_by_row",
+    "mixed_losses",
+]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
 """Of the flips by row, by their number among all that was looked at."""
@@ -79,7 +86,7 @@ def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shape
     both = zip(first.tape.observations, second.tape.observations, strict=False)
     for number, found in enumerate(both):
         if all(
-            isinstance(one.law, Chances)
+            isinstance(one.law, ChoiceLaw)
             and one.how != DECLARED  # whose output everybody sees
             and one.law.outcomes == 2
             and math.prod(one.shape) == size
@@ -115,10 +122,8 @@ class Side:
     @classmethod
     def of(
         cls,
-        mechanism: Any,
-        data: Array,
+        given: Callable[[Observations], Trace],
         seed: int,
-        reading: Reading,
         values: list[Observation],
         place: int | None,
         shapes: Shapes,
@@ -127,10 +132,9 @@ class Side:
 
         Parameters
         ----------
-        mechanism : Mechanism or callable
-        data : ndarray
+        given : callable
+            Executes the mechanism on the dataset, and gives it a script's values.
         seed : int
-        reading : Reading
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
         place : int or None
@@ -139,22 +143,16 @@ class Side:
             On this dataset.
         """
 
-        def given(bits: Bits) -> Trace:
+        def drawn(bits: Bits) -> Trace:
             script = list(values)
             for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
                 flips = script[number].value
                 flips = flips if place is None else np.insert(flips, place, bit)
                 script[number] = replace(script[number], value=flips, shape=shape)
-            return execute(
-                mechanism,
-                data,
-                seed,
-                script=Observations(script),
-                reading=reading,
-            )
+            return given(Observations(script))
 
         turns = np.arange(len(shapes))
-        without = given(turns < 0)
+        without = drawn(turns < 0)
         if place is None:
             return cls(without, without, place, shapes, [])
         random = np.random.default_rng(seed).random(len(turns)) < 0.5
@@ -163,23 +161,22 @@ class Side:
         distinct = {
             each.tobytes(): each for each in patterns if 0 < each.sum() < len(each)
         }
-        others = [(given(each), each) for each in distinct.values()]
-        return cls(without, given(turns >= 0), place, shapes, others)
+        others = [(drawn(each), each) for each in distinct.values()]
+        return cls(without, drawn(turns >= 0), place, shapes, others)
 
     @property
-    def lost(self) -> list[Lost]:
+    def unfollowed(self) -> list[Unfollowed]:
         """What could not be followed."""
-        return [*self.without.tape.lost, *self.within.tape.lost]
+        return [*self.without.tape.unfollowed, *self.within.tape.unfollowed]
 
     @property
     def executions(self) -> int:
         """How many there were."""
         return 1 if self.place is None else 2 + len(self.others)
 
-    def laws(self, number: int) -> tuple[Law | Kernel, Law | Kernel]:
+    def laws(self, number: int) -> tuple[AnyLaw, AnyLaw]:
         """Return the laws of a value without the row and with it; -1 is the release."""
-        without, within = (law_of(t, number) for t in (self.without, self.within))
-        return without, within
+        return self.without.law_of(number), self.within.law_of(number)
 
     def weights(self, number: int | None) -> Array:
         """Return the log-probabilities that the row is out and in by some flips.
@@ -189,28 +186,28 @@ class Side:
         if number is None or self.place is None:
             return np.array([0.0, -np.inf])
         law = self.without.tape.observations[number].law
-        assert isinstance(law, Chances)
+        assert isinstance(law, ChoiceLaw)
         return law.log[self.place]
 
-    def rest(self, number: int) -> Chances:
+    def rest(self, number: int) -> ChoiceLaw:
         """Return the law of the flips of all other rows."""
         law = self.without.tape.observations[number].law
-        assert isinstance(law, Chances)
+        assert isinstance(law, ChoiceLaw)
         if self.place is None:
             return law
-        return Chances(np.delete(law.log, self.place, axis=0), law.kind, law.error)
+        return ChoiceLaw(np.delete(law.log, self.place, axis=0), law.kind, law.error)
 
     def differs(self, other: "Side", number: int) -> bool:
         """Say whether values have no common density, or the common rows' flips differ.
 
-        Given a transcript alone, nobody knows which of the laws it came from.
+        A transcript alone does not say which of the laws it came from.
         """
         if number in self.shapes:
-            return not is_same(self.rest(number), other.rest(number))
+            return not _is_same(self.rest(number), other.rest(number))
         laws = [*self.laws(number), *other.laws(number)]
         return not all(_have_densities(laws[0], each) for each in laws[1:])
 
-    def owners(self, mechanism: Any) -> dict[int, list[int | None]]:
+    def batches(self) -> dict[int, list[int | None]]:
         """Return the flips that each value may depend on, the most recent first.
 
         None where it depends on no batch.
@@ -223,13 +220,13 @@ class Side:
         traces = [self.without, self.within, *(trace for trace, _ in self.others)]
         seen = [each.tape.observations for each in traces]
         ends = {
-            (len(each), one.tape.diverged is None, one.layout)
+            (len(each), one.tape.script.diverged is None, one.layout)
             for each, one in zip(seen, traces, strict=True)
         }
         if len(ends) > 1:
             least = min(len(each) for each in seen)
             more = [each[least].place for each in seen if len(each) > least]
-            place = more[0] if more else returned_at(mechanism, self.within)
+            place = more[0] if more else self.within.returned_at
             raise NotThroughNoise(place, "what is looked at depends on the batch")
         found: dict[int, list[int | None]] = {}
         drawn: list[int] = []
@@ -238,12 +235,12 @@ class Side:
             recent = drawn[: -_RECENT - 1 : -1]
             laws = self.laws(number)
             by_row = number in self.shapes
-            if by_row or not recent or is_same(*laws):
-                right = all(is_same(laws[0], law_of(each, number)) for each in traces)
+            if by_row or not recent or _is_same(*laws):
+                right = all(_is_same(laws[0], each.law_of(number)) for each in traces)
             else:
                 for trace, bits in self.others:
-                    law = law_of(trace, number)
-                    out, within = (is_same(law, each) for each in laws)
+                    law = trace.law_of(number)
+                    out, within = (_is_same(law, each) for each in laws)
                     recent = [
                         each
                         for each in recent
@@ -251,7 +248,7 @@ class Side:
                     ]
                 right = bool(recent)
             if not right:
-                place = returned_at(mechanism, self.within)
+                place = self.within.returned_at
                 if number >= 0:
                     place = seen[0][number].place
                 raise NotThroughNoise(
@@ -264,7 +261,7 @@ class Side:
         return found
 
 
-def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
+def batches_of(here: Side, there: Side) -> dict[int, int | None]:
     """Return the flips that each value depends on, by their numbers.
 
     Raises
@@ -273,34 +270,101 @@ def owners(mechanism: Any, here: Side, there: Side) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     first, second = (
-        side.owners(mechanism) if side.place is not None else None
-        for side in (here, there)
+        side.batches() if side.place is not None else None for side in (here, there)
     )
     for number, allowed in ((first or second) or {}).items():
         if first is not None and second is not None:
             allowed = [each for each in allowed if each in second.get(number, allowed)]
         if not allowed:
-            place = returned_at(mechanism, here.within)
+            place = here.within.returned_at
             raise NotThroughNoise(place, "a value is over other batches on D'")
         found[number] = allowed[0]
     return found
 
 
-def law_of(trace: Trace, number: int) -> Law | Kernel:
-    """Return the law of a value in an execution; -1 is the release."""
-    return trace.law if number < 0 else trace.tape.observations[number].law
-
-
-def is_same(law: Law | Kernel, other: Law | Kernel) -> bool:
+def _is_same(law: AnyLaw, other: AnyLaw) -> bool:
     compared = compare(law, other)
     return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
-def _have_densities(law: Law | Kernel, other: Law | Kernel) -> bool:
+def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:
     """Say whether each has a density over the other, on all values that there are."""
     compared = compare(law, other)
-    if compared.singular or isinstance(law, Law):
+    if compared.singular or isinstance(law, AffineLaw):
         return not compared.singular
     # Outcomes are given by their places: they must have the same names.
     keys = [getattr(each, "keys", ()) for each in (law, other)]
     return compared.note is None and not compared.scales_differ and keys[0] == keys[1]
+
+
+@dataclass(eq=False)
+class Mixture:
+    """The density of what was shown over one batch, as a mixture of two.
+
+    In units of a law of reference for each value, logarithms of densities are
+    0 without noise that differs, and -inf where a law is singular to it.
+    """
+
+    weights: Array
+    logs: Array = field(default_factory=lambda: np.zeros(2))
+
+    def add(
+        self,
+        laws: tuple[AnyLaw, AnyLaw],
+        of: AnyLaw,
+        value: Array,
+    ) -> None:
+        """Add a value, given its laws and the one of reference."""
+        self.logs = self.logs + [_relative(law, of, value) for law in laws]
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the density."""
+        possible = self.weights > -np.inf
+        return float(np.logaddexp.reduce((self.weights + self.logs)[possible]))
+
+
+def _relative(law: AnyLaw, of: AnyLaw, value: Array) -> float:
+    # The value was drawn from the latter, so the law may lack it, and not that one.
+    return -loss(of, law, value)
+
+
+def mixed_losses(
+    here: Side,
+    there: Side,
+    values: list[Observation],
+    over: Mapping[int, int | None],
+    release: Array,
+    of: Trace,
+) -> Iterator[float]:
+    """Yield the losses of values, of flips, and of the release, as far as both go.
+
+    Parameters
+    ----------
+    here, there : Side
+    values : list of Observation
+        Of the transcript; the flips being those of the common rows, flat.
+    over : Mapping
+        The flips that each value depends on.
+    release : ndarray
+    of : Trace
+        Whose laws the values were drawn from.
+    """
+    mixtures: dict[int | None, tuple[Mixture, Mixture]] = {}
+    before: dict[int | None, float] = {}
+    for number in (*range(len(values)), -1):
+        value = release if number < 0 else values[number].value
+        if number in here.shapes:
+            rest = [each.rest(number).log_probability(value) for each in (here, there)]
+            yield rest[0] - rest[1]
+            continue
+        batch = over[number]
+        if batch not in mixtures:
+            first, second = (Mixture(each.weights(batch)) for each in (here, there))
+            mixtures[batch] = first, second
+        for mixture, side in zip(mixtures[batch], (here, there), strict=True):
+            mixture.add(side.laws(number), of.law_of(number), value)
+        first, second = mixtures[batch]
+        after, past = first.log - second.log, before.get(batch, 0.0)
+        yield 0.0 if after == past else after - past
+        before[batch] = after

@@ -1,16 +1,15 @@
 """What becomes of a suspicion: a refutation that stands, or the reason why not.
 
 **State.** What keeps noise from one execution to the next is settled by nothing:
-neither by what is known of one execution, nor by a test that takes releases for
-independent.
+neither by one execution, nor by a test that takes releases for independent.
 
 **Exact laws and losses** are drawn from, or held to the claim as they are. What refutes
 it stands if all comes out as before when it is executed again
 (`dpaudit.audit.replay.judge.hidden`). Where nothing stands, releases decide.
 
 **No loss above a pure claim goes with NOT_REFUTED.** One transcript of such a loss is a
-violation to whoever sees transcripts, and may be one to others. So whatever tests did
-not show of it, it is left open.
+violation to those who see transcripts, and may be one to others. So it is left open,
+if tests do not show it.
 """
 
 import math
@@ -19,15 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute
-from dpaudit.audit.replay.follow.returns import place_of_definition
-from dpaudit.audit.replay.follow.tape import Heard, Lost
-from dpaudit.audit.replay.judge.excess import refuted_by_losses
+from dpaudit.audit.replay.follow.places import Unfollowed, place_of_definition
+from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.hidden import repeat
-from dpaudit.audit.replay.judge.judgement import TWO_READINGS, Judgement
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement
 from dpaudit.audit.replay.judge.kept import kept_noise
-from dpaudit.audit.replay.judge.statistics import Followed, Simulated
+from dpaudit.audit.replay.judge.statistics import (
+    ReplayedMechanism,
+    SimulatedMechanism,
+    refuted_by_losses,
+)
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
@@ -65,13 +66,15 @@ class Settlement:
     worst : Judgement
         Of the worst pair; takes what stands in the way of a verdict.
     claim : Claim
-    heard : Heard
+    log : DrawLog
         Of all executions.
     opened : Judgement
         Of the pair that was executed first.
     sees : {"release", "transcript"}
     until : float
         Of the clock, when there is no time to execute again.
+    audit : callable
+        `dpaudit.audit.audit`, for a test on releases.
     options : dict
         Of a test, and where that on releases is kept.
     refuted : bool
@@ -80,7 +83,7 @@ class Settlement:
     repeats : int
         Executions a side that repeated what refutes.
     executions : int
-        That looked for what is kept.
+        That looked for state.
     exact : bool
         Whether what refutes is known of recorded noise, not of releases.
     witness : object or None
@@ -90,10 +93,11 @@ class Settlement:
     mechanism: Any
     worst: Judgement
     claim: Claim
-    heard: Heard
+    log: DrawLog
     opened: Judgement
     sees: str
     until: float
+    audit: Callable[..., Any]
     options: dict[str, Any]
     run: Run
     refuted: bool = False
@@ -106,30 +110,30 @@ class Settlement:
     def settle(self) -> None:
         """Settle it, by what costs least."""
         worst = self.worst
-        if worst.suspicious and not self._keeps(self._kept_before):
-            self._hold_exact_laws()
+        if worst.suspicious and not self._has_state(self._kept_before):
+            self._test_exact_laws()
             tested = self.sees == "transcript" and self.samples
-            if not (self.exact or tested or self._keeps(self._draws_otherwise)):
-                self._hold_releases()
+            if not (self.exact or tested or self._has_state(self._draws_otherwise)):
+                self._test_releases()
         elif worst.turns and not worst.suspicious:
-            self._keeps(self._draws_otherwise)
-        self._keeps()
+            self._has_state(self._draws_otherwise)
+        self._has_state()
         pure = pure_epsilon(self.claim)
         most = math.inf if pure is None else pure + 1e-9 * (1 + pure)
         if worst.followed and not self.refuted and worst.loss > most:
-            self._lose(_ABOVE.format(worst.loss))
+            self._withdraw(_ABOVE.format(worst.loss))
 
-    def _hold_exact_laws(self) -> None:
+    def _test_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""
         worst = self.worst
         self.refuted = worst.proven
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
-            simulated: Any = Simulated(worst.pair, *worst.laws)
+            simulated: Any = SimulatedMechanism(worst.pair, *worst.laws)
             options = self.options | {"budget": _SIMULATED}
-            self.refuted = audit(simulated, **options).refuted
+            self.refuted = self.audit(simulated, **options).refuted
         elif not self.exact and self.sees == "transcript" and worst.transcripts:
-            self._hold_transcripts()
+            self._test_transcripts()
         if not self.refuted or worst.again is None:
             return
         with single_threaded():
@@ -138,24 +142,24 @@ class Settlement:
                 worst.again, self.claim, alpha, bare=worst.bare, until=self.until
             )
         if not stands:
-            # Noise that nobody records has had its chance to come out alike, and has
+            # Noise that is not recorded has had its chance to come out alike, and has
             # another in the releases: they share the error.
             self.options["confidence"] = 1 - alpha
             self.exact = False
             late = time.perf_counter() > self.until
-            self._lose(_HIDDEN if self.repeats or late else _TOO_MANY)
+            self._withdraw(_HIDDEN if self.repeats or late else _TOO_MANY)
 
-    def _hold_transcripts(self) -> None:
+    def _test_transcripts(self) -> None:
         """Let the exact losses of transcripts bet against the claim, in both readings.
 
         A claim that is true in one of them is refuted with probability at most alpha.
         """
         worst, options = self.worst, self.options
         found = []
-        for reading in (replace(worst.reading, eager=True), worst.reading):
-            followed = Followed(self.mechanism, reading=reading, pair=worst.pair)
+        for mode in (replace(worst.mode, eager=True), worst.mode):
+            followed = ReplayedMechanism(self.mechanism, mode=mode, pair=worst.pair)
             try:
-                falls, drawn = refuted_by_losses(
+                false, drawn = refuted_by_losses(
                     followed,
                     worst.pair,
                     self.claim,
@@ -166,53 +170,53 @@ class Settlement:
             except UnsupportedError:
                 self.samples = 0
                 return
-            found.append(falls)
+            found.append(false)
             self.samples = max(self.samples, drawn)
-            if not falls:
+            if not false:
                 break
         self.exact, worst.followed = True, not worst.shows_more
         self.refuted = all(found)
         if found[0] and not self.refuted:
-            self._lose(TWO_READINGS)
+            self._withdraw(TWO_MODES)
 
-    def _hold_releases(self) -> None:
+    def _test_releases(self) -> None:
         """Let releases decide."""
-        found = audit(self.mechanism, **self.options, run=self.run)
+        found = self.audit(self.mechanism, **self.options, run=self.run)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 
-    def _keeps(self, look: Callable[[], Lost | None] | None = None) -> bool:
+    def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
-        kept: Lost | None = None
-        if self.heard.late:
-            kept = self.heard.late[0]
+        kept: Unfollowed | None = None
+        if self.log.late:
+            kept = self.log.late[0]
         elif look is not None:
             kept = look()
         if kept is not None:
-            self._lose(kept.why, kept.place)
+            self._withdraw(kept.why, kept.place)
             self.witness = None
         return kept is not None
 
-    def _kept_before(self) -> Lost | None:
-        return kept_noise(self.mechanism, self.heard.drawn)
+    def _kept_before(self) -> Unfollowed | None:
+        return kept_noise(self.mechanism, self.log.places)
 
-    def _draws_otherwise(self) -> Lost | None:
+    def _draws_otherwise(self) -> Unfollowed | None:
         """Look whether the first execution, when it is made again, draws as it did."""
         assert self.opened.opening is not None
-        seed, reading, draws = self.opened.opening
-        data = self.opened.pair.data
+        seed, mode, draws = self.opened.opening
         self.executions += 1
         try:
-            tape = execute(self.mechanism, data, seed, reading=reading).tape
+            data = self.opened.pair.data
+            tape = execute(self.mechanism, data, seed, mode=mode).tape
         except DPAuditError:
             return None  # it is told by the releases
-        if tape.draws == draws:
+        if tape.calls == draws:
             return None
         place = tape.first_place or place_of_definition(self.mechanism)
-        return Lost(place, _OTHERWISE.format(draws, tape.draws))
+        return Unfollowed(place, _OTHERWISE.format(draws, tape.calls))
 
-    def _lose(self, why: str, place: str | None = None) -> None:
+    def _withdraw(self, why: str, place: str | None = None) -> None:
         """Note that nothing is proven, and why."""
         worst = self.worst
         self.refuted = False
-        worst.lose(place or place_of_definition(self.mechanism), why)
+        worst.withdraw(place or place_of_definition(self.mechanism), why)

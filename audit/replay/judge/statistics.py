@@ -1,18 +1,35 @@
-"""What is left to statistics: suspicions that executions by themselves do not prove.
+r"""What is left to statistics: suspicions that executions by themselves do not prove.
 
-Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
-say of their own losses, which serve it as an attack:
+Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid even if their
+own losses, which serve it as an attack, were wrong:
 
-- `Simulated`: both laws of the release are known exactly, and are drawn from;
-- `Followed`: whole transcripts, each with its exact loss from replays on both datasets;
+- `SimulatedMechanism`: both laws of the release are known exactly, and are drawn from;
+- `ReplayedMechanism`: whole transcripts, each with its exact loss from replays on both
+  datasets;
 - the mechanism itself: releases, with all attacks of a black-box audit.
+
+**The exact losses of transcripts** bet against a claim (`refuted_by_losses`). With P
+and Q the laws of transcripts on D and D', and L = log(p/q), the claim says that
+
+.. math:: \delta_{P \| Q}(\epsilon) = E_P[(1 - e^{\epsilon - L})_+] \le \delta(\epsilon)
+
+for every epsilon, and so with D and D' exchanged (infinite losses give 1). Let
+X_1, X_2, ... be these variables of independent transcripts. For a stake g >= 0 the
+product of (1 + g X_i)/(1 + g delta(epsilon)) is a non-negative supermartingale if the
+claim is true, and so is an average over ways round, epsilons and stakes that are fixed
+before. By Ville's inequality it ever reaches 1/alpha with probability at most alpha:
+**a true claim is refuted with probability at most alpha**, whenever one stops.
+
+Where delta is small, few losses above epsilon suffice: with g of the order of 1/delta,
+one that is larger by log 2 multiplies the evidence by about 1/(4 delta). (Intervals by
+the same bets are in `dpaudit.audit.layers.means`.)
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,39 +37,46 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.tape import EAGER, Reading
-from dpaudit.audit.replay.judge.mixtures import mixed_losses
+from dpaudit.audit.replay.follow.tape import EAGER, Mode
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     Shapes,
     Side,
+    batches_of,
     flips_by_row,
-    owners,
+    mixed_losses,
 )
-from dpaudit.audit.replay.laws.chances import Chances
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
-from dpaudit.audit.replay.laws.laws import Law
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import stream
 
-__all__ = ["Followed", "Simulated"]
+__all__ = ["ReplayedMechanism", "SimulatedMechanism", "refuted_by_losses"]
+
+_EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+_STAKES = np.logspace(-1, 9, 16)
+_BATCH = 4
+_RELEASE = "release"
+_MOST_SEED = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class SimulatedMechanism:
     """Releases on the two datasets of a pair, drawn from their exact laws.
 
     Parameters
     ----------
     pair : Pair
-    law, other : Law
+    law, other : AffineLaw
     """
 
     pair: Pair
-    law: Law
-    other: Law
+    law: AffineLaw
+    other: AffineLaw
 
     def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent releases as flat arrays, shape (size, n)."""
@@ -66,22 +90,18 @@ class Simulated:
         """Return the exact losses, shape (size,)."""
         return losses(self._law(data), self._law(other), releases)
 
-    def _law(self, data: Array) -> Law:
+    def _law(self, data: Array) -> AffineLaw:
         same = np.array_equal(data, self.pair.data, equal_nan=True)
         return self.law if same else self.other
 
 
-_RELEASE = "release"
-_MOST_SEED = 2**62
-
-
 @dataclass(frozen=True)
-class Followed:
+class ReplayedMechanism:
     """Any mechanism whose noisy values can be followed, with their exact losses.
 
     It has the transcript of `dpaudit.mechanism.HasTranscript`, one entry to each noisy
     value and one to the numbers of the release, and their loss as in
-    `HasTranscriptLoss`: so whatever works with those works with foreign code.
+    `HasTranscriptLoss`: so all that works with those works with foreign code.
 
     Parameters
     ----------
@@ -90,19 +110,19 @@ class Followed:
         By default the mechanism's own.
     relation : Relation, optional
         By default the mechanism's own.
-    reading : Reading
-        What is taken for one noisy value; by default whatever data are added to.
+    mode : Mode
+        By default noise to which data are added is one noisy value.
     pair : Pair, optional
         Of the datasets, where there are secret batches: the flips of the row that
         differs are in no transcript then, and losses are those of mixtures
         (`dpaudit.audit.replay.judge.sampled`). Without it flips are not supported, as
-        they may be hidden, but for a reading in which everybody sees them.
+        they may be hidden, but for a mode in which everybody sees them.
 
     Examples
     --------
     >>> def noisy_sum(data, rng):
     ...     return data.sum() + rng.laplace(scale=2.0)
-    >>> followed = Followed(noisy_sum)
+    >>> followed = ReplayedMechanism(noisy_sum)
     >>> one, other = np.zeros((1, 1)), np.ones((1, 1))
     >>> seen = followed.transcript(one, 3, rng=np.random.default_rng(0))
     >>> losses = followed.transcript_loss(seen, one, other)
@@ -113,7 +133,7 @@ class Followed:
     mechanism: Mechanism | Callable[..., Any]
     claim: Claim | None = None
     relation: Relation | None = None
-    reading: Reading = EAGER
+    mode: Mode = EAGER
     pair: Pair | None = None
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -142,7 +162,7 @@ class Followed:
         rows = []
         for _ in range(size):
             seed = int(rng.integers(_MOST_SEED))
-            trace = execute(self.mechanism, data, seed, reading=self.reading)
+            trace = execute(self.mechanism, data, seed, mode=self.mode)
             _check_followed(trace)
             rows.append(self._seen(trace, data))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
@@ -174,10 +194,10 @@ class Followed:
     @cached_property
     def _by_row(self) -> tuple[Shapes, Shapes]:
         """The shapes of the flips by row on the two datasets of the pair."""
-        if self.pair is None or self.reading.public:
+        if self.pair is None or self.mode.public:
             return {}, {}
         sides = (
-            execute(self.mechanism, data, 0, reading=self.reading)
+            execute(self.mechanism, data, 0, mode=self.mode)
             for data in (self.pair.data, self.pair.neighbour)
         )
         return flips_by_row(self.pair, *sides)
@@ -196,21 +216,24 @@ class Followed:
             value = one.value.reshape(one.shape)
             if number in shapes and one.shape == shapes[number]:
                 value = one.value if place is None else np.delete(one.value, place)
-            elif number in shapes or (_is_flip(one) and not self.reading.public):
+            elif number in shapes or (_is_flip(one) and not self.mode.public):
                 raise UnsupportedError(f"{one.place}: flips may be hidden")
             values[f"value {number}"] = value
         return {**values, _RELEASE: trace.value}
+
+    def _given(self, data: Array, script: Observations) -> Trace:
+        return execute(self.mechanism, data, 0, script=script, mode=self.mode)
 
     def _mixed(
         self, script: list[Observation], release: Array, data: Array, other: Array
     ) -> float:
         """Return the loss of a transcript over secret batches."""
         here, there = (
-            Side.of(self.mechanism, each, 0, self.reading, script, *self._side(each))
+            Side.of(partial(self._given, each), 0, script, *self._side(each))
             for each in (data, other)
         )
         try:
-            over = owners(self.mechanism, here, there)
+            over = batches_of(here, there)
         except NotThroughNoise as error:
             raise UnsupportedError(f"{error.place}: {error.why}") from None
         traces = here.without, here.within, there.without, there.within
@@ -244,10 +267,7 @@ class Followed:
         if self._by_row[0]:
             return _known(self._mixed(given, release, data, other))
         script = Observations(given)
-        here, there = (
-            execute(self.mechanism, side, 0, script=script, reading=self.reading)
-            for side in (data, other)
-        )
+        here, there = self._given(data, script), self._given(other, script)
         for trace in (here, there):
             _check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in (here, there)]
@@ -260,7 +280,7 @@ class Followed:
             here.tape.observations, there.tape.observations, strict=True
         ):
             if getattr(one.law, "keys", ()) != getattr(two.law, "keys", ()):
-                # What is given back here is the place of an outcome.
+                # The place of an outcome is given back here.
                 raise UnsupportedError("a choice is among others on the neighbour")
             found += loss(one.law, two.law, one.value)
         return _known(found)
@@ -273,28 +293,76 @@ def _known(loss_: float) -> float:
 
 
 def _is_flip(value: Observation) -> bool:
-    return isinstance(value.law, Chances) and value.law.kind == "flip"
+    return isinstance(value.law, ChoiceLaw) and value.law.kind == "flip"
 
 
 def _check_followed(trace: Trace) -> None:
-    """Raise if an execution drew what is no noisy value, or could not be followed."""
-    for lost in (*trace.tape.lost, *trace.tape.coins):
-        raise UnsupportedError(f"{lost.place}: {lost.why}")
+    """Raise if an execution drew coins, or could not be followed."""
+    for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
+        raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
 
 
 def _scripted(value: Array) -> Observation:
     places = np.empty((0, 0), dtype=np.intp)
-    none = Law.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
-    return Observation("", "", none, np.ravel(value), np.shape(value), False)
+    none = AffineLaw.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
+    return Observation("", "", none, np.ravel(value), np.shape(value))
 
 
 def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bool:
     """Say whether a replay comes to all values, and can come to the release."""
-    complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
-        script
-    )
+    complete = trace.tape.script.diverged is None and len(
+        trace.tape.observations
+    ) == len(script)
     if not complete or len(trace.value) != len(release):
         return False
     constant = trace.law.unit < 0
     ordinary = trace.value[constant], release[constant]
     return bool(np.allclose(*ordinary, rtol=1e-7, atol=1e-9, equal_nan=True))
+
+
+def refuted_by_losses(
+    followed: Any, pair: Pair, claim: Claim, *, alpha: float, most: int, seed: int
+) -> tuple[bool, int]:
+    """Say whether transcripts refute a claim, and how many were drawn on either side.
+
+    Parameters
+    ----------
+    followed : HasTranscriptLoss
+    pair : Pair
+    claim : Claim
+    alpha : float
+        In (0, 1).
+    most : int
+        Transcripts on either side.
+    seed : int
+
+    Raises
+    ------
+    UnsupportedError
+        If a loss is not known.
+    """
+    named = claim.parameters.get("epsilon")
+    epsilons = np.array(sorted({*_EPSILONS, *([named] if named is not None else [])}))
+    # What rounding may have added to a loss, or taken off a delta, is allowed for.
+    delta = 1.0001 * np.asarray(claim.delta(epsilons))[:, np.newaxis] + 1e-12
+    ways = (pair.data, pair.neighbour), (pair.neighbour, pair.data)
+    wealth = np.zeros((len(ways), len(epsilons), len(_STAKES)))
+    samples = 0
+    while samples < most:
+        size = min(_BATCH, most - samples)
+        for way, (data, other) in enumerate(ways):
+            rng = stream(seed, way, samples)
+            seen = followed.transcript(data, size, rng=rng)
+            for found in followed.transcript_loss(seen, data, other):
+                excess = _excess(float(found), epsilons)[:, np.newaxis]
+                wealth[way] += np.log1p(_STAKES * excess) - np.log1p(_STAKES * delta)
+        samples += size
+        if np.logaddexp.reduce(wealth, axis=None) >= math.log(wealth.size / alpha):
+            return True, samples
+    return False, samples
+
+
+def _excess(loss: float, epsilons: Array) -> Array:
+    """Return (1 - e^(epsilon - loss))_+."""
+    with np.errstate(over="ignore"):
+        return np.maximum(-np.expm1(epsilons - loss), 0.0)

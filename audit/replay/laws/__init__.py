@@ -1,1 +1,1 @@
-"""The laws of what is drawn, and the privacy loss between two of them."""
+"""The laws of noisy values and choices, and the privacy loss between two of them."""

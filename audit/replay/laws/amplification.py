@@ -34,16 +34,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Comparison
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.comparison import LawComparison
 
-__all__ = ["Part", "Sampled", "units"]
+__all__ = ["NoisyShift", "SampledComparison", "units"]
 
 _SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Part:
+class NoisyShift:
     """One number with noise of one scale, as far as it moves.
 
     Parameters
@@ -66,14 +66,14 @@ class Part:
     replaced: bool = False
     least: float | None = None
 
-    def bounded(self, *, above: bool) -> "Part":
+    def bounded(self, *, above: bool) -> "NoisyShift":
         """Return a part that dominates this one, or is dominated by it."""
         least = self.ratio if self.least is None else self.least
         return replace(self, ratio=self.ratio if above else least, least=None)
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledComparison:
     """Noisy values over one batch, compared between two datasets.
 
     Parameters
@@ -81,23 +81,23 @@ class Sampled:
     rates : tuple of float
         With which the row that differs is in the batch, on each of the datasets that
         has it.
-    rest : tuple of Comparison
+    rest : tuple of LawComparison
         Of each value on D and on D', the row being in neither batch.
-    both : tuple of Comparison
+    both : tuple of LawComparison
         The row, or what replaces it, being in the batch of every dataset that has it.
-    moves : tuple of tuple of Comparison
+    moves : tuple of tuple of LawComparison
         With the row against without it, on each of the datasets that has it.
     """
 
     rates: tuple[float, ...]
-    rest: tuple[Comparison, ...]
-    both: tuple[Comparison, ...]
-    moves: tuple[tuple[Comparison, ...], ...]
+    rest: tuple[LawComparison, ...]
+    both: tuple[LawComparison, ...]
+    moves: tuple[tuple[LawComparison, ...], ...]
 
-    def joined(self, other: "Sampled") -> "Sampled":
+    def joined(self, other: "SampledComparison") -> "SampledComparison":
         """Return the values of both, which are over one batch."""
         moves = zip(self.moves, other.moves, strict=True)
-        return Sampled(
+        return SampledComparison(
             self.rates,
             self.rest + other.rest,
             self.both + other.both,
@@ -125,7 +125,7 @@ class Sampled:
         )
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> NoisyShift | None:
         """The values as one number that moves, None where they are not like that."""
         every = [*self.rest, *self.both, *(c for each in self.moves for c in each)]
         if any(c.singular or not c.known or c.scales_differ for c in every):
@@ -137,7 +137,7 @@ class Sampled:
         ratios = np.concatenate([ratio for _, ratio in moved])
         kinds = {int(kind) for families, _ in moved for kind in families}
         if not len(ratios):
-            return Part(int(Family.GAUSSIAN), 0.0)
+            return NoisyShift(int(Family.GAUSSIAN), 0.0)
         if kinds == {int(Family.GAUSSIAN)}:
             lengths = [float(np.linalg.norm(ratio)) for _, ratio in moved]
             most, least = max(lengths), min(lengths)
@@ -147,9 +147,9 @@ class Sampled:
                 half = apart / 2 if apart else 0.0
                 longer = (most**2 - least**2) / (2 * apart) if apart else 0.0
                 least = max(half - longer, 0.0)
-            return Part(int(Family.GAUSSIAN), most, rate, replaced, least)
+            return NoisyShift(int(Family.GAUSSIAN), most, rate, replaced, least)
         if kinds == {int(Family.LAPLACE)} and len(ratios) == 1 and not replaced:
-            return Part(int(Family.LAPLACE), float(ratios[0]), rate)
+            return NoisyShift(int(Family.LAPLACE), float(ratios[0]), rate)
         return None
 
 
@@ -159,15 +159,15 @@ def _mixed(loss: float, rate: float) -> float:
         return float(np.logaddexp(np.log1p(-rate), np.log(rate) + loss))
 
 
-def _supremum(values: Iterable[Comparison]) -> float:
+def _supremum(values: Iterable[LawComparison]) -> float:
     return float(sum(each.supremum for each in values))
 
 
-def _moves(values: Iterable[Comparison]) -> bool:
+def _moves(values: Iterable[LawComparison]) -> bool:
     return any(each.moved for each in values)
 
 
-def units(values: Iterable[Comparison]) -> tuple[NDArray[np.intp], Array]:
+def units(values: Iterable[LawComparison]) -> tuple[NDArray[np.intp], Array]:
     """Return families, and ratios, of all units that move."""
     families, ratios = [np.empty(0, dtype=np.intp)], [np.empty(0)]
     for each in values:

@@ -1,28 +1,39 @@
 """How far two laws of noisy values lie apart: distances, losses, suprema.
 
-What is compared, and why the numbers are what they are called, stands at the head of
-`dpaudit.audit.replay.laws.laws`.
+The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves it.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.laws import Family, Law, log_density
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family, log_density
 from dpaudit.claims import Claim
 
-__all__ = ["Comparison", "Kernel", "compare", "loss", "losses", "unit_losses"]
+__all__ = [
+    "AnyLaw",
+    "LawComparison",
+    "ValueLaw",
+    "compare",
+    "equal",
+    "loss",
+    "losses",
+    "unit_losses",
+]
 
-_SAME = 1e-9  # relative: what differs by less is one number, rounded differently
+_SAME = 1e-9  # relative: what differs by less is one scale, or one slope
+_ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
 
 
-def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
+def _whitened(
+    law: AffineLaw, other: AffineLaw
+) -> "tuple[AffineLaw, AffineLaw, Array] | str | None":
     """Return two Gaussian laws of one covariance in coordinates that make it 1.
 
     The third is the matrix that leads there. A text says why they are singular; None
@@ -48,7 +59,7 @@ def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
     units = np.arange(rank)
     ones = np.ones(rank)
     white = [
-        Law(
+        AffineLaw(
             each.mean @ into,
             *(units, ones, units, units, 0 * units, ones < 0),
             rough=rough @ np.abs(into) if rough.any() else None,
@@ -58,8 +69,16 @@ def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
     return white[0], white[1], into
 
 
+def _none() -> Array:
+    return np.empty(0)
+
+
+def _no_families() -> NDArray[np.intp]:
+    return np.empty(0, dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class LawComparison:
     """How two laws of values with the same entries lie to each other.
 
     Parameters
@@ -79,24 +98,31 @@ class Comparison:
         Of the loss of each unit, both ways round, where it is not what family, shift
         and scale say.
     bound : Claim, optional
-        Of laws that are not known: what is taken for true of the two of them.
+        Of laws that are not known: a claim that is assumed of the two of them.
     note : tuple of (str, str), optional
         Kind and words of a finding, where there is no such bound.
     """
 
-    singular: str | None
-    entry: int
-    known: bool
-    shift: Array
-    scale: Array
-    other_scale: Array
-    family: NDArray[np.intp]
-    other_family: NDArray[np.intp]
+    singular: str | None = None
+    entry: int = 0
+    known: bool = True
+    shift: Array = field(default_factory=_none)
+    scale: Array = field(default_factory=_none)
+    other_scale: Array = field(default_factory=_none)
+    family: NDArray[np.intp] = field(default_factory=_no_families)
+    other_family: NDArray[np.intp] = field(default_factory=_no_families)
     suprema: Array | None = None
     bound: Claim | None = None
     note: tuple[str, str] | None = None
 
-    def part(self, units: NDArray[np.intp]) -> "Comparison":
+    @classmethod
+    def of_unit(cls, family: Family, shift: float, **more: Any) -> "LawComparison":
+        """Return a comparison of one unit, which has no scale."""
+        one, kind = np.ones(1), np.array([family])
+        made = cls(None, 0, True, np.array([shift]), one, one, kind, kind)
+        return replace(made, **more)
+
+    def part(self, units: NDArray[np.intp]) -> "LawComparison":
         """Return the comparison of some of the units."""
         names = ["shift", "scale", "other_scale", "family", "other_family"]
         names += ["suprema"] if self.suprema is not None else []
@@ -119,6 +145,11 @@ class Comparison:
         return np.isclose(self.scale, self.other_scale, rtol=_SAME, atol=0) & (
             self.family == self.other_family
         )
+
+    @property
+    def other_unit(self) -> int:
+        """The first unit that is not alike."""
+        return int(np.argmax(~self.alike))
 
     @property
     def supremum(self) -> float:
@@ -152,15 +183,15 @@ class Comparison:
         return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
 
 
-class Kernel(Protocol):
-    """A law of another form than `Law`, which compares itself with one of its kind."""
+class ValueLaw(Protocol):
+    """The law of a noisy value, which compares itself with one of its kind."""
 
     @property
     def kind(self) -> str:
         """What it is, for people: "a choice"."""
         ...
 
-    def compared(self, other: Any) -> Comparison:
+    def compared(self, other: Any) -> LawComparison:
         """Return how it lies to another law of its class."""
         ...
 
@@ -169,21 +200,23 @@ class Kernel(Protocol):
         ...
 
 
-def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
+AnyLaw: TypeAlias = AffineLaw | ValueLaw
+
+
+def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     """Compare two laws of values with equally many entries."""
-    if not (isinstance(law, Law) and isinstance(other, Law)):
-        if isinstance(law, Law) or type(law) is not type(other):
-            kinds = [getattr(each, "kind", "a noisy number") for each in (law, other)]
-            return _nothing(f"{kinds[0]} on D is {kinds[1]} on D'", 0)
+    if not (isinstance(law, AffineLaw) and isinstance(other, AffineLaw)):
+        if isinstance(law, AffineLaw) or type(law) is not type(other):
+            return LawComparison(f"{law.kind} on D is {other.kind} on D'")
         return law.compared(other)
     if not (law.followed and other.followed):
-        return _nothing(None, 0, known=False)
+        return LawComparison(known=False)
     if len(law.mean) != len(other.mean):
-        return _nothing("there are more noisy numbers on one side", 0)
+        return LawComparison("there are more noisy numbers on one side")
     if not (law.known and other.known):
         white = _whitened(law, other)
         if white is None or isinstance(white, str):
-            return _nothing(white, 0, known=white is not None)
+            return LawComparison(white, known=white is not None)
         return compare(white[0], white[1])
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
@@ -191,24 +224,26 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
         entry = int(np.argmax(noisy != noisy2))
         side = "D'" if noisy[entry] else "D"
         value = (x2 if noisy[entry] else x)[entry]
-        return _nothing(
+        return LawComparison(
             f"a number has noise on one side, and is {value:g} on {side}", entry
         )
     off_by = _rough(law, other)
     with np.errstate(all="ignore"):
-        alike = _equal(x, x2) | (np.abs(x - x2) <= off_by)
+        alike = equal(x, x2) | (np.abs(x - x2) <= off_by)
     constant = ~noisy & ~alike
     if constant.any():
         entry = int(np.argmax(constant))
-        return _nothing(
+        return LawComparison(
             f"a number without noise is {x[entry]:g} on D and {x2[entry]:g} on D'",
             entry,
         )
     if not np.array_equal(law.unit, other.unit):
         if len(law.first) != len(other.first):
             where = int(np.argmax(law.unit != other.unit))
-            return _nothing("fewer draws are behind as many numbers on one side", where)
-        return _nothing(None, 0, known=False)
+            return LawComparison(
+                "fewer draws are behind as many numbers on one side", where
+            )
+        return LawComparison(known=False)
     entries = np.flatnonzero(noisy)
     lead = law.first[law.unit[entries]]
     entries, lead = entries[entries != lead], lead[entries != lead]
@@ -223,7 +258,7 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
     )
     if off.any():
         place = int(np.argmax(off))
-        return _nothing(
+        return LawComparison(
             "numbers that share one draw of noise differ by "
             f"{line[place]:g} on D and by {line2[place]:g} on D'",
             int(entries[place]),
@@ -232,19 +267,11 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
         rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + off_by
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
-    return Comparison(
-        None,
-        entry,
-        True,
-        shift,
-        law.scale,
-        other.scale,
-        law.family,
-        other.family,
-    )
+    scales, families = (law.scale, other.scale), (law.family, other.family)
+    return LawComparison(None, entry, True, shift, *scales, *families)
 
 
-def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
+def loss(law: AnyLaw, other: AnyLaw, value: Array) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
     Infinite where they are singular, NaN where they are not known.
@@ -252,18 +279,18 @@ def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
     compared = compare(law, other)
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
-    if not isinstance(law, Law):
+    if not isinstance(law, AffineLaw):
         return law.loss(other, value)
-    assert isinstance(other, Law)
+    assert isinstance(other, AffineLaw)
     return float(losses(law, other, value))
 
 
-def losses(law: Law, other: Law, values: Array) -> Array:
+def losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     """Return the losses of values, shape (..., n), where both laws have a density."""
     return np.asarray(unit_losses(law, other, values).sum(axis=-1))
 
 
-def unit_losses(law: Law, other: Law, values: Array) -> Array:
+def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
     white = None if law.known else _whitened(law, other)
     if isinstance(white, tuple):
@@ -277,7 +304,7 @@ def unit_losses(law: Law, other: Law, values: Array) -> Array:
         return _within_supremum(law, other, logs[0] - logs[1])
 
 
-def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
+def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Array:
     """Return losses by unit that are no larger than they can be, but for rounding.
 
     Beside a large mean little is left of a small difference.
@@ -290,7 +317,7 @@ def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 
-def _rough(law: Law, other: Law) -> Array:
+def _rough(law: AffineLaw, other: AffineLaw) -> Array:
     """Return by how much the means of two laws may be off."""
     rough = np.zeros(len(law.mean))
     for each in (law, other):
@@ -299,13 +326,8 @@ def _rough(law: Law, other: Law) -> Array:
     return rough
 
 
-def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:
+def equal(x: Array, x2: Array) -> NDArray[np.bool_]:
     """Say where two numbers are one, up to rounding; NaN equals NaN."""
     with np.errstate(all="ignore"):
-        near = np.abs(x - x2) <= _SAME * 1e-3 * np.maximum(np.abs(x), np.abs(x2))
+        near = np.abs(x - x2) <= _ROUNDED * np.maximum(np.abs(x), np.abs(x2))
     return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
-
-
-def _nothing(reason: str | None, entry: int, *, known: bool = True) -> Comparison:
-    none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return Comparison(reason, entry, known, none, none, none, kinds, kinds)

@@ -11,15 +11,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import exact_verdict
-from dpaudit.audit.replay.laws.amplification import Part, Sampled, units
-from dpaudit.audit.replay.laws.comparison import Comparison
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.amplification import NoisyShift, SampledComparison, units
+from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.claims import (
     ApproxDP,
     Claim,
@@ -51,16 +52,6 @@ def pure_epsilon(claim: Claim) -> float | None:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """What `exact_verdict` takes."""
-
-    profile: Claim
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        return self.profile
-
-
-@dataclass(frozen=True)
 class Composition:
     """Independent steps with fixed distances.
 
@@ -70,29 +61,29 @@ class Composition:
         Of the loss, both ways round.
     mu : float or None
         The Gaussian shift, if all that differs is Gaussian of one scale.
-    parts : tuple of Part, or None
+    parts : tuple of NoisyShift, or None
         The other steps, if they have one scale on both sides, and are not very many.
     bounds : tuple of Claim
-        What is taken for true of steps whose laws are not known, beside these.
+        Assumed of steps whose laws are not known, beside these.
     """
 
     supremum: float
     mu: float | None
-    parts: tuple[Part, ...] | None
+    parts: tuple[NoisyShift, ...] | None
     bounds: tuple[Claim, ...] = ()
 
     @classmethod
-    def of(cls, steps: Sequence[Comparison | Sampled]) -> "Composition":
+    def of(cls, steps: Sequence[LawComparison | SampledComparison]) -> "Composition":
         """Return the composition of steps, singular and unknown ones included."""
-        sampled = [step for step in steps if isinstance(step, Sampled)]
-        others = [step for step in steps if not isinstance(step, Sampled)]
+        sampled = [step for step in steps if isinstance(step, SampledComparison)]
+        others = [step for step in steps if not isinstance(step, SampledComparison)]
         known = [step for step in others if step.bound is None]
         bounds = tuple(step.bound for step in others if step.bound is not None)
         return replace(cls._of_known(known, sampled), bounds=bounds)
 
     @classmethod
     def _of_known(
-        cls, steps: Sequence[Comparison], sampled: Sequence[Sampled]
+        cls, steps: Sequence[LawComparison], sampled: Sequence[SampledComparison]
     ) -> "Composition":
         suprema = [step.supremum for step in steps]
         supremum = float(sum(suprema) + sum(step.supremum for step in sampled))
@@ -107,10 +98,10 @@ class Composition:
         if (~gaussian).sum() > _MOST_PARTS:
             return cls(supremum, None, None)
         others = zip(family[~gaussian].tolist(), ratio[~gaussian].tolist(), strict=True)
-        mixed += [Part(kind, size) for kind, size in others]
+        mixed += [NoisyShift(kind, size) for kind, size in others]
         if gaussian.any():
             size = float(np.linalg.norm(ratio[gaussian]))
-            mixed.append(Part(int(Family.GAUSSIAN), size))
+            mixed.append(NoisyShift(int(Family.GAUSSIAN), size))
         parts = tuple(part for part in mixed if part is not None)
         known = len(parts) == len(mixed)
         moved = tuple(part for part in parts if part.ratio)
@@ -127,7 +118,7 @@ class Composition:
         if pure is not None:
             return self.supremum > pure + 1e-9 * (1 + pure)
         if self.mu is not None:
-            return self._verdict(GaussianDP, self.mu, claim)
+            return _gaussian_refutes(self.mu, claim)
         bound = 1.0001 * claim.delta(_EPSILONS) + 1e-9
         # A step alone, or the least distance for all, is quick, and often enough.
         if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
@@ -151,7 +142,7 @@ class Composition:
         if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
             return True
         if self.mu is not None:
-            return not self._verdict(GaussianDP, self.mu, claim)
+            return not _gaussian_refutes(self.mu, claim)
         # One distance for all is quick to compose, and often enough.
         for grouped in (_alike(self.parts, max), self.parts):
             distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
@@ -198,16 +189,6 @@ class Composition:
         )
         return bool((ZeroConcentratedDP(rho).delta(_EPSILONS) <= allowed).all())
 
-    @staticmethod
-    def _verdict(kind: Any, parameter: float, claim: Claim) -> bool:
-        if parameter <= 1e-100:
-            return False
-        if parameter > 1e6:
-            return True
-        known = _Known(kind(parameter))
-        verdict = exact_verdict(known, _ANY, claim)
-        return verdict is not None and verdict.refuted
-
     def _distribution(self, *, pessimistic: bool) -> Any:
         """Return bounds of delta at `_EPSILONS`, None where there are none."""
         if self.parts is None:
@@ -237,14 +218,23 @@ class Composition:
         return np.array([total.get_delta_for_epsilon(float(e)) for e in _EPSILONS])
 
 
+def _gaussian_refutes(mu: float, claim: Claim) -> bool:
+    """Say whether a Gaussian shift of mu deviations refutes a claim."""
+    if not 1e-100 < mu <= 1e6:
+        return mu > 1
+    known = SimpleNamespace(exact_claim=lambda pair: GaussianDP(mu))
+    verdict = exact_verdict(known, _ANY, claim)
+    return verdict is not None and verdict.refuted
+
+
 def _alike(
-    parts: tuple[Part, ...] | None, extreme: Callable[[float, float], float]
-) -> tuple[Part, ...] | None:
+    parts: tuple[NoisyShift, ...] | None, extreme: Callable[[float, float], float]
+) -> tuple[NoisyShift, ...] | None:
     """Return parts with the least, or the greatest, ratio of their like."""
     if parts is None:
         return None
     above = extreme(0, 1) == 1
-    ratios: dict[Part, float] = {}
+    ratios: dict[NoisyShift, float] = {}
     bounds = [part.bounded(above=above) for part in parts]
     for part in bounds:
         like = replace(part, ratio=0.0)
@@ -252,7 +242,7 @@ def _alike(
     return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in bounds)
 
 
-def _one_step(part: Part) -> Array:
+def _one_step(part: NoisyShift) -> Array:
     """Return lower bounds of delta at `_EPSILONS` of a sampled part by itself.
 
     What (1 - q) P + q P_in has more than e^epsilon P is q times what P_in has more than
@@ -264,7 +254,7 @@ def _one_step(part: Part) -> Array:
     return np.asarray(part.rate * gaussian_delta(inner, part.ratio))
 
 
-def _rounded(part: Part, *, up: bool) -> Part:
+def _rounded(part: NoisyShift, *, up: bool) -> NoisyShift:
     """Return a part whose ratio has eight digits, and is no less, or no greater."""
     ratio = float(f"{part.ratio:.{_DIGITS - 1}e}")
     off = 10.0 ** (1 - _DIGITS)
@@ -275,7 +265,7 @@ def _rounded(part: Part, *, up: bool) -> Part:
     return replace(part, ratio=ratio)
 
 
-def _one(part: Part, pessimistic: bool, interval: float) -> Any:
+def _one(part: NoisyShift, pessimistic: bool, interval: float) -> Any:
     """Return the privacy loss distribution of a part."""
     from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.privacy_accountant import NeighboringRelation

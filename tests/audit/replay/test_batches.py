@@ -12,8 +12,8 @@ from dpaudit.algorithms.catalogue import build
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
-from dpaudit.audit.replay.follow.tape import LAZY, Reading
-from dpaudit.audit.replay.judge.statistics import Followed
+from dpaudit.audit.replay.follow.tape import LAZY, Mode
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 
 Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)
@@ -68,10 +68,10 @@ def densities(x, y, bits):
     return np.array(logs)
 
 
-@pytest.mark.parametrize("reading", [Reading(eager=True), LAZY], ids=["eager", "lazy"])
+@pytest.mark.parametrize("reading", [Mode(eager=True), LAZY], ids=["eager", "lazy"])
 @pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
 def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
-    followed = Followed(dp_sgd, pair=pair, reading=reading)
+    followed = ReplayedMechanism(dp_sgd, pair=pair, mode=reading)
     seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(1))
     found = followed.transcript_loss(seen, pair.data, pair.neighbour)
     for turn in range(3):
@@ -97,7 +97,7 @@ def test_two_values_over_one_batch_are_one_mixture():
         return [float(total + rng.laplace(0, 1.0)) for _ in range(2)]
 
     pair = Pair(rows(1.0), rows())
-    followed = Followed(both, pair=pair)
+    followed = ReplayedMechanism(both, pair=pair)
     seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
     found = followed.transcript_loss(seen, pair.data, pair.neighbour)
     y = seen["release"]
@@ -251,7 +251,7 @@ def test_public_batches_are_values_that_are_the_same_on_both_sides(mechanism):
 
 def test_transcripts_over_secret_batches_need_the_pair():
     with pytest.raises(UnsupportedError, match="flips may be hidden"):
-        Followed(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
+        ReplayedMechanism(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -261,7 +261,7 @@ def test_losses_of_dp_sggd_are_its_own(relation):
     row, other = np.array([[1.0, 0.2]]), np.array([[-0.3, 1.0]])
     pair = Pair(row, row[:0] if relation == "add-remove" else other)
     for way in (pair, pair.swapped):
-        followed = Followed(mechanism, pair=way)
+        followed = ReplayedMechanism(mechanism, pair=way)
         seen = followed.transcript(way.data, 1, rng=np.random.default_rng(0))
         values = [v for k, v in seen.items() if k != "release"]
         own = {

@@ -12,8 +12,8 @@ from scipy.stats import laplace
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
-from dpaudit.audit.replay.laws.chances import Chances, noisy_maximum
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LONG = np.random.default_rng(0).uniform(-9, 9, 20)
@@ -82,15 +82,15 @@ def test_unknown_families_and_too_many_candidates_have_no_law():
 
 def test_the_supremum_of_choices_is_that_of_the_best_outcomes():
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5])
-    one, other = (Chances.of(each, count=2) for each in (p, q))
+    one, other = (ChoiceLaw.of(each, count=2) for each in (p, q))
     expected = 2 * max(math.log(2), math.log(2.5))
     assert one.supremum(other) == pytest.approx(expected, abs=1e-9)
     assert one.supremum(one) == 0
-    near = [Chances(np.log([[0.5 + off, 0.5 - off]])) for off in (0.0, 1e-14)]
+    near = [ChoiceLaw(np.log([[0.5 + off, 0.5 - off]])) for off in (0.0, 1e-14)]
     assert near[0].supremum(near[1]) == 0
-    longer = Chances.of(np.array([0.5, 0.3, 0.1, 0.1]), count=2)
+    longer = ChoiceLaw.of(np.array([0.5, 0.3, 0.1, 0.1]), count=2)
     assert one.supremum(longer) == math.inf
-    assert Chances.of([1.0, 0.0]).supremum(Chances.of([0.5, 0.5])) == math.inf
+    assert ChoiceLaw.of([1.0, 0.0]).supremum(ChoiceLaw.of([0.5, 0.5])) == math.inf
 
 
 # One more row of class 1 multiplies its weight by e^(1/2), and the sum by

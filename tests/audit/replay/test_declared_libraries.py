@@ -199,7 +199,7 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
         return count(x, rng)
 
     tape = execute(imports_it, PAIR.data, 0).tape
-    assert (len(tape.observations), tape.lost) == (1, [])
+    assert (len(tape.observations), tape.unfollowed) == (1, [])
 
 
 def test_what_another_version_lacks_is_left_alone():

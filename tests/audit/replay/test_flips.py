@@ -45,7 +45,7 @@ FORMS = {
 def test_randomised_response_of_six_rows_is_exact_and_tight(name):
     mechanism = FORMS[name]
     trace = execute(mechanism, SIX.data, 0)
-    assert trace.tape.coins == trace.tape.lost == []
+    assert trace.tape.coins == trace.tape.unfollowed == []
     law = trace.tape.observations[0].law
     assert np.exp(law.log).max(axis=1) == pytest.approx(P)
     if name == "less":

@@ -8,7 +8,7 @@ from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.audit.replay.follow.tape import LAZY
-from dpaudit.audit.replay.judge.statistics import Followed
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
 
 PAIR = Pair(rows(0.2), rows(0.2, 1.0))
@@ -20,7 +20,7 @@ def two_steps(x, rng):
 
 
 def test_transcripts_and_losses_are_those_of_the_closed_form():
-    followed = Followed(two_steps)
+    followed = ReplayedMechanism(two_steps)
     assert isinstance(followed, HasTranscript)
     assert isinstance(followed, HasTranscriptLoss)
     seen = followed.transcript(PAIR.data, 50, rng=np.random.default_rng(0))
@@ -38,7 +38,7 @@ def test_transcripts_and_losses_are_those_of_the_closed_form():
 
 def test_white_box_intervals_hold_of_foreign_code():
     # (z1, z2) shifted by 1/1 and 1/2 standard deviations: mu = sqrt(1.25).
-    followed = Followed(two_steps, relation=Relation.ADD_REMOVE)
+    followed = ReplayedMechanism(two_steps, relation=Relation.ADD_REMOVE)
     result = white_box(
         view_transcript(followed), PAIR, epsilon=0.5, max_samples=200, seed=0
     )
@@ -58,7 +58,8 @@ def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
 
 def test_noise_to_which_data_are_added_twice_has_two_readings():
     pair = Pair(rows(0.3, 1), rows(0.3, 1, 1))
-    eager, lazy = Followed(right_late_sum), Followed(right_late_sum, reading=LAZY)
+    eager = ReplayedMechanism(right_late_sum)
+    lazy = ReplayedMechanism(right_late_sum, mode=LAZY)
     for followed in (eager, lazy):
         seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
         assert np.abs(followed.transcript_loss(seen, pair.data, pair.data)).max() == 0
@@ -69,6 +70,6 @@ def test_noise_to_which_data_are_added_twice_has_two_readings():
 
 
 def test_coins_have_no_transcript():
-    followed = Followed(lambda x, rng: np.sum(x) + rng.gamma(2.0))
+    followed = ReplayedMechanism(lambda x, rng: np.sum(x) + rng.gamma(2.0))
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
         followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))

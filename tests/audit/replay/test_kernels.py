@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import laplace
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
-from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss
 from dpaudit.audit.replay.laws.composition import Composition
-from dpaudit.audit.replay.laws.kernels import Trusted
-from dpaudit.audit.replay.laws.noise import discrete_gaussian_log_sum
+from dpaudit.audit.replay.laws.non_affine import discrete_gaussian_log_sum
 
 WHOLE = np.arange(-300, 301)
 
@@ -261,7 +260,7 @@ def test_a_promise_holds_for_near_inputs_only():
 
 
 def promised(x, claim):
-    return Trusted(x, (), lambda a, b: abs(a - b), lambda far: claim, "it is said")
+    return TrustedLaw(x, (), lambda a, b: abs(a - b), lambda far: claim, "it is said")
 
 
 def of(*claims):

@@ -45,9 +45,9 @@ def test_transcripts_of_the_power_method_have_its_losses(name):
     mechanism = build(name)
     pair = mechanism.worst_case()
     for seed in range(3):
-        here = execute(mechanism, pair.data, seed, reading=EAGER)
+        here = execute(mechanism, pair.data, seed, mode=EAGER)
         script = here.tape.observations
-        there = execute(mechanism, pair.neighbour, seed, reading=EAGER, script=script)
+        there = execute(mechanism, pair.neighbour, seed, mode=EAGER, script=script)
         both = list(zip(script, there.tape.observations, strict=True))
         found = sum(loss(one.law, other.law, one.value) for one, other in both)
         squares = [

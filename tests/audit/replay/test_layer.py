@@ -11,7 +11,7 @@ from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
-from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
+from dpaudit.audit.replay import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
 
 PAIR = WRONG["private_divisor"][1]

@@ -13,7 +13,7 @@ from replay_cases import line_of, rows
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.audit.replay import invariant, primitive, replay
 from dpaudit.audit.replay.declare import primitives as internals
-from dpaudit.audit.replay.judge.statistics import Followed
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.errors import MechanismError, UnsupportedError
 
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
@@ -217,7 +217,7 @@ def test_outcomes_that_are_others_on_the_neighbour_have_no_known_transcripts():
     def among_others(x, rng):
         return len(chosen([1.0, 1.0], ["a", "b"] if len(x) > 2 else ["b", "c"]))
 
-    followed = Followed(among_others)
+    followed = ReplayedMechanism(among_others)
     rng = np.random.default_rng(0)
     seen = followed.transcript(PAIR.data, 1, rng=rng)
     with pytest.raises(UnsupportedError, match="among others"):

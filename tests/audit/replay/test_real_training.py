@@ -176,7 +176,7 @@ def test_batches_of_a_data_loader_of_opacus_are_flips():
     trace = execute(sums, ROWS, 0)
     flips = [each for each in trace.tape.observations if each.how == "chosen"]
     assert [each.shape for each in flips] == [(3,), (3,)]
-    assert (trace.tape.coins, trace.tape.lost) == ([], [])
+    assert (trace.tape.coins, trace.tape.unfollowed) == ([], [])
 
 
 def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
@@ -196,7 +196,7 @@ def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
 
         trace = execute(mechanism, ROWS, 0)
         assert (trace.layout, np.isfinite(trace.value).all()) == ("(2,)", True)
-        assert bool(trace.tape.lost) == (use is not torch.add)
+        assert bool(trace.tape.unfollowed) == (use is not torch.add)
 
 
 def test_correlated_noise_and_other_batches_are_not_followed():
@@ -227,7 +227,7 @@ def test_correlated_noise_and_other_batches_are_not_followed():
         *(partial(chosen, sampler=each) for each in samplers),
     ):
         trace = execute(mechanism, ROWS, 0)
-        assert trace.tape.lost
+        assert trace.tape.unfollowed
         assert not trace.layout.startswith("raises")
 
 

@@ -6,18 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
-from dpaudit.audit.replay.judge.excess import refuted_by_losses
-from dpaudit.audit.replay.laws.amplification import Sampled
+from dpaudit.audit.replay.judge.statistics import refuted_by_losses
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition
-from dpaudit.audit.replay.laws.laws import Family, Law
 
 GRID = np.linspace(-20, 20, 40_001)
 
 
 def law(mean, family):
     one = np.zeros(1, dtype=np.intp)
-    return Law(np.array([mean]), one, np.ones(1), one, one, one + family, one == 0)
+    parts = one, np.ones(1), one, one, one + family, one == 0
+    return AffineLaw(np.array([mean]), *parts)
 
 
 def step(family, rate, u, v=None):
@@ -27,7 +28,7 @@ def step(family, rate, u, v=None):
     moves = [(compare(rest, first),)]
     if v is not None:
         moves.append((compare(rest, second),))
-    return Sampled(
+    return SampledComparison(
         (rate,) * len(moves),
         (compare(rest, rest),),
         (compare(first, second),),

@@ -17,7 +17,7 @@ from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.declare import training
-from dpaudit.audit.replay.execute.executor import execute, execute_plainly
+from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow import places
 from dpaudit.audit.replay.follow.tape import LAZY
 
@@ -216,7 +216,7 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
     first, second = (execute(mechanism, PAIR.data, 3) for _ in range(2))
     assert np.array_equal(first.value, second.value)
     assert not np.array_equal(first.value, execute(mechanism, PAIR.data, 4).value)
-    plain = execute_plainly(mechanism, PAIR.data, first)
+    plain = first.plainly()
     assert np.array_equal(first.value, plain.value)
     script = first.tape.observations
     assert [each.how for each in script] == ["chosen", "declared"] * STEPS
@@ -225,20 +225,15 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
             np.full(len(PAIR.data), RATE)
         )
     # What is given back comes out to the last bit, in single precision.
-    again = execute(mechanism, PAIR.data, 9, script=script, reading=LAZY)
+    again = execute(mechanism, PAIR.data, 9, script=script, mode=LAZY)
     assert np.array_equal(first.value, again.value)
 
 
 def registered():
     """Return what is there of what is replaced."""
-    owners = [(sys.modules.get(path), name) for path, name, _ in training._STAND_INS]
-    return [each for each in (_found(*owner) for owner in owners) if each is not None]
-
-
-def _found(owner, name):
-    for each in name.split("."):
-        owner = vars(owner).get(each) if owner is not None else None
-    return owner
+    found = [training._owner(path) for path, _ in training._STAND_INS]
+    there = [vars(owner).get(name) for owner, name in found if owner is not None]
+    return [each for each in there if each is not None]
 
 
 def test_all_is_put_back_after_any_exit():
@@ -288,7 +283,7 @@ def test_noise_that_is_used_otherwise_is_not_followed(name):
         return OTHERWISE[name](total, noise_for(total))
 
     trace = execute(mechanism, ROWS, 0)
-    assert trace.tape.lost
+    assert trace.tape.unfollowed
     assert np.isfinite(trace.value).all()
 
 
@@ -299,7 +294,7 @@ def test_a_multiple_of_noise_is_noise_of_another_scale():
 
     trace = execute(mechanism, ROWS, 0)
     (seen,) = trace.tape.observations
-    assert (seen.law.ratio.tolist(), trace.tape.lost) == ([6.0, 6.0], [])
+    assert (seen.law.ratio.tolist(), trace.tape.unfollowed) == ([6.0, 6.0], [])
     # A draw of deviation 6 is within 40 of its mean, but for 1e-10.
     assert np.abs(trace.value - ROWS.sum(axis=0)).max() < 40
 
@@ -329,7 +324,7 @@ def test_a_noisy_array_is_one_of_the_library():
         return found[0].numbers
 
     trace = execute(mechanism, ROWS, 0)
-    assert (type(found[0]), trace.tape.lost) == (Unchangeable, [])
+    assert (type(found[0]), trace.tape.unfollowed) == (Unchangeable, [])
     assert found[0].numbers.dtype == ROWS.dtype
 
 
@@ -340,7 +335,7 @@ def test_batches_of_another_kind_are_those_of_the_library():
 
     trace = execute(truncated, ROWS, 0)
     # By a seed, so that nothing else shows that they are random.
-    assert (trace.tape.coins, len(trace.tape.lost)) == ([], 1)
+    assert (trace.tape.coins, len(trace.tape.unfollowed)) == ([], 1)
 
 
 def test_a_line_is_that_of_the_code_which_calls_the_library():

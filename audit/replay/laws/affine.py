@@ -26,6 +26,7 @@ for every other pair of the families here that is not one law.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Family", "Law", "kind_of", "log_density"]
+__all__ = ["DRAW", "AffineLaw", "Family", "kind_of", "log_density"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
@@ -55,7 +56,7 @@ class Family(IntEnum):
     LOGISTIC = 5
     CHOICE = 6
     """No noise: of a choice nothing but the supremum of its loss is kept."""
-    # Of declared primitives alone (`dpaudit.audit.replay.laws.kernels`).
+    # Of declared primitives alone (`dpaudit.audit.replay.laws.non_affine`).
     CLAMPED_LAPLACE = 7
     TRUNCATED_LAPLACE = 8
     FOLDED_LAPLACE = 9
@@ -70,7 +71,15 @@ def kind_of(family: Family) -> str:
     return family.name.lower().replace("_", " ")
 
 
-_NOISE = tuple(kind for kind in Family if kind < Family.CHOICE)
+DRAW: dict[Family, Callable[[np.random.Generator, Any], Any]] = {
+    Family.GAUSSIAN: lambda rng, size: rng.standard_normal(size),
+    Family.LAPLACE: lambda rng, size: rng.laplace(size=size),
+    Family.EXPONENTIAL: lambda rng, size: rng.standard_exponential(size),
+    Family.UNIFORM: lambda rng, size: rng.random(size),
+    Family.GUMBEL: lambda rng, size: rng.gumbel(size=size),
+    Family.LOGISTIC: lambda rng, size: rng.logistic(size=size),
+}
+"""Standard draws of the families that are noise."""
 
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:
@@ -78,7 +87,7 @@ def log_density(family: NDArray[np.intp], u: Array) -> Array:
     size = np.abs(u)
     with np.errstate(all="ignore"):
         return np.select(
-            [family == kind for kind in _NOISE],
+            [family == kind for kind in DRAW],
             [
                 -u * u / 2 - math.log(2 * math.pi) / 2,
                 -size - math.log(2),
@@ -92,7 +101,7 @@ def log_density(family: NDArray[np.intp], u: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class AffineLaw:
     """The law of a noisy value with n entries and U units.
 
     Parameters
@@ -132,7 +141,7 @@ class Law:
     @classmethod
     def of(
         cls, mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
-    ) -> "Law":
+    ) -> "AffineLaw":
         """Return the law of mean + (coef * draws[index]).sum(axis=1).
 
         Parameters
@@ -185,7 +194,7 @@ class Law:
         )
 
     @classmethod
-    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "Law":
+    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "AffineLaw":
         """Return the law of finite numbers, each with the next draw.
 
         Parameters
@@ -203,14 +212,19 @@ class Law:
         return cls(mean, units, ratio, units, units + start, kinds, alone)
 
     @classmethod
-    def _unknown(cls, mean: Array) -> "Law":
+    def _unknown(cls, mean: Array) -> "AffineLaw":
         return replace(cls._without_units(mean), known=False)
 
     @classmethod
-    def _without_units(cls, mean: Array) -> "Law":
+    def _without_units(cls, mean: Array) -> "AffineLaw":
         none = np.empty(0, dtype=np.intp)
         unit, zero = np.broadcast_to(-1, mean.shape), np.broadcast_to(0.0, mean.shape)
         return cls(mean, unit, zero, none, none, none, none.astype(bool))
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return "a noisy number"
 
     @property
     def followed(self) -> bool:
@@ -228,17 +242,8 @@ class Law:
             normals = rng.standard_normal((size, self.factor.shape[1]))
             return asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
-        draws = np.select(
-            [self.family == kind for kind in _NOISE],
-            [
-                rng.standard_normal(shape),
-                rng.laplace(size=shape),
-                rng.standard_exponential(shape),
-                rng.random(shape),
-                rng.gumbel(size=shape),
-                rng.logistic(size=shape),
-            ],
-        )
+        every = [draw(rng, shape) for draw in DRAW.values()]
+        draws = np.select([self.family == kind for kind in DRAW], every)
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
 

@@ -34,17 +34,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Comparison
-from dpaudit.audit.replay.laws.laws import Family, kind_of
+from dpaudit.audit.replay.laws.affine import Family, kind_of
+from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
-__all__ = ["Noise", "discrete_gaussian_log_sum", "equal"]
+__all__ = ["NonAffineLaw", "discrete_gaussian_log_sum"]
 
 _DISCRETE = (Family.DISCRETE_LAPLACE, Family.DISCRETE_GAUSSIAN)
-_SAME = 1e-12  # relative: what differs by less is one number, rounded differently
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class NonAffineLaw:
     """Independent entries with noise on a lattice, or between bounds.
 
     Parameters
@@ -75,12 +74,12 @@ class Noise:
         """Which entries are no constants, shape (n,)."""
         return (self.scale > 0) & (self.low < self.high) & np.isfinite(self.mean)
 
-    def compared(self, other: "Noise") -> Comparison:
+    def compared(self, other: "NonAffineLaw") -> LawComparison:
         """Return how it lies to other noise."""
         if len(self.mean) != len(other.mean):
-            return _apart("there are more noisy numbers on one side")
+            return LawComparison("there are more noisy numbers on one side")
         if self.family != other.family:
-            return _apart(f"{self.kind} on D is {other.kind} on D'")
+            return LawComparison(f"{self.kind} on D is {other.kind} on D'")
         other = self._aligned(other)
         noisy = self.noisy | other.noisy
         ends = self._constant, other._constant
@@ -88,7 +87,7 @@ class Noise:
         if constant.any():
             entry = int(np.argmax(constant))
             values = f"{ends[0][entry]:g} on D and {ends[1][entry]:g} on D'"
-            return _apart(f"a number without noise is {values}", entry)
+            return LawComparison(f"a number without noise is {values}", entry)
         entries = np.flatnonzero(noisy)
         one, two = self._part(entries), other._part(entries)
         near = equal(one.mean, two.mean)
@@ -106,7 +105,7 @@ class Noise:
             cuts = [f"[{e.low[place]:g}, {e.high[place]:g}]" for e in (one, two)]
             note = "scale", f"the bounds are {cuts[0]} on D and {cuts[1]} on D'"
         kinds = np.full(len(entries), self.family)
-        made = Comparison(
+        made = LawComparison(
             None,
             int(entries[np.argmax(shift)]) if len(entries) else 0,
             True,
@@ -122,7 +121,7 @@ class Noise:
         suprema[alike] = one._part(alike)._suprema(two._part(alike), shift[alike])
         return replace(made, suprema=suprema)
 
-    def loss(self, other: "Noise", value: Array) -> float:
+    def loss(self, other: "NonAffineLaw", value: Array) -> float:
         """Return the loss of n entries."""
         y = np.asarray(value, dtype=np.float64).ravel()
         other = self._aligned(other)
@@ -133,7 +132,7 @@ class Noise:
         same = ~(self.noisy | other.noisy) & equal(self._constant, other._constant)
         return float(np.where(same, 0.0, each).sum())
 
-    def _aligned(self, other: "Noise") -> "Noise":
+    def _aligned(self, other: "NonAffineLaw") -> "NonAffineLaw":
         """Return other noise with these bounds, where they are so up to rounding."""
         low = np.where(equal(self.low, other.low), self.low, other.low)
         high = np.where(equal(self.high, other.high), self.high, other.high)
@@ -151,11 +150,11 @@ class Noise:
         clamped = self.family == Family.CLAMPED_LAPLACE
         return ~self.noisy | (clamped & ((y == self.low) | (y == self.high)))
 
-    def _part(self, entries: NDArray[Any]) -> "Noise":
+    def _part(self, entries: NDArray[Any]) -> "NonAffineLaw":
         columns = (self.mean, self.scale, self.low, self.high)
-        return Noise(self.family, *[column[entries] for column in columns])
+        return NonAffineLaw(self.family, *[column[entries] for column in columns])
 
-    def _suprema(self, other: "Noise", shift: Array) -> Array:
+    def _suprema(self, other: "NonAffineLaw", shift: Array) -> Array:
         """Return the suprema of the losses, scales and bounds being the same."""
         if self.family == Family.DISCRETE_GAUSSIAN:
             return np.where(shift > 0, np.inf, 0.0)
@@ -259,20 +258,8 @@ def discrete_gaussian_log_sum(sigma: float) -> float:
     return math.log(2 * math.pi) / 2 + math.log(sigma) + math.log1p(more)
 
 
-def equal(x: Array, x2: Array) -> NDArray[np.bool_]:
-    """Say where two numbers are one, up to rounding; NaN equals NaN."""
-    with np.errstate(invalid="ignore"):
-        near = np.abs(x - x2) <= _SAME * np.maximum(np.abs(x), np.abs(x2))
-    return np.asarray((x == x2) | near | (np.isnan(x) & np.isnan(x2)))
-
-
 def _off_lattice(x: Array, x2: Array) -> NDArray[np.bool_]:
     """Say where the difference of two numbers is no integer."""
     with np.errstate(invalid="ignore"):
         gap = x - x2
         return np.asarray(np.abs(gap - np.round(gap)) > 1e-9 * np.maximum(np.abs(x), 1))
-
-
-def _apart(reason: str, entry: int = 0) -> Comparison:
-    none, kinds = np.empty(0), np.empty(0, dtype=np.intp)
-    return Comparison(reason, entry, True, none, none, none, kinds, kinds)

@@ -1,6 +1,7 @@
 r"""Choices: primitives whose output is one of finitely many outcomes.
 
-`Chances` is the law of independent choices. A mechanism makes them by
+`ChoiceLaw` is the law of independent choices, `NamedChoiceLaw` of those among outcomes
+that have names. A mechanism makes them by
 ``rng.choice(k, p=p)`` (the exponential mechanism, randomised response), or as the place
 of the largest of noisy numbers, `noisy_maximum`: then the noisy numbers themselves are
 not seen, and the whole is one choice.
@@ -22,17 +23,22 @@ probability that the i-th is the largest.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.comparison import Comparison
-from dpaudit.audit.replay.laws.laws import Family
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.comparison import LawComparison
+from dpaudit.errors import InputError
+from dpaudit.outputs import ADDRESS
 
-__all__ = ["ROUNDING", "Chances", "least_losses", "noisy_maximum"]
+__all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "noisy_maximum"]
 
 MOST_CANDIDATES = 1000  # of a noisy maximum
 _TAIL, _DEGREE = 45.0, 24
@@ -41,7 +47,7 @@ _SIZEABLE = 1e-9  # beside which 0 is no rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Chances:
+class ChoiceLaw:
     """The law of c independent choices among k outcomes each.
 
     Parameters
@@ -59,14 +65,14 @@ class Chances:
     error: float = 0.0
 
     @classmethod
-    def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "Chances":
+    def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "ChoiceLaw":
         """Return `count` choices with probabilities p, shape (k,)."""
         with np.errstate(divide="ignore"):
             log = np.log(np.asarray(p, dtype=np.float64))
         return cls(np.broadcast_to(log, (count, len(log))), kind, ROUNDING)
 
     @classmethod
-    def flips(cls, p: Array, count: int) -> "Chances":
+    def flips(cls, p: Array, count: int) -> "ChoiceLaw":
         """Return flips that turn out as 1, not 0, with probabilities p, shape (c,).
 
         If c is 1, they all have one.
@@ -87,17 +93,15 @@ class Chances:
             return -math.inf
         return float(self.log[np.arange(len(places)), places].sum())
 
-    def loss(self, other: "Chances", value: Array) -> float:
+    def loss(self, other: "ChoiceLaw", value: Array) -> float:
         """Return the loss of c outcomes."""
         return self.log_probability(value) - other.log_probability(value)
 
-    def compared(self, other: "Chances") -> Comparison:
-        """Return what is known of two laws of choices, as of one unit."""
-        one, kind = np.ones(1), np.array([Family.CHOICE])
-        shift = np.array([self.supremum(other)])
-        return Comparison(None, 0, True, shift, one, one, kind, kind)
+    def compared(self, other: "ChoiceLaw") -> LawComparison:
+        """Compare two laws of choices, as one unit."""
+        return LawComparison.of_unit(Family.CHOICE, self.supremum(other))
 
-    def supremum(self, other: "Chances") -> float:
+    def supremum(self, other: "ChoiceLaw") -> float:
         """Return the supremum of the loss, the greater of the two ways round."""
         k = max(self.outcomes, other.outcomes)
         first, second = (
@@ -118,8 +122,111 @@ class Chances:
         return max(_without_rounding(float(end.sum())) for end in ends)
 
 
+@dataclass(frozen=True, eq=False)
+class NamedChoiceLaw(ChoiceLaw):
+    """Choices among outcomes that have names.
+
+    Parameters
+    ----------
+    names : tuple
+        Of the k outcomes. Outcomes of one name on D and on D' are the same.
+    """
+
+    names: tuple[Any, ...] = ()
+    keys: tuple[Any, ...] = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", tuple(map(_key, self.names)))
+
+    @classmethod
+    def among(
+        cls, log: Array, names: Sequence[Any], kind: str, error: float = 0.0
+    ) -> "NamedChoiceLaw":
+        """Return choices; log, shape (c, k). Outcomes of one name are one outcome."""
+        made = cls(log, kind, error, tuple(names))
+        if len(made.names) != log.shape[1]:
+            raise InputError(
+                f"there must be as many candidates as scores, got {len(made.names)} "
+                f"and {log.shape[1]}"
+            )
+        # In one order, if the candidates have different ones on D and on D'.
+        keys = sorted(set(made.keys), key=repr)
+        joined = np.full((len(log), len(keys)), -np.inf)
+        columns = {key: column for column, key in enumerate(keys)}
+        for place, key in enumerate(made.keys):
+            column = columns[key]
+            joined[:, column] = np.logaddexp(joined[:, column], log[:, place])
+        named = tuple(made.names[made.keys.index(k)] for k in keys)
+        return cls(joined, kind, error, named)
+
+    def places(self, output: Any) -> tuple[NDArray[np.intp], tuple[int, ...]]:
+        """Return which outcomes these are, shape (c,), and the shape that they have.
+
+        Raises
+        ------
+        LookupError
+            If there are no such outcomes, or not so many.
+        """
+        columns = {key: place for place, key in enumerate(self.keys)}
+        if len(self.log) == 1 and _key(output) in columns:
+            return np.array([columns[_key(output)]]), ()
+        several = np.asarray(output)
+        found = [columns[_key(each)] for each in several.ravel()]
+        if len(found) != len(self.log):
+            raise LookupError
+        return np.array(found, dtype=np.intp), several.shape
+
+    def loss(self, other: ChoiceLaw, value: Array) -> float:
+        """Return the loss of c outcomes."""
+        assert isinstance(other, NamedChoiceLaw)
+        keys = [self.keys[int(place)] for place in value]
+        if any(key not in other.keys for key in keys):
+            return math.inf
+        there = np.array([other.keys.index(key) for key in keys], dtype=np.intp)
+        found = other.log_probability(there.astype(np.float64))
+        return self.log_probability(value) - found
+
+    def supremum(self, other: ChoiceLaw) -> float:
+        """Return the supremum of the loss, the greater of the two ways round."""
+        assert isinstance(other, NamedChoiceLaw)
+        if self.keys == other.keys:
+            return super().supremum(other)
+        keys = list(dict.fromkeys((*self.keys, *other.keys)))
+        wide = [
+            ChoiceLaw(each._spread(keys), error=each.error) for each in (self, other)
+        ]
+        return wide[0].supremum(wide[1])
+
+    def _spread(self, keys: list[Any]) -> Array:
+        log = np.full((len(self.log), len(keys)), -np.inf)
+        log[:, [keys.index(key) for key in self.keys]] = self.log
+        return log
+
+
+def _key(name: Any) -> Any:
+    """Return what an outcome goes by: equal numbers are one outcome.
+
+    Raises
+    ------
+    InputError
+        If it goes by where it lies in memory, which is elsewhere on the other dataset.
+    """
+    if isinstance(name, np.ndarray):
+        return name.shape, name.tobytes()
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, bool | int | float):
+        return float(name)
+    text = repr(name)
+    if not isinstance(name, str | bytes) and ADDRESS.search(text):
+        raise InputError(
+            f"outcomes must have a repr that says which is which, got {text}"
+        )
+    return text
+
+
 def least_losses(p: Array, off: Array, q: Array, off_there: Array) -> Array:
-    """Return log p/q of probabilities that may be off, whatever is nearest to 0."""
+    """Return the least |log p/q| of probabilities that may be off, with its sign."""
     with np.errstate(all="ignore"):
         above = np.log(np.maximum(p - off, 0)) - np.log(q + off_there)
         below = np.log(p + off) - np.log(np.maximum(q - off_there, 0))

@@ -2,7 +2,7 @@
 
 A function that only moves entries does with the places of entries what it does with
 the entries themselves. So it is called on numbers of places instead, and the entries
-follow; place 0 is a zero, for the functions that fill up with zeros. Whatever is not
+follow; place 0 is a zero, for the functions that fill up with zeros. All that is not
 listed looks at the numbers.
 """
 
@@ -12,22 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.arithmetic import matrix_product
-from dpaudit.audit.replay.follow.selection import select
+from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
+from dpaudit.audit.replay.follow.selection import COMPARISONS, compared, select
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import (
     Tracked,
     isinstance_tracked,
     joined,
+    looked_at_within,
     numeric,
+    plain,
 )
 
-__all__ = ["call", "has_noise", "stacked"]
+__all__ = ["has_noise", "stacked"]
 
 _DEEPEST = 8
+_HARMLESS = {"dtype", "casting", "subok"}
 
 # The positions of the arguments whose entries are moved.
-_MOVES: dict[Any, tuple[int, ...]] = {
+_MOVING: dict[Any, tuple[int, ...]] = {
     **dict.fromkeys(
         (
             np.take,
@@ -77,7 +80,7 @@ _MOVES: dict[Any, tuple[int, ...]] = {
 }
 
 
-class _Pool:
+class _Entries:
     """The entries of all arguments of a call, one after the other; the first is 0."""
 
     def __init__(self, tape: Tape) -> None:
@@ -109,18 +112,45 @@ class _Pool:
         return joined(self._tape, self._parts).taken(np.asarray(places))
 
 
-def call(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    """Return what a function of NumPy gives, some arguments of which have noise."""
+def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """Return what a universal function gives, some inputs of which are tracked."""
+    out = kwargs.pop("out", None)
+    result = NotImplemented
+    if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
+        pass
+    elif method == "__call__" and not kwargs.keys() - _HARMLESS:
+        follow = compared if ufunc in COMPARISONS else arithmetic
+        result = follow(ufunc, *inputs)
+    elif method == "reduce" and ufunc is np.add:
+        result = sums(*inputs, **kwargs)
+    if result is NotImplemented:
+        ordinary = [plain(each, ufunc.__name__) for each in inputs]
+        kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
+        if out is not None and method != "at":
+            kwargs["out"] = tuple(plain(each, "out") for each in out)
+        result = getattr(ufunc, method)(*ordinary, **kwargs)
+        return result if out is None else (out[0] if len(out) == 1 else out)
+    if out is None:
+        return result
+    (target,) = out
+    if not isinstance_tracked(target):
+        np.copyto(target, plain(result, ufunc.__name__), casting="same_kind")
+        return target
+    if not isinstance_tracked(result):
+        result = Tracked.plain(target.tape, np.asarray(result))
+    return target.become(result.spread(target.shape))
+
+
+def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
+    """Return what another function gives, some arguments of which are tracked."""
     if has_noise([args, list(kwargs.values())]):
-        special = _SPECIAL.get(func)
-        if special is not None:
-            result = special(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        if func in _MOVES and "out" not in kwargs:
+        result = NotImplemented
+        if func in _SPECIAL:
+            result = _SPECIAL[func](*args, **kwargs)
+        if result is NotImplemented and func in _MOVING and "out" not in kwargs:
             result = _moved(func, args, kwargs, tape)
-            if result is not NotImplemented:
-                return result
+        if result is not NotImplemented:
+            return result
     return func(
         *_ordinary(args, func.__name__),
         **{key: _ordinary(value, func.__name__) for key, value in kwargs.items()},
@@ -138,7 +168,7 @@ def has_noise(value: Any, depth: int = 0) -> bool:
 
 def stacked(tape: Tape, value: Any) -> Any:
     """Return nested lists of numbers, some with noise, as np.array would."""
-    pool = _Pool(tape)
+    pool = _Entries(tape)
     try:
         return pool.gather(np.array(pool.place(value)))
     except (LookupError, ValueError):
@@ -146,13 +176,13 @@ def stacked(tape: Tape, value: Any) -> Any:
 
 
 def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
-    positions = _MOVES[func]
+    positions = _MOVING[func]
     others = [arg for place, arg in enumerate(args) if place not in positions]
     if has_noise(others) or has_noise(list(kwargs.values())):
         return NotImplemented
     if kwargs.get("dtype") is not None:
         return NotImplemented
-    pool = _Pool(tape)
+    pool = _Entries(tape)
     try:
         places = [
             pool.place(arg) if place in positions else _ordinary(arg, func.__name__)
@@ -217,11 +247,7 @@ def _full_like(a: Any, fill: Any, dtype: Any = None, **more: Any) -> Any:
     if dtype is not None or set(more) - {"shape"}:
         return NotImplemented
     shape = more.get("shape") or np.shape(a)
-    return Tracked.plain(_tape_of(a), np.full(shape, fill, dtype=np.float64))
-
-
-def _tape_of(value: Any) -> Tape:
-    return value.tape
+    return Tracked.plain(a.tape, np.full(shape, fill, dtype=np.float64))
 
 
 _SPECIAL: dict[Any, Callable[..., Any]] = {
@@ -240,3 +266,4 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.empty_like: lambda a, dtype=None, **more: _full_like(a, 0.0, dtype, **more),
     np.full_like: _full_like,
 }
+Tracked.ufunc, Tracked.function = _ufunc, _function

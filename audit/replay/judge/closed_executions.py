@@ -1,0 +1,303 @@
+"""Executions in which noisy values were looked at: transcripts, and their losses."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.observations import Observations
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import AS_NUMBER
+from dpaudit.audit.replay.judge.hidden import in_any_order
+from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
+from dpaudit.audit.replay.judge.sampled import (
+    NotThroughNoise,
+    Shapes,
+    Side,
+    batches_of,
+    flips_by_row,
+    mixed_losses,
+)
+from dpaudit.audit.replay.judge.transcript import Transcript
+from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.comparison import compare
+from dpaudit.audit.replay.laws.composition import Composition, pure_epsilon
+from dpaudit.claims import Claim
+from dpaudit.neighbours import Pair
+
+__all__ = ["judge_closed"]
+
+
+def judge_closed(
+    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
+) -> None:
+    """Replay the noisy values of either side on the other, and sum up their losses.
+
+    Parameters
+    ----------
+    claim : Claim
+    sees : {"release", "transcript"}
+    first, second : Trace
+        Executions on D and on D'.
+    judgement : Judgement
+        Takes the findings.
+    """
+    pair, judgement.executions = judgement.pair, 3
+    if judgement.fails_alike((first.layout, second.layout), first.returned_at):
+        return
+    for trace in (first, second):
+        plain = trace.plainly()
+        trace.returned = plain.returned
+        unfollowed = [*trace.tape.unfollowed, *plain.tape.unfollowed]
+        if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
+            judgement.unconfirmed(unfollowed, trace.tape.first_place)
+    try:
+        there = _given_back(pair, first, second, judgement.findings)
+        here = _given_back(pair.swapped, second, first, Findings())
+    except NotThroughNoise as error:
+        judgement.sampled = True
+        judgement.suspect("coin", error.place, error.why)
+        return
+    judgement.sampled = there.sampled
+    # The other dataset one way round is the own one the other way.
+    ways = zip(there.executions, reversed(here.executions), strict=True)
+    judgement.executions = 2 + max(sum(way) for way in ways)
+    for each in (*there.unfollowed, *here.unfollowed):
+        judgement.followed = False
+        judgement.find("coin", each.place, each.why)
+    judgement.steps = there.steps
+    known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
+    judgement.loss = max(known, default=np.nan)
+    unknown = len(known) < 2 and not judgement.loss == np.inf
+    spent, back_spent = Composition.of(there.composed), Composition.of(here.composed)
+    possible = spent.holds(claim) and back_spent.holds(claim)
+    promised = max(spent.promised, back_spent.promised)
+    pure = pure_epsilon(claim)
+    most = np.inf if pure is None else pure + 1e-9 * (1 + pure)
+    finite = judgement.loss < np.inf
+    # What is promised may be lost, or gained.
+    over = judgement.loss > promised + most
+    over |= judgement.loss == np.inf and pure is not None
+    within = possible if pure is None else judgement.loss + promised <= most
+    beyond = promised > 0 and not (within or over or unknown)
+    coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
+    if judgement.loss == np.inf:
+        # A value that is the same on both sides may be a coin with a public centre.
+        coins += [Unfollowed(place, AS_NUMBER) for place in there.unmoved]
+        coins += [Unfollowed(place, AS_NUMBER) for place in here.unmoved]
+    if unknown:
+        judgement.followed = False
+        place = there.unknown_at or here.unknown_at
+        if place is not None:
+            judgement.find("coin", place, "noise of a form whose law is not known")
+    if promised:
+        judgement.loss += promised
+    if judgement.followed and finite and not (over or beyond):
+        if possible or pure is not None:
+            return
+    judgement.suspicious = True
+    judgement.bare = judgement.loss == np.inf
+    if there.loss == there.loss and not here.loss > there.loss:
+        judgement.again = _once_more(pair, first, second, there.loss)
+    else:
+        judgement.again = _once_more(pair.swapped, second, first, here.loss)
+    if (over and finite) or beyond or _exceeds(spent, claim):
+        _find_costs(judgement, max(there, here, key=lambda each: each.loss), claim)
+    if coins:
+        judgement.followed = False
+        for each in list(dict.fromkeys(coins))[:5]:
+            judgement.find("coin", each.place, each.why)
+    judgement.transcripts = judgement.followed and not promised
+    certain = judgement.followed and sees == "transcript" and not coins
+    judgement.proven = bool(certain and over)
+    if judgement.proven:
+        judgement.findings = judgement.findings.with_proof(True)
+    else:
+        judgement.followed = False
+
+
+def _given_back(
+    pair: Pair, trace: Trace, other: Trace, findings: Findings
+) -> Transcript:
+    """Return the transcript of an execution on D, given back on D'."""
+    shapes = flips_by_row(pair, trace, other)
+    if shapes[0] and not trace.tape.mode.public:
+        return _sampled_transcript(pair, trace, shapes, findings)
+    again = trace.again(data=pair.neighbour, script=trace.tape.observations)
+    return Transcript.of(trace, again, findings)
+
+
+def _once_more(pair: Pair, trace: Trace, other: Trace, known: float) -> Repeat:
+    """Return what gives the transcript of D back again, on D and on D'."""
+
+    def on_its_own() -> bool:
+        own = trace.again(script=trace.tape.observations)
+        here = Transcript.of(trace, own, Findings())
+        moved = any(
+            isinstance(each, SampledComparison) or each.moved or each.scales_differ
+            for each in here.by_step
+        )
+        return not (here.unfollowed or moved or here.loss == np.inf)
+
+    def on_the_other() -> tuple[int, int] | None:
+        try:
+            there = _given_back(pair, trace, other, Findings())
+        except NotThroughNoise:
+            return None
+        alike = bool(np.isclose(there.loss, known, rtol=1e-6, equal_nan=True))
+        return there.executions if alike and not there.unfollowed else None
+
+    def again(turn: int) -> tuple[bool, int]:
+        # All executions count, in either order.
+        alike, executions = in_any_order(
+            trace.tape.seed, turn, on_its_own, on_the_other
+        )
+        one, two = (0, 1) if executions is None else executions
+        return alike and executions is not None, max(1 + one, two)
+
+    return again
+
+
+def _exceeds(spent: Composition, claim: Claim) -> bool:
+    """Say whether the steps, were their distances fixed, would break the claim."""
+    return pure_epsilon(claim) is None and spent.refutes(claim)
+
+
+def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
+    """Say which steps cost more than the claim has, or that together they do."""
+    pure, losses = pure_epsilon(claim), worst.steps.losses
+    if pure is not None:
+        costly = iter(np.flatnonzero(losses > pure).tolist())
+    else:
+        costly = (
+            number
+            for number, compared in enumerate(worst.by_step)
+            if _exceeds(Composition.of([compared]), claim)
+        )
+    alone = [worst.steps[number] for number in islice(costly, 5)]
+    for step in alone:
+        judgement.find("distance", step.place, step.words)
+    if not alone and worst.steps:
+        known = np.where(np.isnan(losses), -np.inf, losses)
+        judgement.find(
+            "budget",
+            worst.steps[int(np.argmax(known))].place,
+            f"the losses of {len(worst.steps)} steps add up to {judgement.loss:.6g}",
+        )
+
+
+def _sampled_transcript(
+    pair: Pair, trace: Trace, shapes: tuple[Shapes, Shapes], findings: Findings
+) -> Transcript:
+    """Return the transcript of an execution on D, held against D'.
+
+    Parameters
+    ----------
+    pair : Pair
+    trace : Trace
+    shapes : tuple of Shapes
+        Of the flips by row on D, and on D'.
+    findings : Findings
+        Takes the findings.
+
+    Raises
+    ------
+    NotThroughNoise
+    """
+    place, _ = pair.changed
+    values = list(trace.tape.observations)
+    bits = np.zeros(len(shapes[0]), dtype=bool)
+    for turn, number in enumerate(shapes[0]):
+        flips = values[number].value
+        if place is not None:
+            bits[turn] = flips[place]
+            flips = np.delete(flips, place)
+        values[number] = replace(values[number], value=flips)
+    here, there = (
+        Side.of(partial(_again, trace, data), trace.tape.seed, values, at, each)
+        for data, at, each in zip(
+            (pair.data, pair.neighbour), pair.changed, shapes, strict=True
+        )
+    )
+    executions = here.executions, there.executions
+    here.others.append((trace, bits))
+    over = batches_of(here, there)
+    made = Transcript(trace, findings, executions=executions, sampled=True)
+    made.unfollowed = [*here.unfollowed, *there.unfollowed]
+    others = there.without.tape.observations
+    losses = mixed_losses(here, there, values, over, trace.value, trace)
+    groups: dict[int | None, SampledComparison] = {}
+    for number, (one, other) in enumerate(zip(values, others, strict=False)):
+        found = next(losses)
+        if number in here.shapes:
+            _add_flips(made, here, there, number, found)
+        else:
+            step = _compared(here, there, number, over[number])
+            _add_value(made, one.place, step, found)
+            made.may_hide(one, *step.both, *step.rest)
+            groups[over[number]] = _joined(groups.get(over[number]), step)
+            for compared in (*step.both, *step.rest):
+                made.find(compared, one.place, other.place)
+    if made.comes_to_an_end(there.without):
+        step, found = _compared(here, there, -1, over[-1]), next(losses)
+        (both,), (rest,) = step.both, step.rest
+        if both.singular and rest.singular:
+            made.end_impossibly(rest)
+        elif len(both.shift) or not both.known or found:
+            _add_value(made, made.end, step, found)
+            groups[over[-1]] = _joined(groups.get(over[-1]), step)
+    made.composed.extend(groups.values())
+    return made
+
+
+def _again(trace: Trace, data: Array, script: Observations) -> Trace:
+    return trace.again(data=data, script=script)
+
+
+def _compared(
+    here: Side, there: Side, number: int, batch: int | None
+) -> SampledComparison:
+    """Compare the laws of a value on the two sides."""
+    sides = [each for each in (here, there) if each.place is not None]
+    rates = tuple(float(np.exp(each.weights(batch)[1])) for each in sides)
+    (out, within), (out2, within2) = here.laws(number), there.laws(number)
+    moves = tuple((compare(*side.laws(number)),) for side in sides)
+    return SampledComparison(
+        rates, (compare(out, out2),), (compare(within, within2),), moves
+    )
+
+
+def _joined(
+    batch: SampledComparison | None, step: SampledComparison
+) -> SampledComparison:
+    return step if batch is None else batch.joined(step)
+
+
+def _add_flips(
+    made: Transcript, here: Side, there: Side, number: int, found: float
+) -> None:
+    """Add flips by row; those of the common rows are to have the same law."""
+    compared = compare(here.rest(number), there.rest(number))
+    if compared.moved:
+        place = made.trace.tape.observations[number].place
+        made.add(place, compared, found)
+        made.coins.append(
+            Unfollowed(place, "rows are drawn with other probabilities on D'")
+        )
+
+
+def _add_value(
+    made: Transcript, place: str, step: SampledComparison, found: float
+) -> None:
+    (both,), (rest,) = step.both, step.rest
+    made.add_part(place, both, found, of=step)
+    moves = [each for side in step.moves for each in side]
+    if any(each.singular for each in moves):
+        made.coins.append(
+            Unfollowed(place, "a number without noise depends on the batch")
+        )
+    if not any(each.moved for each in (both, rest, *moves)):
+        made.unmoved[place] = None

@@ -1,0 +1,271 @@
+"""What a transcript of one dataset is on the other, when its values are given back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.observations import Observation, ObservationSlice
+from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.tape import DECLARED
+from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps, family_names
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import (
+    LawComparison,
+    compare,
+    loss,
+    unit_losses,
+)
+from dpaudit.audit.replay.laws.composition import pure_epsilon
+
+__all__ = ["Transcript"]
+
+_RUN = 10_000  # noisy values that are compared at once
+_HIDDEN = "a choice, or a flip, may be hidden"
+
+
+_AnyComparison: TypeAlias = LawComparison | SampledComparison
+
+
+@dataclass(eq=False)
+class Transcript:
+    """A transcript of one dataset, and what it is on the other.
+
+    Parameters
+    ----------
+    trace : Trace
+        In which it was recorded.
+    findings : Findings
+        Takes the findings.
+    loss : float
+        Of what has a known law.
+    compared : list of (LawComparison or SampledComparison, ndarray of int)
+        Of the steps, some of them at once: how many units each has.
+    composed : list of LawComparison or SampledComparison
+        The same, but one for all values over one secret batch.
+    steps : Steps
+    unknown_at : str, optional
+        Where there is noise whose law is not known.
+    unmoved : dict
+        Where the values are that have one law on both sides, as its keys.
+    coins : list of Unfollowed
+        What stands in the way of a proof.
+    unfollowed : list of Unfollowed
+    executions : tuple of two ints
+        That this took, on the transcript's own dataset and on the other.
+    sampled : bool
+        Whether there are secret batches.
+    """
+
+    trace: Trace
+    findings: Findings
+    loss: float = 0.0
+    compared: list[tuple[_AnyComparison, NDArray[np.intp]]] = field(
+        default_factory=list
+    )
+    composed: list[_AnyComparison] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
+    unknown_at: str | None = None
+    unmoved: dict[str, None] = field(default_factory=dict)
+    coins: list[Unfollowed] = field(default_factory=list)
+    unfollowed: list[Unfollowed] = field(default_factory=list)
+    executions: tuple[int, int] = (0, 1)
+    sampled: bool = False
+
+    @classmethod
+    def of(cls, trace: Trace, again: Trace, findings: Findings) -> "Transcript":
+        """Return a transcript that was given back in an execution on the other side."""
+        made = cls(trace, findings, unfollowed=again.tape.unfollowed)
+        values, others = trace.tape.observations, again.tape.observations
+        count = min(len(values), len(others))
+        for start in range(0, count, _RUN):
+            stop = min(start + _RUN, count)
+            parts = values.part(start, stop), others.part(start, stop)
+            if not made._compare_many(*parts):
+                for number in range(start, stop):
+                    made._compare_one(values[number], others[number])
+        if not made.comes_to_an_end(again):
+            return made
+        compared = compare(trace.law, again.law)
+        if compared.singular:
+            made.end_impossibly(compared)
+        elif len(compared.shift) or not compared.known:
+            made.add(made.end, compared, loss(trace.law, again.law, trace.value))
+        return made
+
+    def _compare_many(
+        self, here: ObservationSlice | None, other: ObservationSlice | None
+    ) -> bool:
+        """Compare many noisy values at once; False if it takes one at a time."""
+        if here is None or other is None:
+            return False
+        if not np.array_equal(here.entries, other.entries):
+            return False
+        compared = compare(here.law, other.law)
+        if compared.singular or not compared.known:
+            return False
+        count = len(here.places)
+        step = np.repeat(np.arange(count), here.units)
+        losses, l1, square = (
+            np.bincount(step, each, minlength=count)
+            for each in (
+                unit_losses(here.law, other.law, here.value),
+                np.abs(compared.shift),
+                compared.shift**2,
+            )
+        )
+        scale = np.full(count, np.inf)
+        np.minimum.at(scale, step, compared.scale)
+        kinds = np.zeros(count, dtype=np.intp)
+        np.bitwise_or.at(kinds, step, 1 << compared.family)
+        names = {each: _names(each) for each in np.unique(kinds).tolist()}
+        numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]
+        self.steps.extend(
+            here.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
+        )
+        self.compared.append((compared, here.units))
+        self.composed.append(compared)
+        self.loss += float(losses.sum())
+        for number in np.flatnonzero(np.isnan(losses))[:1].tolist():
+            self._not_known(here.places[number])
+        for number in np.flatnonzero(l1 == 0).tolist():
+            if here.ways[number] != DECLARED:
+                self.unmoved[here.places[number]] = None
+        seen = set()
+        for unit in np.flatnonzero(~compared.alike).tolist():
+            number = int(step[unit])
+            if here.places[number] not in seen:
+                seen.add(here.places[number])
+                self._find_scales(
+                    compared, unit, here.places[number], other.places[number]
+                )
+        return True
+
+    def _compare_one(self, one: Observation, other: Observation) -> None:
+        compared = compare(one.law, other.law)
+        self.add(one.place, compared, loss(one.law, other.law, one.value))
+        seen = isinstance(one.law, ChoiceLaw) and self.trace.tape.mode.public
+        if not (compared.moved or seen or one.how == DECLARED):
+            self.unmoved[one.place] = None
+        self.may_hide(one, compared)
+        self.find(compared, one.place, other.place)
+
+    @property
+    def end(self) -> str:
+        """Where the noise was drawn that the numbers of the release still have."""
+        law = self.trace.law
+        return self.trace.place_of(law.draw[0]) if len(law.draw) else "?"
+
+    @property
+    def by_step(self) -> Iterator[_AnyComparison]:
+        """The comparison of each step."""
+        for compared, units in self.compared:
+            if isinstance(compared, SampledComparison) or len(units) == 1:
+                yield compared
+                continue
+            ends = units.cumsum()
+            for end, size in zip(ends.tolist(), units.tolist(), strict=True):
+                yield compared.part(np.arange(end - size, end))
+
+    def add(self, place: str, compared: LawComparison, step_loss: float) -> None:
+        """Add a step that composes by its comparison."""
+        self.composed.append(compared)
+        if compared.bound is None:
+            self.add_part(place, compared, step_loss, of=compared)
+        else:
+            promised = pure_epsilon(compared.bound)
+            self._note(place, compared, np.nan if promised is None else promised)
+
+    def add_part(
+        self,
+        place: str,
+        compared: LawComparison,
+        step_loss: float,
+        *,
+        of: _AnyComparison,
+    ) -> None:
+        """Add a step that may compose with others; `of` is what it is by itself."""
+        self.loss += step_loss
+        self._note(place, compared, step_loss, of)
+        if np.isnan(step_loss) and compared.note is None:
+            self._not_known(place)
+
+    def _note(
+        self,
+        place: str,
+        compared: LawComparison,
+        step_loss: float,
+        of: _AnyComparison | None = None,
+    ) -> None:
+        self.compared.append((of or compared, np.array([len(compared.shift)])))
+        self.steps.append(Step.of(place, compared, step_loss))
+
+    def _not_known(self, place: str) -> None:
+        self.unknown_at = self.unknown_at or place
+
+    def may_hide(self, value: Observation, *compared: LawComparison) -> None:
+        """Note that a value may be hidden: a flip, or a choice alike on both sides."""
+        seen = value.how == DECLARED or self.trace.tape.mode.public
+        if seen or not isinstance(value.law, ChoiceLaw):
+            return
+        moved = any(each.moved for each in compared)
+        if not moved or value.law.kind == "flip":
+            self.coins.append(Unfollowed(value.place, _HIDDEN))
+
+    def find(self, compared: LawComparison, place: str, other: str) -> None:
+        """Add a finding if a value's noise differs on the two sides."""
+        if compared.singular:
+            self.findings.add("release", place, compared.singular, neighbour=other)
+        elif compared.note is not None:
+            kind, text = compared.note
+            self.findings.add(kind, place, text, neighbour=other)
+        elif compared.scales_differ:
+            self._find_scales(compared, compared.other_unit, place, other)
+
+    def _find_scales(
+        self, compared: LawComparison, unit: int, place: str, other: str
+    ) -> None:
+        scales = compared.scale[unit], compared.other_scale[unit]
+        self.findings.add_scale(place, *scales, neighbour=other)
+
+    def comes_to_an_end(self, again: Trace) -> bool:
+        """Say whether an execution on the other side comes to all that this one did.
+
+        If not, the transcript is impossible there.
+        """
+        values, others = self.trace.tape.observations, again.tape.observations
+        script, fewer = again.tape.script, len(values) - len(others)
+        diverged = script.diverged
+        if diverged is not None:
+            if script.left_at_choice and not again.tape.mode.public:
+                self.coins.append(Unfollowed(diverged.place, _HIDDEN))
+            where = values[len(others)].place if fewer > 0 else diverged.place
+            what = where, diverged.why, diverged.place
+        elif fewer > 0:
+            text = f"{fewer} noisy value(s) on D that are not on D'"
+            what = values[len(others)].place, text, ""
+        elif self.trace.layout != again.layout:
+            text = f"the release is {self.trace.layout} on D and {again.layout} on D'"
+            where = self.trace.returned_at
+            what = where, f"{text}, all noisy values being the same", where
+        else:
+            return True
+        self.loss = np.inf
+        self.findings.add("structure", *what[:2], neighbour=what[2])
+        return False
+
+    def end_impossibly(self, compared: LawComparison) -> None:
+        """Note that the release is impossible on the other side."""
+        self.loss = np.inf
+        kind, where = self.trace.origin(compared.entry)
+        text = f"{compared.singular}, all noisy values being the same"
+        self.findings.add(kind, where, text)
+
+
+def _names(kinds: int) -> str:
+    return family_names(kind for kind in Family if kinds >> kind & 1)
