@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.pairs import Choice, OnePair, PairSource, pair_source
+from dpaudit.audit.pairs import OnePair, PairChoice, PairSource, pair_source
 from dpaudit.audit.progress import Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.draws import Here, single_threaded
@@ -142,7 +142,7 @@ def audit(
     return result
 
 
-def _choice(source: PairSource, seed: int) -> Choice:
+def _choice(source: PairSource, seed: int) -> PairChoice:
     """Return what chooses among the pairs of a source."""
     if not source.endless and len(first := source.first()) == 1:
         return OnePair(first[0])

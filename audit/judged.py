@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dpaudit.claims import Claim
 
-__all__ = ["Judged", "Printed"]
+__all__ = ["Judged", "PrintedResult"]
 
 
 @runtime_checkable
@@ -51,7 +51,7 @@ class Judged(Protocol):
         ...
 
 
-class Printed:
+class PrintedResult:
     """A result whose text has a first line, then lines of a name and what it says.
 
     A notebook shows it as a table.

@@ -13,7 +13,7 @@ from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["Choice", "OnePair", "PairSource", "Round", "pair_source"]
+__all__ = ["OnePair", "PairChoice", "PairSource", "Round", "pair_source"]
 
 
 class PairSource(Protocol):
@@ -44,7 +44,7 @@ class Round(NamedTuple):
     size: int
 
 
-class Choice(Protocol):
+class PairChoice(Protocol):
     """Which pair plays the coming round, by what was reported of those before.
 
     `dpaudit.audit.search.pair_search.PairSearch` is one, and says what is meant.

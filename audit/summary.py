@@ -19,7 +19,7 @@ from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
 
-_OCCURRENCES = 4  # of a rare event in an portfolio's memory, before it is noticed
+_OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is noticed
 
 
 def summarise(

@@ -15,7 +15,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
 from dpaudit.audit.game.fitted import FittedAttack, rests_on_bits
 from dpaudit.audit.game.independence import signs_seen
-from dpaudit.audit.judged import Printed
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.keeping.accused import accused, seed_for
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
@@ -38,7 +38,7 @@ _FEWEST, _TIMES, _MOST = 1000, 10, 1_000_000
 
 
 @dataclass(frozen=True)
-class Verification(Printed):
+class Verification(PrintedResult):
     """The outcome of re-testing a witness on fresh randomness.
 
     Parameters

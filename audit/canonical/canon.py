@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical.grid import BITS, SMALLEST, Grid
-from dpaudit.batches import Batch, Part
+from dpaudit.batches import Batch, LayoutPart
 from dpaudit.mechanism import Release
 from dpaudit.outputs import arrays_of, map_arrays
 from dpaudit.streams import stream
@@ -142,7 +142,7 @@ class Canon:
             numbers = part.numbers
             if numbers is not None:
                 numbers = change(self._grid(layout), numbers)
-            parts[layout] = Part(part.places, numbers)
+            parts[layout] = LayoutPart(part.places, numbers)
         return Batch(batch.size, parts)
 
     def _grid(self, layout: str) -> Grid:

@@ -19,7 +19,7 @@ from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
 __all__ = [
-    "Contender",
+    "Candidate",
     "FittedAttack",
     "can_read",
     "check_company",
@@ -124,7 +124,7 @@ class FittedAttack:
 
 
 @dataclass
-class Contender:
+class Candidate:
     """An attack on a layout in the portfolio, its current fit and honest scores."""
 
     attack: Attack

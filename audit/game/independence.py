@@ -75,7 +75,7 @@ class Signs:
 
 
 def signs_of_dependence(pair_audit: PairAudit, mechanism: Any) -> Signs:
-    """Return what was seen of the mechanism on the pair of an pair_audit."""
+    """Return what was seen of the mechanism on the pair."""
     return signs_seen(pair_audit.sampler, mechanism, lambda: repeats(pair_audit))
 
 
@@ -105,7 +105,7 @@ def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) ->
 
 
 def repeats(pair_audit: PairAudit) -> bool:
-    """Say whether the same streams give the first releases of an pair_audit once more.
+    """Say whether the same streams give the first releases on a pair once more.
 
     Raises
     ------

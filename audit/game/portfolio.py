@@ -29,7 +29,7 @@ from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.fitted import (
-    Contender,
+    Candidate,
     FittedAttack,
     can_read,
     check_company,
@@ -89,7 +89,7 @@ class Portfolio:
         self._pool_limit = 0
         self._bytes_each = 1.0
         self._recruited = 0
-        self._contenders: list[Contender] = []
+        self._candidates: list[Candidate] = []
         self.seen = np.zeros(2, dtype=np.intp)
 
     def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
@@ -106,28 +106,28 @@ class Portfolio:
         """Refit what is due, and return the candidate events for the next round."""
         self._learn_sizes()
         self._recruit()
-        for contender in self._contenders:
-            if self._due(contender):
-                self._fit(contender)
-        scored = [contender.record.scored.min() for contender in self._contenders]
+        for candidate in self._candidates:
+            if self._due(candidate):
+                self._fit(candidate)
+        scored = [candidate.record.scored.min() for candidate in self._candidates]
         telling = max(1, max(scored, default=0) / _STALE)
         offers = [
-            contender.events(index)
-            for index, contender in enumerate(self._contenders)
+            candidate.events(index)
+            for index, candidate in enumerate(self._candidates)
             if scored[index] >= telling
         ]
         offers = self._without_the_beaten(offers)
         unbeaten = len(offers) == 1
         return Events.join(
             [
-                self._contenders[e.attack[0]].sharpened(e, unbeaten=unbeaten)
+                self._candidates[e.attack[0]].sharpened(e, unbeaten=unbeaten)
                 for e in offers
             ]
         )
 
     def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
         """Return the events of the sufficient attack, if any, and of who beats it."""
-        owners = [self._contenders[e.attack[0]].attack for e in offers if len(e)]
+        owners = [self._candidates[e.attack[0]].attack for e in offers if len(e)]
         offers = [events for events in offers if len(events)]
         for attack, events in zip(owners, offers, strict=True):
             if attack.sufficient:
@@ -144,8 +144,8 @@ class Portfolio:
     def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
         """Say which events are bet on in the coming round."""
         needed = set(events.attack[in_use].tolist())
-        for index, contender in enumerate(self._contenders):
-            contender.in_use = index in needed or contender.attack.sufficient
+        for index, candidate in enumerate(self._candidates):
+            candidate.in_use = index in needed or candidate.attack.sufficient
 
     def absorb(self, side: int, batch: Batch, events: Events) -> NDArray[np.intp]:
         """Score new outputs, remember them, and count the events they hit.
@@ -164,14 +164,14 @@ class Portfolio:
         """
         hits = np.zeros(len(events), dtype=np.intp)
         returned, batch = batch, self._canonical(batch)
-        for index, contender in enumerate(self._contenders):
-            if contender.fitted is None:
+        for index, candidate in enumerate(self._candidates):
+            if candidate.fitted is None:
                 continue
-            idle = not (contender.in_use or contender.attack.patient)
+            idle = not (candidate.in_use or candidate.attack.patient)
             if idle and self.seen[side] > _TRIAL:
                 continue
-            scores = contender.fitted.score(self._target, batch)
-            counted = contender.record.add(side, scores)
+            scores = candidate.fitted.score(self._target, batch)
+            counted = candidate.record.add(side, scores)
             mine = events.attack == index
             if counted is None:
                 counted = count_hits(scores, events.threshold[mine])
@@ -183,21 +183,21 @@ class Portfolio:
 
     def fitted(self, index: int) -> FittedAttack:
         """Return the current fit of the attack that `Events.attack` calls `index`."""
-        fitted = self._contenders[index].fitted
+        fitted = self._candidates[index].fitted
         assert fitted is not None
         return fitted
 
     def counts(self, events: Events, index: int) -> tuple[int, int, int, int]:
         """Return how often an event was hit, and scored: on D, then on D'."""
-        contender = self._contenders[int(events.attack[index])]
-        return contender.record.counts(float(events.threshold[index]))
+        candidate = self._candidates[int(events.attack[index])]
+        return candidate.record.counts(float(events.threshold[index]))
 
     def roc(self, index: int) -> tuple[tuple[float, float], ...]:
         """Return how often each event of an attack was hit on D' and on D, as shares.
 
         Of the releases that the attack did not learn from, the rarest event first.
         """
-        record = self._contenders[index].record
+        record = self._candidates[index].record
         events = record.events(index)
         shares = (events.hits / np.maximum(events.scored, 1)).tolist()
         return tuple(zip(shares[NEIGHBOUR], shares[DATA], strict=True))
@@ -268,10 +268,10 @@ class Portfolio:
             return
         changed = self.canon.learn(*(Batch.join(side) for side in self._pool))
         self._seen_as.clear()
-        for contender in self._contenders:
-            if changed and (not contender.layout or contender.layout in changed):
-                contender.fitted, contender.fitted_on = None, 0
-                contender.record = ScoreRecord()
+        for candidate in self._candidates:
+            if changed and (not candidate.layout or candidate.layout in changed):
+                candidate.fitted, candidate.fitted_on = None, 0
+                candidate.record = ScoreRecord()
 
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.
@@ -316,7 +316,7 @@ class Portfolio:
                 assert readable is not None
                 applies = attack.applies(self._target, readable)
                 if applies:
-                    self._contenders.append(Contender(attack, layout))
+                    self._candidates.append(Candidate(attack, layout))
                 settled = applies or (seen > _TRIAL and not attack.patient)
                 self._tried[key] = np.inf if settled else seen
 
@@ -336,24 +336,24 @@ class Portfolio:
         wide = max(self._bytes_each / 8, _NARROW)
         return max(int(attack.appetite / wide), 64)
 
-    def _due(self, contender: Contender) -> bool:
+    def _due(self, candidate: Candidate) -> bool:
         """Say whether an attack should be fitted now."""
-        useful = min(self._available(contender.layout), self._useful(contender.attack))
-        if not contender.attack.learns:
+        useful = min(self._available(candidate.layout), self._useful(candidate.attack))
+        if not candidate.attack.learns:
             # What nobody bet on may have become telling since it was last scored.
             again = (
-                not contender.in_use and useful >= _REFIT_SELDOM * contender.fitted_on
+                not candidate.in_use and useful >= _REFIT_SELDOM * candidate.fitted_on
             )
-            return contender.fitted is None or again
+            return candidate.fitted is None or again
         learners_only = all(
             c.attack.learns
-            for c in self._contenders
-            if c.fitted and c.layout == contender.layout
+            for c in self._candidates
+            if c.fitted and c.layout == candidate.layout
         )
         patience = _EARLY if learners_only else _LATE
-        needed = (contender.in_use and learners_only) or contender.attack.patient
+        needed = (candidate.in_use and learners_only) or candidate.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
-        return useful >= max(patience, factor * contender.fitted_on)
+        return useful >= max(patience, factor * candidate.fitted_on)
 
     def _available(self, layout: str) -> int:
         """Return how many outputs in the pool have a layout, on the side with fewer."""
@@ -361,9 +361,9 @@ class Portfolio:
             return min(sum(b.size for b in side) for side in self._pool)
         return min(sum(b.count(layout) for b in side) for side in self._pool)
 
-    def _fit(self, contender: Contender) -> None:
+    def _fit(self, candidate: Candidate) -> None:
         """Fit an attack to the pool, and forget what its last fit scored."""
-        attack, layout = contender.attack, contender.layout
+        attack, layout = candidate.attack, candidate.layout
         pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
         if attack.learns:
             most = self._useful(attack)
@@ -371,7 +371,7 @@ class Portfolio:
             pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
         if not all(can_read(attack, batch, layout) for batch in pools):
             return
-        first = contender.fitted is None
+        first = candidate.fitted is None
         try:
             offset = 0.5 if self.canon is None else self.canon.score_offset
             fitted = FittedAttack.fit(
@@ -386,10 +386,10 @@ class Portfolio:
             if type(attack) not in _LEARNERS:
                 raise
             self._broken[attack.name] = said(error)
-            contender.fitted, contender.fitted_on = None, sys.maxsize
+            candidate.fitted, candidate.fitted_on = None, sys.maxsize
             return
-        contender.fitted = fitted
-        contender.fitted_on = min(self._available(layout), self._useful(attack))
-        contender.record = ScoreRecord()
+        candidate.fitted = fitted
+        candidate.fitted_on = min(self._available(layout), self._useful(attack))
+        candidate.record = ScoreRecord()
         for side, scores in enumerate(honest):
-            contender.record.add(side, scores)
+            candidate.record.add(side, scores)

@@ -24,7 +24,7 @@ from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.pair_audit import Look, PairAudit, shows
-from dpaudit.audit.pairs import Choice
+from dpaudit.audit.pairs import PairChoice
 from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import Sampler, fingerprint
 from dpaudit.audit.settings import Settings, reference_point
@@ -87,7 +87,7 @@ class AuditState:
     Parameters
     ----------
     mechanism : Mechanism or callable
-    search : Choice
+    search : PairChoice
         Which pair plays the coming round.
     settings : Settings
     workers : Here, optional
@@ -97,7 +97,7 @@ class AuditState:
     def __init__(
         self,
         mechanism: Mechanism | Callable[..., Any],
-        search: Choice,
+        search: PairChoice,
         settings: Settings,
         workers: Here | None = None,
     ) -> None:

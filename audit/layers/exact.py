@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.judged import Printed
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, Profile, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
@@ -86,7 +86,7 @@ class ExactOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class ExactVerdict(Printed):
+class ExactVerdict(PrintedResult):
     """What an exactly known profile says about a claim.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.judged import Printed
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.claims import Claim, Profile
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_fraction
@@ -18,7 +18,7 @@ _MARGIN = 1e-9  # relative rounding error of a claim's delta
 
 
 @dataclass(frozen=True, eq=False)
-class WhiteBoxResult(Printed):
+class WhiteBoxResult(PrintedResult):
     """Two-sided bounds for delta(epsilon) of one pair, which all hold together.
 
     Parameters

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
-from dpaudit.audit.judged import Printed
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
@@ -14,7 +14,7 @@ __all__ = ["CanaryAudit"]
 
 
 @dataclass(frozen=True)
-class CanaryAudit(Printed):
+class CanaryAudit(PrintedResult):
     """What the guesses of all runs say of a claim.
 
     Parameters

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dpaudit.audit.judged import Printed
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.claims import Claim
@@ -91,7 +91,7 @@ class Explored:
 
 
 @dataclass(frozen=True)
-class ReplayResult(Printed):
+class ReplayResult(PrintedResult):
     """The outcome of a replay.
 
     Parameters

@@ -12,11 +12,11 @@ from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 from dpaudit.outputs import Output, arrays_of, map_arrays, read
 
-__all__ = ["Batch", "Part"]
+__all__ = ["Batch", "LayoutPart"]
 
 
 @dataclass(frozen=True)
-class Part:
+class LayoutPart:
     """The outputs of one layout in a batch.
 
     Parameters
@@ -30,12 +30,14 @@ class Part:
     places: NDArray[np.intp]
     numbers: Release | None
 
-    def slice(self, low: int, high: int, start: int) -> "Part":
+    def slice(self, low: int, high: int, start: int) -> "LayoutPart":
         """Return some of them, for a batch that begins at another place."""
         places = self.places[low:high] - start
         if self.numbers is None:
-            return Part(places, None)
-        return Part(places, map_arrays(self.numbers, lambda array: array[low:high]))
+            return LayoutPart(places, None)
+        return LayoutPart(
+            places, map_arrays(self.numbers, lambda array: array[low:high])
+        )
 
 
 @dataclass(frozen=True)
@@ -45,19 +47,19 @@ class Batch:
     Parameters
     ----------
     size : int
-    parts : mapping of str to Part
+    parts : mapping of str to LayoutPart
         By layout, in order of appearance; every output is in one of them.
     """
 
     size: int
-    parts: Mapping[str, Part]
+    parts: Mapping[str, LayoutPart]
 
     @classmethod
     def of(cls, output: Output) -> "Batch":
         """Return a batch of stacked outputs, see `read_stack`."""
         assert output.numbers is not None
         size = len(arrays_of(output.numbers)[0])
-        return cls(size, {output.layout: Part(np.arange(size), output.numbers)})
+        return cls(size, {output.layout: LayoutPart(np.arange(size), output.numbers)})
 
     @classmethod
     def gather(cls, outputs: Sequence[Output | float]) -> "Batch":
@@ -65,7 +67,7 @@ class Batch:
         size = len(outputs)
         if size and {*map(type, outputs)} <= {float, np.float64}:
             numbers = np.array(outputs, dtype=np.float64)
-            return cls(size, {"shape ()": Part(np.arange(size), numbers)})
+            return cls(size, {"shape ()": LayoutPart(np.arange(size), numbers)})
         found = [each if type(each) is Output else read(each) for each in outputs]
         places: dict[str, list[int]] = {}
         for place, output in enumerate(found):
@@ -73,7 +75,7 @@ class Batch:
         return cls(
             size,
             {
-                layout: Part(
+                layout: LayoutPart(
                     np.array(where),
                     _combined([found[place].numbers for place in where], np.stack),
                 )
@@ -193,10 +195,10 @@ class Batch:
     def join(cls, batches: Iterable["Batch"]) -> "Batch":
         """Return the outputs of several batches as one."""
         size = 0
-        found: dict[str, list[Part]] = {}
+        found: dict[str, list[LayoutPart]] = {}
         for batch in batches:
             for layout, part in batch.parts.items():
-                moved = Part(part.places + size, part.numbers)
+                moved = LayoutPart(part.places + size, part.numbers)
                 found.setdefault(layout, []).append(moved)
             size += batch.size
         return cls(size, {layout: _joined(parts) for layout, parts in found.items()})
@@ -222,8 +224,10 @@ def _combined(
     return how(cast(list[Array], list(numbers)))
 
 
-def _joined(parts: Sequence[Part]) -> Part:
+def _joined(parts: Sequence[LayoutPart]) -> LayoutPart:
     if len(parts) == 1:
         return parts[0]
     places = np.concatenate([part.places for part in parts])
-    return Part(places, _combined([part.numbers for part in parts], np.concatenate))
+    return LayoutPart(
+        places, _combined([part.numbers for part in parts], np.concatenate)
+    )
