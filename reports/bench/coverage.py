@@ -60,10 +60,10 @@ _PURE = PureDP(1.0)
 
 SIZES = sizes(
     # Trials of each case of the anytime engine and of witness replay.
-    audits=(24, 300, 2000),
+    audits=(12, 300, 2000),
     releases=(100, 500, 300),  # a side of such an audit, at most
-    data_sets=(200, 2000, 4000),  # trials of each bound for a fixed sample
-    runs=(20, 300, 2000),  # trials of each white-box case
+    data_sets=(100, 2000, 4000),  # trials of each bound for a fixed sample
+    runs=(10, 300, 2000),  # trials of each white-box case
     core=(True, False, False),  # the anytime engine on the quickest cases only
 )
 
