@@ -85,8 +85,6 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     ----------
     sigma : float
         Standard deviation of the entries above the diagonal.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
     """
 
     sigma: Positive
@@ -140,8 +138,6 @@ class AnalyzeGauss(GaussianPerturbation):
     ----------
     sigma : float
         Standard deviation of every entry of the upper triangle.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -185,8 +181,6 @@ class GOEGaussian(GaussianPerturbation):
     ----------
     sigma : float
         Standard deviation above the diagonal; on it, sqrt(2) times as much.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

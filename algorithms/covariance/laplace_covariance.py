@@ -107,8 +107,6 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     ----------
     epsilon : float
         The l1 sensitivity over the scale of the noise, in every dimension.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

@@ -59,8 +59,6 @@ class SymmetricNoise(SecondMomentMechanism):
     ----------
     scale : float
         Variance of each entry of Z.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

@@ -101,8 +101,6 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
     ----------
     scale : float
         The s above.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

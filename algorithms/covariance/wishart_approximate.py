@@ -78,8 +78,6 @@ class WishartApproximate(SecondMomentMechanism):
         Degrees of freedom beyond the dimension, >= 1.
     scale : float
         Variance of each entry of the Gaussian matrix whose Gram matrix E is.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

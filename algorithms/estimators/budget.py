@@ -147,13 +147,7 @@ class FitPlan:
         centre: Array | None,
         rng: np.random.Generator,
     ) -> Array:
-        """Return one release of the mechanism on the rows about the centre.
-
-        Raises
-        ------
-        InputError
-            If the mechanism reads single rows, and they are not in one array.
-        """
+        """Return one release of the mechanism on the rows about the centre."""
         if isinstance(self.mechanism, _DrawsFromMoment):
             moment = gram(data, row_norm=row_norm, centre=centre).moment
             return self.mechanism.draw_from(moment, 1, rng=rng)[0]

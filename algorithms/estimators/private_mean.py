@@ -158,8 +158,6 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
     ----------
     mu : float
         The release is mu-GDP.
-    claim, relation, row_norm
-        See `MeanMechanism`.
 
     Examples
     --------
@@ -202,8 +200,6 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
     ----------
     epsilon : float
         The release is epsilon-DP.
-    claim, relation, row_norm
-        See `MeanMechanism`.
 
     Examples
     --------

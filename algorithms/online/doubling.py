@@ -122,8 +122,6 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         ----------
         epsilon, delta : float
             The promise for the whole sequence, under REPLACE_ONE.
-        n_components, length, row_norm
-            See the class.
         """
         return cls(
             rule=CalibratedRule(gaussian_mu(epsilon, delta)),
@@ -258,7 +256,6 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         Parameters
         ----------
         rows : ndarray, shape (n, d)
-        size : int
         node : callable
             Takes the row's number and the exact node, shape (size, q), in units of the
             deviation of its noise; returns the noisy one.

@@ -91,8 +91,6 @@ class FactorisedSums(StreamableSums):
 
     Parameters
     ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     poles : int, optional
         How many the root has. By default it is the exact one, which has no poles, and
         whose streams remember all of their noise.
@@ -124,8 +122,6 @@ class FactorisedSums(StreamableSums):
         ----------
         epsilon, delta : float
             The promise for the whole sequence, under REPLACE_ONE.
-        length, row_norm, poles
-            See the class.
         """
         return cls(
             noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
@@ -206,8 +202,6 @@ class FactorisedOnlinePCA(SubspaceSequence):
     Parameters
     ----------
     sums : FactorisedSums
-    n_components
-        See `SubspaceSequence`.
 
     Examples
     --------
@@ -242,8 +236,6 @@ class FactorisedOnlinePCA(SubspaceSequence):
             The promise for the whole sequence, under REPLACE_ONE.
         n_components : int
             k.
-        length, row_norm, poles
-            See `FactorisedSums`.
         """
         sums = FactorisedSums.calibrated(
             epsilon, delta, length=length, row_norm=row_norm, poles=poles

@@ -46,11 +46,6 @@ class StepwiseSums(PublishedSums):
     """Prefixes with independent noise; releases have shape (n, d, d).
 
     `as_published` are the sums of Algorithm 3, with the claim of one step for them all.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
 
     published = PublishedStepNoise
@@ -88,8 +83,6 @@ class FollowPerturbedLeader(PublishedSequence):
     Parameters
     ----------
     sums : StepwiseSums
-    n_components
-        See `SubspaceSequence`.
 
     Examples
     --------

@@ -53,13 +53,7 @@ __all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"
 
 @dataclass(frozen=True, kw_only=True)
 class _PlantedTree(PrefixSums):
-    """A tree with the noise and the claim of the right one.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
+    """A tree with the noise and the claim of the right one."""
 
     @classmethod
     def planted(
@@ -82,11 +76,6 @@ class _PlantedTree(PrefixSums):
 class FreshNoiseTree(_PlantedTree):
     """Nodes are noised anew for every prefix that they are part of.
 
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-
     Examples
     --------
     >>> planted = FreshNoiseTree.planted(1.0, 1e-5)
@@ -105,11 +94,6 @@ class FreshNoiseTree(_PlantedTree):
 @dataclass(frozen=True, kw_only=True)
 class ReusedNoiseTree(_PlantedTree):
     """All nodes of a level have the same noise.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
 
     Examples
     --------
@@ -170,13 +154,7 @@ class EagerRule(CalibratedRule):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactTestDoubling(DoublingOnlinePCA):
-    """Online PCA with the doubling trick, and a test that is not private.
-
-    Parameters
-    ----------
-    rule, claim, n_components, length, row_norm
-        See `DoublingOnlinePCA`.
-    """
+    """Online PCA with the doubling trick, and a test that is not private."""
 
     @classmethod
     def planted(

@@ -163,8 +163,6 @@ class PrefixSums(RowSequence, Checked, ABC):
         ----------
         epsilon, delta : float
             The promise for the whole sequence, under REPLACE_ONE.
-        length, row_norm
-            See the class.
         """
         return cls(
             noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
@@ -210,13 +208,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         return unpack(self._prefixes(self.prepared(data)), self.noise.ratio)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, d).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or `size` is negative.
-        """
+        """Return `size` independent releases, shape (size, n, d, d)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         n, d = rows.shape

@@ -222,13 +222,7 @@ class PrefixStream(RowStream):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamableSums(PrefixSums):
-    """Prefix sums with a stream.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
+    """Prefix sums with a stream."""
 
     @abstractmethod
     def memory(self, width: int) -> NoiseMemory:
@@ -282,13 +276,7 @@ class StreamableSums(PrefixSums):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSums(StreamableSums):
-    """Prefix sums with a stream, of which a paper prints the noise.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
+    """Prefix sums with a stream, of which a paper prints the noise."""
 
     published: ClassVar[type[PublishedNoise]]
     """What the paper prints."""

@@ -130,14 +130,7 @@ class BasisSequence(RowSequence):
         return rows
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, k).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or shorter than k; if `size` is
-            negative.
-        """
+        """Return `size` independent releases, shape (size, n, d, k)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         releases = np.empty((size, *rows.shape, self.n_components))
@@ -206,8 +199,6 @@ class SubspaceSequence(BasisSequence, Checked):
             The promise for the whole sequence, under REPLACE_ONE.
         n_components : int
             k.
-        length, row_norm
-            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
         """
         sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
         return cls(sums=sums, n_components=n_components)
@@ -303,8 +294,6 @@ class PublishedSequence(SubspaceSequence):
     Parameters
     ----------
     sums : PublishedSums
-    n_components
-        See `SubspaceSequence`.
     """
 
     kind: ClassVar[type[PublishedSums]]

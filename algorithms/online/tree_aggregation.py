@@ -55,11 +55,6 @@ class TreeAggregation(PublishedSums):
 
     `as_published` is section 2.3.2 to the letter.
 
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
-
     Examples
     --------
     >>> import numpy as np

@@ -165,13 +165,6 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         ----------
         data : array_like, shape (N, D)
             Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
@@ -193,7 +186,6 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         ----------
         data : sequence of array_like, each of shape (N, D)
             One dataset for each run.
-        rng : numpy.random.Generator
 
         Yields
         ------
@@ -283,8 +275,6 @@ class FullBatchDescent(NoisyDescent):
 
     Parameters
     ----------
-    n_components, claim, objective, geometry, start, iterations, step_sizes
-        See `NoisyDescent`.
     noise : FixedNoise
     """
 
@@ -329,8 +319,6 @@ class RandomBatchDescent(NoisyDescent):
 
     Parameters
     ----------
-    n_components, claim, relation, objective, geometry, start, iterations, step_sizes
-        See `NoisyDescent`.
     batches : RandomBatches
     noise : Noise
     """

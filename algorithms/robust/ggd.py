@@ -127,11 +127,6 @@ class NoiselessGGD(GeodesicDescent):
     It draws no randomness, so `dpaudit.testing.run_conformance`, which asks for some,
     does not pass it.
 
-    Parameters
-    ----------
-    n_components, claim, geometry, start, iterations, step_sizes
-        See `GeodesicDescent`.
-
     Examples
     --------
     >>> import numpy as np

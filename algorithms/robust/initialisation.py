@@ -108,8 +108,6 @@ class Start(Checked, ABC):
             Spherised.
         n_components : int
             r.
-        size : int
-        rng : numpy.random.Generator
 
         Returns
         -------
@@ -349,13 +347,7 @@ class WishartStart(Start):
 
 @dataclass(frozen=True)
 class PublishedStart(WishartStart):
-    """Jiang's Wishart mechanism, whose promise of epsilon-DP is false.
-
-    Parameters
-    ----------
-    epsilon, relation
-        See `WishartStart`.
-    """
+    """Jiang's Wishart mechanism, whose promise of epsilon-DP is false."""
 
     relation: Neighbouring = Relation.REPLACE_ONE
 

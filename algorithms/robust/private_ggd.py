@@ -134,8 +134,6 @@ class PrivateGGD(FullBatchDescent):
         ----------
         epsilon, delta : float
             The promise for start and steps together, under REPLACE_ONE.
-        n_components, iterations
-            See `NoisyDescent`.
         step_sizes : StepSizes, optional
             Default: `HalvingSteps`, the paper's.
         start : Start, optional
@@ -177,8 +175,6 @@ class PrivateGGD(FullBatchDescent):
         Parameters
         ----------
         epsilon, delta : float
-        n_components, iterations, step_sizes
-            See `calibrated`.
         start : Start, optional
             Default: a `PublishedStart` at epsilon.
 
@@ -219,11 +215,6 @@ class PrivateGGD(FullBatchDescent):
 class PrivateSGGD(RandomBatchDescent):
     """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T.
 
-    Parameters
-    ----------
-    n_components, claim, relation, batches, noise, start, iterations, step_sizes
-        See `RandomBatchDescent`.
-
     Examples
     --------
     >>> mechanism = PrivateSGGD.calibrated(1.0, 1e-5, n_components=2)
@@ -260,8 +251,6 @@ class PrivateSGGD(RandomBatchDescent):
         batch_size : int, optional
             B, at most `rows`: how many of them are in a batch on average. Default:
             `dpaudit.algorithms.shared.batches.published_batch_size`.
-        n_components, iterations, step_sizes, start, start_share
-            See `PrivateGGD.calibrated`.
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
@@ -302,8 +291,6 @@ class PrivateSGGD(RandomBatchDescent):
 
         Parameters
         ----------
-        epsilon, delta, n_components, iterations, step_sizes, start
-            See `PrivateGGD.as_published`.
         batch_size : int, optional
             B. Default: the paper's rule, for the rows there are.
 

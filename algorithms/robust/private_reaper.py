@@ -140,8 +140,6 @@ class PrivateReaper(_OnReaper, FullBatchDescent):
         ----------
         epsilon, delta : float
             The promise for all steps together, under REPLACE_ONE.
-        n_components, iterations
-            See `NoisyDescent`.
         step_sizes : StepSizes, optional
             Default: `RootSteps`, the paper's 8/sqrt k.
         """
@@ -165,11 +163,6 @@ class PrivateReaper(_OnReaper, FullBatchDescent):
         step_sizes: StepSizes | None = None,
     ) -> Self:
         """Return what the paper has, with its claim.
-
-        Parameters
-        ----------
-        epsilon, delta, n_components, iterations, step_sizes
-            See `calibrated`.
 
         Examples
         --------
@@ -220,8 +213,6 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
     ----------
     n_components, claim, relation, objective, geometry, batches, noise, start
         See `RandomBatchDescent`. The deviation of the noise is that above the diagonal.
-    iterations, step_sizes
-        See `NoisyDescent`.
     """
 
     @classmethod
@@ -249,8 +240,6 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
         batch_size : int, optional
             B, at most `rows`: how many of them are in a batch on average. Default:
             `dpaudit.algorithms.shared.batches.published_batch_size`.
-        n_components, iterations, step_sizes
-            See `PrivateReaper.calibrated`.
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
@@ -282,8 +271,6 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
 
         Parameters
         ----------
-        epsilon, delta, n_components, iterations, step_sizes
-            See `PrivateReaper.calibrated`.
         batch_size : int, optional
             B. Default: the paper's rule, for the rows there are.
 

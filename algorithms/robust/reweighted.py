@@ -131,13 +131,6 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
         ----------
         data : array_like, shape (N, D)
             Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
@@ -171,11 +164,6 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
 class FastMedianSubspace(Reweighted):
     """FMS, not private; the release is a basis of shape (D, r).
 
-    Parameters
-    ----------
-    n_components, claim, start, iterations, floor
-        See `Reweighted`.
-
     Examples
     --------
     >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
@@ -199,11 +187,6 @@ class FastMedianSubspace(Reweighted):
 @dataclass(frozen=True, kw_only=True)
 class IterativeReaper(Reweighted):
     """IRLS-REAPER, not private; the release is a basis of shape (D, r).
-
-    Parameters
-    ----------
-    n_components, claim, start, iterations, floor
-        See `Reweighted`.
 
     Examples
     --------

@@ -118,15 +118,7 @@ __all__ = ["DPPCA", "OneComponent", "PublishedDPPCA"]
 
 @dataclass(frozen=True, kw_only=True)
 class OneComponent(ReleasesVector, MinibatchPCA):
-    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN.
-
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-    """
+    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
     def release_stream(
         self,
@@ -185,13 +177,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
 class DPPCA(OneComponent):
     """DP-PCA corrected: each half of a batch has all of epsilon and delta.
 
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-
     Examples
     --------
     >>> mechanism = DPPCA.calibrated(1.0, 1e-6)
@@ -229,12 +214,8 @@ class DPPCA(OneComponent):
             The promise, under REPLACE_ONE.
         n_components : int
             1, and no other number.
-        row_norm, batch_constant, batch_size
-            See `MinibatchPCA`.
         tail : Tail
             Of the gradients; its own zeta is not used.
-        group_constant, bins_per_octave
-            See `TopEigenvalue`.
         zeta : float
             In (0, 1): how likely a failure may be altogether, by the paper's analysis.
         step_sizes : StepSizes, float or sequence of float, optional
@@ -280,12 +261,8 @@ class DPPCA(OneComponent):
 
         Parameters
         ----------
-        epsilon, delta, n_components, row_norm, group_constant, bins_per_octave, zeta
-            As for `calibrated`.
         window : Window
             What gradients are truncated to.
-        scale_share, batch_constant, batch_size
-            See `MinibatchPCA`.
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `POWER_STEPS`.
         """
@@ -320,13 +297,6 @@ class DPPCA(OneComponent):
 class PublishedDPPCA(OneComponent):
     """Algorithm 3 to the letter: both halves of a batch share epsilon and delta.
 
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-
     Examples
     --------
     >>> print(PublishedDPPCA.as_published(0.5, 1e-6).budget)
@@ -355,15 +325,7 @@ class PublishedDPPCA(OneComponent):
         batch_size: int | None = None,
         step_sizes: StepSizes | float | Sequence[float] | None = None,
     ) -> "PublishedDPPCA":
-        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is.
-
-        Parameters
-        ----------
-        epsilon, delta, n_components, row_norm, tail, group_constant, zeta
-            As for `DPPCA.calibrated`.
-        batch_constant, batch_size, step_sizes
-            Likewise.
-        """
+        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is."""
         check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
         halves = (
             check_positive("epsilon", epsilon) / 2,

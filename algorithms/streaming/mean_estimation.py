@@ -131,8 +131,6 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         ----------
         epsilon, delta : float
             The promise.
-        tail, eigenvalue
-            See `MeanEstimation`.
         uses : int
             How often the same rows may be read at that price altogether.
         """

@@ -68,11 +68,6 @@ __all__ = ["BlockOja", "MinibatchOja"]
 class MinibatchOja(ReleasesVector, NoisyOja):
     """Private minibatch Oja for one component; the release is w_T, shape (d,).
 
-    Parameters
-    ----------
-    sigma, step_sizes, claim, iterations, row_norm, clip
-        See `NoisyOja`.
-
     Examples
     --------
     >>> import numpy as np
@@ -136,8 +131,6 @@ class MinibatchOja(ReleasesVector, NoisyOja):
         ----------
         mu : float
             > 0.
-        row_norm, clip, iterations, step_sizes
-            As for `calibrated`.
         """
         mu = check_positive("mu", mu)
         return cls(
@@ -164,8 +157,6 @@ class BlockOja(ReleasesBasis, NoisyOja):
     ----------
     n_components : int
         k, at least 1 and at most d.
-    sigma, step_sizes, claim, iterations, row_norm, clip
-        See `NoisyOja`.
 
     Examples
     --------

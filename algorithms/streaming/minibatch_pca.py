@@ -168,13 +168,6 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least 4 rows or matrices, of length at least k.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few.
         """
         return self._released(self._draw(data, size, rng)["components"])
 
@@ -275,7 +268,6 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             w_0, unit vectors; orthogonal to what is deflated.
         deflated : ndarray, shape (trials, d, j), optional
             The components that were found before. NaN in a trial makes all of it NaN.
-        rng : numpy.random.Generator
 
         Returns
         -------

@@ -130,14 +130,6 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least T rows or matrices.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or fewer than T, or
-            shorter than k; if they are matrices, and there is a row norm.
         """
         moments = self._moments(data)
         size = check_count("size", size, minimum=0)

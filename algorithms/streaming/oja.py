@@ -96,13 +96,6 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least B rows or matrices.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or fewer than B.
         """
         moments = as_moments(data)
         if moments.count < self.batch_size:

@@ -63,13 +63,7 @@ _LOUD = 2.0**40  # by how much the data exceed w_0
 
 
 class ClaimedOja(Oja):
-    """Oja's algorithm with a claim, which is false.
-
-    Parameters
-    ----------
-    step_sizes, batch_size, claim
-        See `Oja`.
-    """
+    """Oja's algorithm with a claim, which is false."""
 
     claim: Claim
 
@@ -82,11 +76,6 @@ class ClaimedOja(Oja):
 @dataclass(frozen=True, kw_only=True)
 class UnthresholdedHistogram(PrivateHistogram):
     """A private histogram that shows every bin that is not empty.
-
-    Parameters
-    ----------
-    noise, claim, width, first, bins
-        See `PrivateHistogram`.
 
     Examples
     --------
@@ -127,13 +116,7 @@ class UnthresholdedHistogram(PrivateHistogram):
 
 @dataclass(frozen=True)
 class SplitWithConstant8(CalibratedSplit):
-    """The calibrated split, if the windows were two thirds as wide as they are.
-
-    Parameters
-    ----------
-    epsilon, delta, histogram_share, escape_share, uses
-        See `CalibratedSplit`.
-    """
+    """The calibrated split, if the windows were two thirds as wide as they are."""
 
     def noise(self, dimension: int) -> MeanNoise:
         right = super().noise(dimension)
@@ -165,15 +148,7 @@ def mean_with_constant_8(
 
 @dataclass(frozen=True, kw_only=True)
 class OverlappingDPPCA(DPPCA):
-    """DP-PCA whose mean is taken over the whole batch, at the price of a half.
-
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-    """
+    """DP-PCA whose mean is taken over the whole batch, at the price of a half."""
 
     @classmethod
     def planted(

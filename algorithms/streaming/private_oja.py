@@ -168,8 +168,6 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             n.
         constant : float
             C, in alpha = C log(n/delta)/(epsilon sqrt n).
-        step_sizes
-            As for `calibrated`.
         """
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
         count = check_count("count", count)
@@ -198,14 +196,6 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape; if they are matrices,
-            and there is a row norm.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         scale = self.noise_scale(moments.count)

@@ -59,10 +59,6 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     ----------
     n_components : int
         k, at least 1 and at most d.
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
 
     Examples
     --------
@@ -102,10 +98,6 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
             The promise for all components together, under REPLACE_ONE.
         n_components : int
             k.
-        row_norm, tail, group_constant, bins_per_octave, zeta, batch_constant
-            As for `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
-        batch_size, step_sizes
-            Likewise.
         """
         k = check_count("n_components", n_components)
         return cls(

@@ -123,8 +123,6 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         At least one; public.
     share : float
         q in (0, 1), of the rows that judge the runs.
-    iterations, row_norm, clip
-        See `NoisyOja`.
 
     Examples
     --------
@@ -180,8 +178,6 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             The promise, under REPLACE_ONE.
         n_components : int
             1, and no other number.
-        row_norm, clip, iterations, share
-            See the class.
         candidates : sequence of HarmonicSteps, optional
             Default: two rounds of `step_size_grid`, by factors of 4 about
             `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
@@ -220,14 +216,6 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             With at least T in the first part, and one in the second.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few; if they are
-            matrices, and there is a row norm.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         self._check_parts(moments.count)

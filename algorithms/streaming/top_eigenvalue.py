@@ -185,13 +185,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         return self._release(self._counts(vectors, zeta), rng)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases on rows of shape (m, d), shape (size,).
-
-        Raises
-        ------
-        InputError
-            If the data are not finite, or have fewer than 2 rows.
-        """
+        """Return `size` independent releases on rows of shape (m, d), shape (size,)."""
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
         size = check_count("size", size, minimum=0)
         releases = np.empty(size)

@@ -212,13 +212,6 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         ----------
         data : array_like, shape (n, d), or Moments
             At least 8 rows, of length at least k. (A `Moments` clips them to R.)
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite rows of such a shape, or too few.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         runs = self.transcript(moments, size, rng=rng)

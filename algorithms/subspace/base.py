@@ -81,8 +81,6 @@ class PureSubspaceMechanism(SubspaceMechanism, ABC):
         k, at least 1 and at most the length of a row.
     epsilon : float
         The pure epsilon that is promised, > 0.
-    relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     n_components: int = 1

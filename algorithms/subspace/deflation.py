@@ -69,8 +69,6 @@ class DeflationExponential(PureSubspaceMechanism):
     ----------
     shares : sequence of float, optional
         k public numbers > 0 in the ratio of the coefficients c_j. Default: all equal.
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
 
     Examples
     --------

@@ -260,11 +260,6 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     Draws take long where acceptance is low: see what is said of it at the head of this
     module before using it for k > 2.
 
-    Parameters
-    ----------
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
-
     Examples
     --------
     >>> mechanism = ExactExponential(n_components=2, epsilon=1.0)

@@ -60,8 +60,6 @@ class ExponentialMechanism(ExactlyDrawn):
     ----------
     n_components : int
         1, and no other number.
-    epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
 
     Examples
     --------

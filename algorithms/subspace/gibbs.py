@@ -199,8 +199,6 @@ class GibbsExponential(MatrixBinghamMechanism):
 
     Parameters
     ----------
-    n_components, epsilon, relation, row_norm
-        See `MatrixBinghamMechanism`.
     sweeps : int
         Public number of sweeps, at least 1. The default is three times what was
         measured to be enough, see the head of this module. Not used where draws are
@@ -246,7 +244,6 @@ class GibbsExponential(MatrixBinghamMechanism):
             At least 2, each from a uniform start of its own.
         sweeps : int
             At least 8, after the `self.sweeps` that a release takes.
-        rng : numpy.random.Generator
 
         Raises
         ------

@@ -56,13 +56,7 @@ _BUDGET = 2**18  # numbers in a temporary array
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixBinghamMechanism(PureSubspaceMechanism):
-    """A basis V with density proportional to exp(coefficient tr V^T A V).
-
-    Parameters
-    ----------
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
-    """
+    """A basis V with density proportional to exp(coefficient tr V^T A V)."""
 
     @abstractmethod
     def draw_frames(
@@ -76,7 +70,6 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
             The eigenvalues of S, ascending; its eigenvectors are the basis vectors.
         k : int
             From 2 to d/2.
-        size : int
 
         Returns
         -------

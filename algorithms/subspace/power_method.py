@@ -119,8 +119,6 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
     ----------
     iterations : int
         L, at least 1.
-    n_components, claim, relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     iterations: Count = DEFAULT_ITERATIONS
@@ -198,8 +196,6 @@ class PowerMethod(NoisyPowerMethod):
     ----------
     sigma : float
         Standard deviation of every entry of the noise.
-    iterations, n_components, claim, relation, row_norm
-        See `NoisyPowerMethod`.
 
     Examples
     --------
@@ -293,8 +289,6 @@ class LaplacePowerMethod(NoisyPowerMethod):
     ----------
     unit_scale : float
         Scale of every entry of the noise, over sqrt(d).
-    iterations, n_components, claim, relation, row_norm
-        See `NoisyPowerMethod`.
 
     Examples
     --------

@@ -89,8 +89,6 @@ class NoisyProjector(SubspaceMechanism, ABC):
         Scale of the Laplace noise on the eigengap, in the unit of A.
     margin : float
         What is taken off the noisy eigengap, in the unit of A.
-    n_components, claim, relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     gap_scale: Positive
@@ -187,8 +185,6 @@ class PrivateSubspace(NoisyProjector):
     ----------
     mu : float
         Privacy of W given the noisy eigengap, as that of N(mu, 1) against N(0, 1).
-    gap_scale, margin, n_components, claim, relation, row_norm
-        See `NoisyProjector`.
 
     Examples
     --------
@@ -223,8 +219,6 @@ class PrivateSubspace(NoisyProjector):
         ----------
         epsilon, delta : float
             The promise.
-        n_components, relation, row_norm
-            See `SubspaceMechanism`.
         gap_share : float
             Share of epsilon and of delta that is spent on the eigengap, in (0, 1).
         """

@@ -55,8 +55,6 @@ class PublishedPrivateSubspace(NoisyProjector):
     ----------
     numerator : float
         The deviation of E times the absolute value of g - margin, in the unit of A.
-    gap_scale, margin, n_components, claim, relation, row_norm
-        See `NoisyProjector`.
 
     Examples
     --------

@@ -311,8 +311,6 @@ class StoppingSparseVector(SparseVector, ABC):
 
     Parameters
     ----------
-    epsilon, threshold
-        See `SparseVector`.
     cutoff : int
         Answers above that end the stream, >= 1.
     """

@@ -50,11 +50,6 @@ class SVT1(StoppingSparseVector):
     """The sparse vector technique as it should be: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY
@@ -70,11 +65,6 @@ class SVT2(StoppingSparseVector):
     """The sparse vector technique with renewed thresholds: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     @property
@@ -110,11 +100,6 @@ class SVT3(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: the noisy answer where it is above, NaN where
     it is below, -inf where it is not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     below: ClassVar[float] = nan
@@ -153,11 +138,6 @@ class SVT4(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
 
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
-
     Examples
     --------
     >>> round(SVT4(0.1).true_epsilon, 3)
@@ -179,11 +159,6 @@ class SVT5(EndlessSparseVector):
     """A sparse vector technique without noise on the queries: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-
-    Parameters
-    ----------
-    epsilon, threshold
-        See `SparseVector`.
     """
 
     @property
@@ -218,11 +193,6 @@ class SVT6(EndlessSparseVector):
     """A sparse vector technique that never stops: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-
-    Parameters
-    ----------
-    epsilon, threshold
-        See `SparseVector`.
     """
 
     @property
@@ -236,11 +206,6 @@ class NumericalSVT(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: a fresh noisy answer where the stream is
     above, NaN where it is below, -inf where it is not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY

@@ -112,15 +112,7 @@ class ThirdPartyMechanism(Checked, ABC):
         """
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Release:
-        """Return `size` independent releases, at least one, along the first axis.
-
-        Raises
-        ------
-        MissingLibraryError
-            If the library is not installed.
-        InputError
-            If `data` is not what the mechanism takes.
-        """
+        """Return `size` independent releases, at least one, along the first axis."""
         size = check_count("size", size)
         with _installed(self.library):
             sample = self._sampler(data, rng)

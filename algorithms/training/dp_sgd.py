@@ -125,8 +125,6 @@ class DPSGD(Batched[ArrayLike], Checked):
             A public number of about as many rows as there are.
         batch_size : int
             B, at most `rows`: how many of them are in a batch on average.
-        iterations, clip_norm, learning_rate
-            See `DPSGD`.
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
@@ -164,13 +162,6 @@ class DPSGD(Batched[ArrayLike], Checked):
         ----------
         data : array_like, shape (n, d + 1)
             Finite rows (x, label), d >= 1.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         weights = np.zeros((check_count("size", size, minimum=0), rows.shape[1] - 1))

@@ -105,13 +105,7 @@ class OfLibrary:
     """Few libraries take a generator; most draw from the operating system."""
 
     def release(self, data: Any, *, rng: np.random.Generator) -> Any:
-        """Return one release of the library.
-
-        Raises
-        ------
-        InputError
-            If there is no such subject, or the data have too few rows or too many.
-        """
+        """Return one release of the library."""
         known = subjects_of(self.shelf)
         subject = known[check_name("subject", self.name, tuple(known))]
         least = Domain.parse(subject.domain).n_rows if subject.sized else subject.least
