@@ -39,7 +39,7 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +61,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -106,49 +107,22 @@ class DoublingOnlinePCA(BasisSequence, Checked):
     length: Count | None = None
     row_norm: Positive = 1.0
 
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
+        That is what the whole sequence promises, under REPLACE_ONE.
         """
-        return cls(
-            rule=CalibratedRule(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
-        )
+        rule = CalibratedRule(gaussian_mu(epsilon, delta))
+        return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 4 to the letter, with the paper's claim."""
-        return cls(
-            rule=PublishedRule(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
-        )
+        rule = PublishedRule(epsilon, delta)
+        return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
     def plan(self, dimension: int, n_rows: int | None = None) -> EpochPlan:
         """Return the numbers of the algorithm for rows of length d.

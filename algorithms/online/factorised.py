@@ -63,12 +63,10 @@ of 1e5 all deviations are 1.14 times as large.
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Self
 
 import numpy as np
 
 from dpaudit.algorithms.online import toeplitz
-from dpaudit.algorithms.online.noise import CalibratedNoise
 from dpaudit.algorithms.online.noise_memory import (
     NoiseMemory,
     PastMemory,
@@ -78,8 +76,6 @@ from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_count
 
 __all__ = ["FactorisedOnlinePCA", "FactorisedSums"]
@@ -105,49 +101,6 @@ class FactorisedSums(StreamableSums):
     """
 
     poles: Count | None = None
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        """
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-            poles=poles,
-        )
-
-    @classmethod
-    def from_mu(
-        cls,
-        mu: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism that is mu-GDP, and with no smaller mu."""
-        return cls(
-            noise=CalibratedNoise(mu),
-            claim=GaussianDP(mu),
-            length=length,
-            row_norm=row_norm,
-            poles=poles,
-        )
 
     def uses(self, length: int) -> float:
         """Return ||c||^2."""
@@ -216,31 +169,6 @@ class FactorisedOnlinePCA(SubspaceSequence):
     sums: FactorisedSums
 
     kind = FactorisedSums
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
-        """
-        sums = FactorisedSums.calibrated(
-            epsilon, delta, length=length, row_norm=row_norm, poles=poles
-        )
-        return cls(sums=sums, n_components=n_components)
 
 
 @lru_cache(maxsize=16)

@@ -27,7 +27,7 @@ as any other rule.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ from dpaudit.algorithms.online.doubling_rules import (
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
@@ -55,17 +56,11 @@ __all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"
 class _PlantedTree(PrefixSums):
     """A tree with the noise and the claim of the right one."""
 
+    @hands_on("row_norm", length=64)
     @classmethod
-    def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = 64,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return `TreeAggregation.calibrated` with the bug."""
-        return cls.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        return cls.calibrated(epsilon, delta, **fields)
 
     def uses(self, length: int) -> int:
         """Return what the author of the bug believes."""
@@ -156,20 +151,11 @@ class EagerRule(CalibratedRule):
 class ExactTestDoubling(DoublingOnlinePCA):
     """Online PCA with the doubling trick, and a test that is not private."""
 
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the noise that is right, and the bug."""
-        right = cls.calibrated(
-            epsilon, delta, n_components=n_components, length=length, row_norm=row_norm
-        )
+        right = cls.calibrated(epsilon, delta, **fields)
         return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
     def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:

@@ -28,7 +28,7 @@ post-processing and as private as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
 from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
@@ -148,28 +149,15 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     pair_length: ClassVar[int] = 8
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
+        That is what the whole sequence promises, under REPLACE_ONE.
         """
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
+        noise = CalibratedNoise(gaussian_mu(epsilon, delta))
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
     # What a subclass says
 

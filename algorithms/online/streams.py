@@ -29,12 +29,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
-from dpaudit.algorithms.online.noise import PublishedNoise
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
+from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
@@ -224,6 +225,12 @@ class PrefixStream(RowStream):
 class StreamableSums(PrefixSums):
     """Prefix sums with a stream."""
 
+    @hands_on(but=("noise", "claim"))
+    @classmethod
+    def from_mu(cls, mu: float, **fields: Any) -> Self:
+        """Return the mechanism that is mu-GDP, and with no smaller mu."""
+        return cls(noise=CalibratedNoise(mu), claim=GaussianDP(mu), **fields)
+
     @abstractmethod
     def memory(self, width: int) -> NoiseMemory:
         """Return what a stream remembers of its noise, at the declared length.
@@ -281,22 +288,12 @@ class PublishedSums(StreamableSums):
     published: ClassVar[type[PublishedNoise]]
     """What the paper prints."""
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return what the paper prints, with its claim for the whole sequence."""
-        return cls(
-            noise=cls.published(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
+        noise = cls.published(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
 
 class SubspaceStream(PrefixStream):

@@ -18,7 +18,7 @@ of the subspaces where eigenvalues differ.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ from dpaudit.algorithms.online.streams import (
     saved_dimension,
 )
 from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
@@ -181,26 +182,17 @@ class SubspaceSequence(BasisSequence, Checked):
     kind: ClassVar[type[StreamableSums]]
     """What the prefixes of named constructors are made by."""
 
+    @hands_on(but=("noise", "claim"), to="kind")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
+        cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
     ) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
+        That is what the whole sequence promises, under REPLACE_ONE. Fields are those of
+        the prefix sums.
         """
-        sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        sums = cls.kind.calibrated(epsilon, delta, **fields)
         return cls(sums=sums, n_components=n_components)
 
     @property
@@ -298,16 +290,11 @@ class PublishedSequence(SubspaceSequence):
 
     kind: ClassVar[type[PublishedSums]]
 
+    @hands_on(but=("noise", "claim"), to="kind")
     @classmethod
     def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
+        cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
     ) -> Self:
         """Return the paper's algorithm with the noise and the claim that it prints."""
-        sums = cls.kind.as_published(epsilon, delta, length=length, row_norm=row_norm)
+        sums = cls.kind.as_published(epsilon, delta, **fields)
         return cls(sums=sums, n_components=n_components)

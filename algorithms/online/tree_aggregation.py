@@ -39,11 +39,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.noise import PublishedNodeNoise
 from dpaudit.algorithms.online.noise_memory import NoiseMemory, StackMemory
 from dpaudit.algorithms.online.streams import PublishedSums
 from dpaudit.arrays import Array
-from dpaudit.claims import GaussianDP
 from dpaudit.validation import check_count
 
 __all__ = ["TreeAggregation"]
@@ -67,18 +66,6 @@ class TreeAggregation(PublishedSums):
     """
 
     published = PublishedNodeNoise
-
-    @classmethod
-    def from_mu(
-        cls, mu: float, *, length: int | None = None, row_norm: float = 1.0
-    ) -> "TreeAggregation":
-        """Return the mechanism that is mu-GDP, and with no smaller mu."""
-        return cls(
-            noise=CalibratedNoise(mu),
-            claim=GaussianDP(mu),
-            length=length,
-            row_norm=row_norm,
-        )
 
     def uses(self, length: int) -> int:
         """Return floor(log2 m) + 1."""
