@@ -81,16 +81,17 @@ The paper's neighbours are multisets that differ by a row added or removed, for 
 batches by position promise nothing. The relation here is REPLACE_ONE.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -190,6 +191,7 @@ class DPPCA(OneComponent):
     array([nan, nan, nan])
     """
 
+    @hands_on("batch_constant", "batch_size", "row_norm")
     @classmethod
     def calibrated(
         cls,
@@ -197,14 +199,12 @@ class DPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven.
 
@@ -216,8 +216,8 @@ class DPPCA(OneComponent):
             1, and no other number.
         tail : Tail
             Of the gradients; its own zeta is not used.
-        zeta : float
-            In (0, 1): how likely a failure may be altogether, by the paper's analysis.
+        group_constant, bins_per_octave, zeta
+            See `TopEigenvalue`.
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `default_steps`.
         """
@@ -232,12 +232,11 @@ class DPPCA(OneComponent):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
+    @hands_on("batch_constant", "batch_size", "row_norm", scale_share=0.2)
     @classmethod
     def tuned(
         cls,
@@ -245,44 +244,30 @@ class DPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         window: Window = DEFAULT_BALL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        scale_share: float = 0.2,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism with parts that the paper does not have.
 
-        What they are, and their proofs: head of the module.
-
-        Parameters
-        ----------
-        window : Window
-            What gradients are truncated to.
-        step_sizes : StepSizes, float or sequence of float, optional
-            Default: `POWER_STEPS`.
+        What they are, and their proofs: head of the module. It differs from
+        `calibrated` in the window, what gradients are truncated to, in its share for
+        the scale, and in its step sizes, `POWER_STEPS`.
         """
         check_one_component("dp-pca-tuned", n_components, others="two-stage-pca")
-        return cls(
-            scale_finder=TopEigenvalue.calibrated(
-                epsilon,
-                delta,
-                group_constant=group_constant,
-                bins_per_octave=bins_per_octave,
-                zeta=zeta,
-            ),
-            mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
-            claim=ApproxDP(epsilon, delta),
+        made = cls.calibrated(
+            epsilon,
+            delta,
+            group_constant=group_constant,
+            bins_per_octave=bins_per_octave,
+            zeta=zeta,
             step_sizes=as_step_sizes(step_sizes, POWER_STEPS),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
-            scale_share=scale_share,
         )
+        mean = MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window)
+        return replace(made, mean=mean, **fields)
 
     @property
     def budget(self) -> BudgetTree:
@@ -310,6 +295,7 @@ class PublishedDPPCA(OneComponent):
 
     scale_factor = 2.0
 
+    @hands_on("batch_size", "row_norm", batch_constant=50.0)
     @classmethod
     def as_published(
         cls,
@@ -317,15 +303,16 @@ class PublishedDPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         zeta: float = 0.01,
-        batch_constant: float = 50.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> "PublishedDPPCA":
-        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is."""
+        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is.
+
+        The arguments are those of `DPPCA.calibrated`.
+        """
         check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
         halves = (
             check_positive("epsilon", epsilon) / 2,
@@ -337,10 +324,8 @@ class PublishedDPPCA(OneComponent):
             ),
             mean=MeanEstimation.as_published(*halves, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
     @property

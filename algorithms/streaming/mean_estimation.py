@@ -55,13 +55,14 @@ alone would need m to be hidden.)
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     PublishedSplit,
@@ -115,15 +116,10 @@ class MeanEstimation(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
+    @hands_on(but=("split",))
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        tail: Window = DEFAULT_TAIL,
-        eigenvalue: float = 1.0,
-        uses: int = 1,
+        cls, epsilon: float, delta: float, *, uses: int = 1, **fields: Any
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven for a split.
 
@@ -134,21 +130,13 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         uses : int
             How often the same rows may be read at that price altogether.
         """
-        split = CalibratedSplit(epsilon, delta, uses=uses)
-        return cls(split=split, tail=tail, eigenvalue=eigenvalue)
+        return cls(split=CalibratedSplit(epsilon, delta, uses=uses), **fields)
 
+    @hands_on(but=("split",))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        tail: Window = DEFAULT_TAIL,
-        eigenvalue: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the split of the paper, and the constant 12."""
-        split = PublishedSplit(epsilon, delta)
-        return cls(split=split, tail=tail, eigenvalue=eigenvalue)
+        return cls(split=PublishedSplit(epsilon, delta), **fields)
 
     @property
     def claim(self) -> Claim:

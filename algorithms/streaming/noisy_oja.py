@@ -41,13 +41,18 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
-from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
+from dpaudit.algorithms.shared.step_sizes import (
+    HarmonicSteps,
+    Steps,
+    StepSizes,
+    as_step_sizes,
+)
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.arrays import Array
@@ -107,6 +112,28 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         super().__post_init__()
         self.step_sizes.sizes(self.iterations)
         unit_of(self.row_norm, self.clip)
+
+    @classmethod
+    def _at(
+        cls,
+        k: int,
+        mu: float,
+        claim: Claim,
+        step_sizes: Steps | None,
+        *,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return the mechanism at the least noise for mu, with the claim."""
+        return cls(
+            sigma=batch_sensitivity(k, row_norm=row_norm, clip=clip) / mu,
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
+            claim=claim,
+            row_norm=row_norm,
+            clip=clip,
+            **fields,
+        )
 
     @property
     @abstractmethod

@@ -29,10 +29,11 @@ probability 0.02 the loss is above 4.
 
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, MeanNoise
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -84,20 +85,15 @@ class UnthresholdedHistogram(PrivateHistogram):
     array([False,  True, False])
     """
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
     def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
+        cls, epsilon: float, delta: float, **fields: Any
     ) -> "UnthresholdedHistogram":
         """Return the mechanism with the noise that is right, and no threshold."""
         noise = CountNoise(2 / check_positive("epsilon", epsilon), -np.inf)
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        return cls(noise=noise, claim=claim, **fields)
 
     @property
     def true_epsilon(self) -> float:

@@ -47,13 +47,14 @@ threshold is higher by b log 4 than it must be.
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
 from dpaudit.algorithms.textbook.base import (
     check_dimension,
@@ -177,33 +178,19 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest noise and threshold proven above."""
-        noise, claim = CountNoise.calibrated(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        noise = CountNoise.calibrated(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the threshold of the paper."""
-        noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        noise = CountNoise.as_published(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
     def counts(self, data: ArrayLike) -> Array:
         """Return how many rows each of the bins has, shape (bins,); not private."""

@@ -27,12 +27,13 @@ Dividing the rows among the components instead, each with all of epsilon, would 
 batches smaller by k: the same for the histograms of the scale, worse for the means.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -74,6 +75,7 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
 
     n_components: Count
 
+    @hands_on("batch_constant", "batch_size", "row_norm")
     @classmethod
     def calibrated(
         cls,
@@ -81,23 +83,17 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         delta: float,
         *,
         n_components: int,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> "RankKDPPCA":
         """Return the mechanism at the noise of the proof above.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for all components together, under REPLACE_ONE.
-        n_components : int
-            k.
+        That is what all k components together promise, under REPLACE_ONE. The arguments
+        are those of `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
         """
         k = check_count("n_components", n_components)
         return cls(
@@ -111,10 +107,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
     @property

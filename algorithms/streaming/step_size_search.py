@@ -41,12 +41,13 @@ they give 0.004 (d = 20, 0.1 R^2).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
@@ -157,6 +158,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             )
         unit_of(self.row_norm, self.clip)
 
+    @hands_on("row_norm", "clip", "iterations", "share")
     @classmethod
     def calibrated(
         cls,
@@ -164,11 +166,8 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
         candidates: Sequence[HarmonicSteps] | None = None,
-        share: float = 0.2,
+        **fields: Any,
     ) -> "StepSizeSearch":
         """Return the mechanism at the smallest proven sigma, sqrt(m) Delta/mu.
 
@@ -184,21 +183,18 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         """
         check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)
+        bounds = fields.get("row_norm", 1.0), fields.get("clip")
         if candidates is None:
+            numerator = DEFAULT_NUMERATOR / unit_of(*bounds)
             candidates = step_size_grid(
-                DEFAULT_ROUNDS,
-                numerator=DEFAULT_NUMERATOR / unit_of(row_norm, clip),
-                ratio=_RATIO,
+                DEFAULT_ROUNDS, numerator=numerator, ratio=_RATIO
             )
-        moved = batch_sensitivity(1, row_norm=row_norm, clip=clip)
+        moved = batch_sensitivity(1, row_norm=bounds[0], clip=bounds[1])
         return cls(
             claim=ApproxDP(epsilon, delta),
             sigma=sqrt(max(1, len(candidates))) * moved / mu,
             candidates=tuple(candidates),
-            share=share,
-            iterations=iterations,
-            row_norm=row_norm,
-            clip=clip,
+            **fields,
         )
 
     @property

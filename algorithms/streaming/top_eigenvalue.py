@@ -36,15 +36,16 @@ The estimate is a scale, not a measurement: a left edge is too low by 2^(1/(2 r)
 average, and small groups make it too high, like (1 + sqrt(d/b))^2.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, log
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
@@ -105,39 +106,19 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        group_constant: float = 5.0,
-        bins_per_octave: int = 1,
-        zeta: float = 0.01,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise and threshold for the promise."""
-        return cls(
-            noise=CountNoise.calibrated(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            group_constant=group_constant,
-            bins_per_octave=bins_per_octave,
-            zeta=zeta,
-        )
+        noise = CountNoise.calibrated(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("noise", "claim", "bins_per_octave"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        group_constant: float = 5.0,
-        zeta: float = 0.01,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the histogram and the bins of the paper."""
-        made = cls.calibrated(
-            epsilon, delta, group_constant=group_constant, bins_per_octave=4, zeta=zeta
-        )
-        return replace(made, noise=CountNoise.as_published(epsilon, delta))
+        noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls(noise=noise, claim=claim, bins_per_octave=4, **fields)
 
     def groups(self, zeta: float | None = None) -> int:
         """Return k, for another probability of failure than the mechanism's own."""
