@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Objective, Space
+from dpaudit.algorithms.shared.subsampling import Replaced
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
@@ -129,6 +130,7 @@ class Glad(Objective):
     """GLAD as a part of a descent: points are bases, and the last one is released."""
 
     space: ClassVar[Space] = "subspaces"
+    replaced: ClassVar[Replaced] = "opposite"
 
     @property
     def sensitivity(self) -> float:

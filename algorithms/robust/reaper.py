@@ -71,6 +71,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.algorithms.robust.parts import Objective, Space
+from dpaudit.algorithms.shared.subsampling import Replaced
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.subspace import top_components
@@ -148,6 +149,8 @@ class Reaper(Objective):
     diagonal_ratio: Positive = _ENSEMBLE_RATIO
 
     space: ClassVar[Space] = "matrices"
+    replaced: ClassVar[Replaced] = "orthogonal"
+    norm_ratio: ClassVar[float] = _ENSEMBLE_RATIO
 
     @property
     def sensitivity(self) -> float:

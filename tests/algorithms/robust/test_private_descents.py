@@ -654,7 +654,7 @@ def test_the_loss_with_replacement_is_that_of_all_batches(kind):
         free = {"start": PublicStart()}
     else:
         free = {"objective": Reaper(diagonal_ratio=1.0), "start": RandomMatrixStart()}
-        free |= {"geometry": kind.printed, "step_sizes": RootSteps(0.5)}
+        free |= {"geometry": kind.printed_geometry, "step_sizes": RootSteps(0.5)}
     mechanism = kind(
         n_components=1,
         claim=ApproxDP(1.0, 1e-5),
