@@ -152,10 +152,6 @@ class FactorisedSums(StreamableSums):
 class FactorisedOnlinePCA(SubspaceSequence):
     """Private online PCA by `FactorisedSums`; releases have shape (n, d, k).
 
-    Parameters
-    ----------
-    sums : FactorisedSums
-
     Examples
     --------
     >>> mechanism = FactorisedOnlinePCA.calibrated(1.0, 1e-5, length=2000, poles=10)

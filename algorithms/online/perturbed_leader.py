@@ -80,10 +80,6 @@ class FollowPerturbedLeader(PublishedSequence):
 
     `as_published` is Algorithm 3, held as a whole to what it claims of one step.
 
-    Parameters
-    ----------
-    sums : StepwiseSums
-
     Examples
     --------
     >>> import numpy as np

@@ -281,12 +281,7 @@ class SubspaceSequence(BasisSequence, Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSequence(SubspaceSequence):
-    """The leading subspaces of prefixes of which a paper prints the noise.
-
-    Parameters
-    ----------
-    sums : PublishedSums
-    """
+    """The leading subspaces of prefixes of which a paper prints the noise."""
 
     kind: ClassVar[type[PublishedSums]]
 

@@ -95,7 +95,6 @@ class MinibatchGeodesicDescent(NoisyDescent):
 
     Parameters
     ----------
-    batches : WithReplacement
     n_components, claim, start, iterations, step_sizes
         See `NoisyDescent`; by default no claim, and V_0 from PCA.
     """

@@ -43,12 +43,7 @@ __all__ = ["FullBatchDescent", "RandomBatchDescent"]
 
 @dataclass(frozen=True, kw_only=True)
 class FullBatchDescent(NoisyDescent):
-    """Private descent on all rows, whose transcript has Gaussian steps.
-
-    Parameters
-    ----------
-    noise : FixedNoise
-    """
+    """Private descent on all rows, whose transcript has Gaussian steps."""
 
     claim: Claim
     batches: AllRows = field(default_factory=AllRows)
@@ -119,13 +114,7 @@ class FullBatchDescent(NoisyDescent):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomBatchDescent(NoisyDescent):
-    """Private descent on secret random batches, with a known likelihood.
-
-    Parameters
-    ----------
-    batches : RandomBatches
-    noise : Noise
-    """
+    """Private descent on secret random batches, with a known likelihood."""
 
     claim: Claim
     batches: RandomBatches

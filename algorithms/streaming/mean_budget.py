@@ -259,8 +259,6 @@ class PublishedSplit(Split):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The promise.
     constant : float
         In the deviation of the noise: 12, or the 8 of equation 14.
     """

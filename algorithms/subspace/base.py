@@ -77,8 +77,6 @@ class PureSubspaceMechanism(SubspaceMechanism, ABC):
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
     epsilon : float
         The pure epsilon that is promised, > 0.
     """

@@ -119,8 +119,6 @@ class FixedQueriesMechanism(CountingMechanism, ABC):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     queries : int
         Columns that the data must have, >= 1.
     """
@@ -197,8 +195,6 @@ class TruncatedGeometric(PureTextbookMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     people : int
         Public bound n on the count, >= 1.
 
@@ -281,11 +277,6 @@ class NoisyHist1(_NoisyHistogram):
     """A histogram with noise Lap(1/epsilon): correct, and exactly epsilon-DP.
 
     Releases have the shape (k,) of the rows.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
     """
 
 
@@ -294,11 +285,6 @@ class NoisyHist2(_NoisyHistogram):
     """A histogram with noise Lap(epsilon): exactly (1/epsilon)-DP.
 
     Releases have the shape (k,) of the rows.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
     """
 
     @property
@@ -310,13 +296,6 @@ class NoisyHist2(_NoisyHistogram):
 @dataclass(frozen=True)
 class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
     """Running totals of noisy counts; releases have shape (queries,).
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 1; the true epsilon depends on it.
 
     Examples
     --------

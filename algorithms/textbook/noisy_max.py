@@ -141,13 +141,6 @@ class NoisyMax1(_PlaceOfMax):
     """The place of the largest count, Laplace noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     def _log_chances(self, answers: Array) -> Array:
@@ -173,13 +166,6 @@ class NoisyMax2(_PlaceOfMax):
     """The place of the largest count, exponential noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     exponential: ClassVar[bool] = True
@@ -202,13 +188,6 @@ class NoisyMax3(_ValueOfMax):
     """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP.
 
     Releases are real numbers, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2; the true epsilon depends on it.
     """
 
     @property
@@ -239,13 +218,6 @@ class NoisyMax4(_ValueOfMax):
     """The largest noisy count, exponential noise: not private at any epsilon.
 
     Releases are real numbers, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     exponential: ClassVar[bool] = True

@@ -67,11 +67,6 @@ __all__ = ["OneTimeRappor", "RandomisedResponse", "Rappor"]
 class RandomisedResponse(PureTextbookMechanism):
     """One bit, flipped at random; releases are 0.0 or 1.0, shape ().
 
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-
     Examples
     --------
     >>> round(RandomisedResponse(np.log(3)).truth, 12)

@@ -211,8 +211,6 @@ class SparseVector(CountingMechanism, ABC):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     threshold : float
         The public T, >= 0.
     """

@@ -158,10 +158,6 @@ class Laplace(BoundedSum, LaplaceNoise):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
     noise_factor : float
         What the scale that the claim needs is multiplied by; 1 is correct.
 
@@ -207,8 +203,6 @@ class LaplaceParallel(BoundedSum, LaplaceNoise):
     ----------
     epsilon : float
         The claim, > 0, for all copies together.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
     copies : int
         >= 1.
     """
@@ -238,8 +232,6 @@ class Gaussian(BoundedSum):
         Standard deviation of the noise.
     claim : Claim
         What is promised.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
 
     Examples
     --------

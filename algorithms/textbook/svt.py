@@ -241,8 +241,6 @@ class SVT34Parallel(CountingMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     threshold : float
         The public T of both, >= 0.
     cutoff : int

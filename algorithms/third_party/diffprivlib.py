@@ -92,11 +92,6 @@ class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
 class DiffprivlibLaplace(_ScalarNoise):
     """``diffprivlib.mechanisms.Laplace`` on a sum.
 
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-
     Examples
     --------
     >>> DiffprivlibLaplace(epsilon=0.5).claim
@@ -114,8 +109,6 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
     ----------
     epsilon : float
         In (0, 1]: the library refuses more.
-    delta : float
-        In (0, 1).
     """
 
     def __post_init__(self) -> None:
@@ -131,15 +124,7 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
 
 @dataclass(frozen=True)
 class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
-    """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    delta : float
-        In (0, 1).
-    """
+    """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise."""
 
     mechanism: ClassVar[str] = "GaussianAnalytic"
 
@@ -152,8 +137,6 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     row_norm : float
         Rows are clipped to it; the sensitivity is its square.
 

@@ -81,11 +81,6 @@ class _OpenDP:
 class OpenDPLaplace(_OpenDP, ScalarSum):
     """``then_clamp``, ``then_sum``, ``then_laplace``.
 
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-
     Examples
     --------
     >>> OpenDPLaplace(epsilon=0.5).claim, OpenDPLaplace.relation.value
@@ -103,15 +98,7 @@ class OpenDPLaplace(_OpenDP, ScalarSum):
 
 @dataclass(frozen=True)
 class OpenDPGaussian(_OpenDP, ApproximateScalarSum):
-    """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    delta : float
-        In (0, 1).
-    """
+    """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta."""
 
     def measurement(self) -> Any:
         """Return the library's measurement."""
