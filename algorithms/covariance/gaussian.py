@@ -54,25 +54,22 @@ direction is protected more than the worst one.
 """
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
-from dpaudit.algorithms.covariance.second_moment import (
-    SecondMomentMechanism,
-    second_moment_sensitivity,
-)
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.shared.calibrations import GaussianCalibrated
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
+from dpaudit.neighbours import Pair
 
 __all__ = ["AnalyzeGauss", "GOEGaussian", "GaussianPerturbation"]
 
@@ -96,10 +93,9 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     """sqrt(<S, W>) over the norm of S named by `sensitivity_norm`."""
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
-        bound = second_moment_sensitivity(cls.sensitivity_norm, relation, row_norm)
-        sigma = cls.distance_per_norm * bound.value / mu
-        return cls(sigma=sigma, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(sigma=1.0, claim=claim, **fields)
+        return replace(made, sigma=cls.distance_per_norm * made.sensitivity.value / mu)
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
         return symmetric_gaussian(
@@ -153,24 +149,14 @@ class AnalyzeGauss(GaussianPerturbation):
     distance_per_norm = 1.0
     diagonal_ratio = 1.0
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "AnalyzeGauss":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""
+        mu = classical_mu(epsilon, delta)
+        made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
         # The paper's sensitivity is 1 for unit rows, whatever the relation.
-        sensitivity = check_positive("row_norm", row_norm) ** 2
-        return cls(
-            sigma=sensitivity / classical_mu(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        return replace(made, sigma=made.row_norm**2 / mu)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,8 +52,8 @@ References
   (arXiv:2510.26717).
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,16 +107,9 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm: ClassVar[MatrixNorm] = "nuclear"
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        bound = second_moment_sensitivity(_NORMS[relation], relation, row_norm)
-        return cls(
-            scale=bound.value / epsilon,
-            claim=claim,
-            relation=relation,
-            row_norm=row_norm,
-        )
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(scale=1.0, claim=claim, **fields)
+        return replace(made, scale=made.sensitivity.value / epsilon)
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -59,7 +59,7 @@ eigenvalues is sqrt((d + 2)^2 + 4 h_1 h_2), at its eigenvectors.
 
 from dataclasses import dataclass
 from math import atan2, cos, sin, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,10 +120,8 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm = "upper-triangle-l1"
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        return cls(epsilon=epsilon, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         """Return the scale of the noise for rows of length `dimension`."""

@@ -35,12 +35,14 @@ The flaw was noted by Sheffet 2019 (footnote 4) and Amin et al. 2019 (section 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, Profile, PureDP
@@ -72,22 +74,13 @@ class SymmetricNoise(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "SymmetricNoise":
+    def as_published(cls, epsilon: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""
         epsilon = check_positive("epsilon", epsilon)
-        return cls(
-            scale=check_positive("row_norm", row_norm) ** 2 / (2 * epsilon),
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(scale=1.0, claim=PureDP(epsilon), **fields)
+        return replace(made, scale=made.row_norm**2 / (2 * epsilon))
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
         degrees = dimension + 1

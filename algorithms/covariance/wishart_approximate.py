@@ -38,10 +38,10 @@ GOE Gaussian                               19   99   365  0.0005  0.0033  0.0122
 =====================================  ======  ===  ====  ======  ======  ======
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import floor, log, sqrt
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     pair_profile,
     smallest_excess,
 )
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -93,15 +94,9 @@ class WishartApproximate(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "WishartApproximate":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the published degrees and scale.
 
         Raises
@@ -111,39 +106,27 @@ class WishartApproximate(SecondMomentMechanism):
             release then has no finite privacy loss to speak of.
         """
         epsilon = check_positive("epsilon", epsilon)
-        delta = check_fraction("delta", delta)
-        numerator = 28 * log(4 / delta)
-        if floor(numerator / epsilon**2) < 1:
+        numerator = 28 * log(4 / check_fraction("delta", delta))
+        excess = floor(numerator / epsilon**2)
+        if excess < 1:
             raise InputError(
                 f"epsilon must be at most {sqrt(numerator):.6g} at delta = {delta:g} "
                 "for the published rule to leave a degree of freedom beyond d, "
                 f"got {epsilon!r}"
             )
-        return cls(
-            excess=floor(numerator / epsilon**2),
-            scale=check_positive("row_norm", row_norm) ** 2,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(excess=excess, scale=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        return replace(made, scale=made.row_norm**2)
 
+    @hands_on("relation", "row_norm")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        scale: float | None = None,
-    ) -> "WishartApproximate":
+        cls, epsilon: float, delta: float, *, scale: float | None = None, **fields: Any
+    ) -> Self:
         """Return the mechanism at degrees and scale proven to be (epsilon, delta)-DP.
 
         Parameters
         ----------
         epsilon, delta : float
-        relation : Relation or str
-        row_norm : float
         scale : float, optional
             Take this scale, with the fewest degrees. By default the degrees are those
             of `efficient_excess`, with the smallest scale.
@@ -156,8 +139,8 @@ class WishartApproximate(SecondMomentMechanism):
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
-        relation = Relation.parse(relation)
-        square = check_positive("row_norm", row_norm) ** 2
+        made = cls(excess=1, scale=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        square, relation = made.row_norm**2, made.relation
         if scale is None:
             excess = efficient_excess(epsilon, delta)
             shift = largest_shift(epsilon, delta, excess=excess, relation=relation)
@@ -165,13 +148,7 @@ class WishartApproximate(SecondMomentMechanism):
         else:
             shift = square / check_positive("scale", scale)
             excess = smallest_excess(epsilon, delta, shift=shift, relation=relation)
-        return cls(
-            excess=excess,
-            scale=scale,
-            claim=ApproxDP(epsilon, delta),
-            relation=relation,
-            row_norm=row_norm,
-        )
+        return replace(made, excess=excess, scale=scale)
 
     def degrees(self, dimension: int) -> int:
         """Return the degrees of freedom for rows of length `dimension`."""

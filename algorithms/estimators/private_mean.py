@@ -37,7 +37,7 @@ ball). The weight is ours.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,8 +169,8 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
     mu: Positive
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
-        return cls(mu=mu, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        return cls(mu=mu, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.mu
@@ -210,10 +210,8 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
     epsilon: Positive
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        return cls(epsilon=epsilon, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.epsilon

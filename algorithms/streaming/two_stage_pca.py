@@ -75,7 +75,7 @@ error does not fall below that however many rows there are.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,6 +83,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming import two_stage_pairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -152,16 +153,16 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
                 f"{self.covariance.relation.value!r}"
             )
 
+    @hands_on("scale_share", n_components=1)
     @classmethod
     def calibrated(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
         row_norm: float = 1.0,
         window: Window = DEFAULT_BALL,
-        scale_share: float = 0.1,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism at the least noise that is proven.
 
@@ -169,24 +170,19 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         ----------
         epsilon, delta : float
             The promise, under REPLACE_ONE.
-        n_components : int
-            k.
         row_norm : float
             R, public.
         window : Window
             What gradients are truncated to.
-        scale_share : float
-            See `TwoStagePCA`.
         """
         return cls(
-            n_components=n_components,
             covariance=GOEGaussian.calibrated(
                 epsilon, delta, relation=cls.relation, row_norm=row_norm
             ),
             scale_finder=TopEigenvalue.calibrated(epsilon, delta),
             mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
             claim=ApproxDP(epsilon, delta),
-            scale_share=scale_share,
+            **fields,
         )
 
     @property

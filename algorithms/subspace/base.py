@@ -7,12 +7,13 @@ public norm, each on its own, so that clipping maps neighbours to neighbours.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, PureDP
@@ -89,22 +90,11 @@ class PureSubspaceMechanism(SubspaceMechanism, ABC):
         super().__post_init__()
         object.__setattr__(self, "claim", PureDP(self.epsilon))
 
+    @hands_on("relation", "row_norm", "n_components")
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        n_components: int = 1,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism with the largest coefficients that are epsilon-DP."""
-        return cls(
-            n_components=n_components,
-            epsilon=epsilon,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        return cls(epsilon=epsilon, **fields)
 
     @property
     def coefficient(self) -> float:

@@ -53,14 +53,15 @@ no worse under REPLACE_ONE.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
@@ -72,7 +73,7 @@ from dpaudit.checked import Nonnegative, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
@@ -202,17 +203,11 @@ class PrivateSubspace(NoisyProjector):
 
     diagonal_ratio = sqrt(2)
 
+    @hands_on("n_components", "relation", "row_norm")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        gap_share: float = 0.1,
-    ) -> "PrivateSubspace":
+        cls, epsilon: float, delta: float, *, gap_share: float = 0.1, **fields: Any
+    ) -> Self:
         """Return the mechanism at the smallest proven noise for a split of the budget.
 
         Parameters
@@ -225,17 +220,13 @@ class PrivateSubspace(NoisyProjector):
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
         share = check_fraction("gap_share", gap_share)
-        unit = check_positive("row_norm", row_norm) ** 2
-        scale = gap_sensitivity(relation) * unit / (share * epsilon)
-        return cls(
-            gap_scale=scale,
-            margin=scale * max(0.0, log(1 / (2 * share * delta))),
-            mu=gaussian_mu((1 - share) * epsilon, (1 - share) * delta),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        mu = gaussian_mu((1 - share) * epsilon, (1 - share) * delta)
+        claim = ApproxDP(epsilon, delta)
+        made = cls(gap_scale=1.0, margin=0.0, mu=mu, claim=claim, **fields)
+        unit = made.row_norm**2
+        scale = gap_sensitivity(made.relation) * unit / (share * epsilon)
+        margin = scale * max(0.0, log(1 / (2 * share * delta)))
+        return replace(made, gap_scale=scale, margin=margin)
 
     def projector_scale(self, gaps: ArrayLike) -> Array:
         certified = (np.asarray(gaps) - self.margin) / self.row_norm**2

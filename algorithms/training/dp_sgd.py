@@ -29,7 +29,7 @@ the right sign: no gradient is NaN, however large a row is.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,7 @@ from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -101,6 +102,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         super().__post_init__()
         self.batches.check_relation(self.relation)
 
+    @hands_on("iterations", "clip_norm", "learning_rate")
     @classmethod
     def calibrated(
         cls,
@@ -110,9 +112,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         relation: Relation | str = Relation.ADD_REMOVE,
         rows: int = DEFAULT_ROWS,
         batch_size: int = DEFAULT_BATCH,
-        iterations: int = DEFAULT_ITERATIONS,
-        clip_norm: float = 1.0,
-        learning_rate: float = 1.0,
+        **fields: Any,
     ) -> "DPSGD":
         """Return the mechanism at the smallest noise of the accountant.
 
@@ -127,18 +127,17 @@ class DPSGD(Batched[ArrayLike], Checked):
             B, at most `rows`: how many of them are in a batch on average.
         """
         relation = Relation.parse(relation)
-        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
+        steps = fields.get("iterations", DEFAULT_ITERATIONS)
+        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, steps)
         multiplier = batches.noise_multiplier(
-            epsilon, delta, steps=iterations, relation=relation, replaced="opposite"
+            epsilon, delta, steps=steps, relation=relation, replaced="opposite"
         )
         return cls(
             claim=ApproxDP(epsilon, delta),
             relation=relation,
             batches=batches,
             multiplier=multiplier,
-            clip_norm=clip_norm,
-            iterations=iterations,
-            learning_rate=learning_rate,
+            **fields,
         )
 
     @property
