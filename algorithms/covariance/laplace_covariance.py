@@ -73,7 +73,7 @@ from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length, check_positive
 
-__all__ = ["LaplaceCovariance", "triangle_sensitivity"]
+__all__ = ["LaplaceCovariance"]
 
 
 def triangle_sensitivity(

@@ -77,14 +77,7 @@ from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.arrays import Array
 
-__all__ = [
-    "BY_REJECTION",
-    "balanced",
-    "by_coupling",
-    "by_rejection",
-    "coupled_eigenvalues",
-    "nuclear",
-]
+__all__ = ["BY_REJECTION", "balanced", "nuclear"]
 
 BY_REJECTION = 7
 """The largest dimension in which `nuclear` and `balanced` reject Wishart matrices."""

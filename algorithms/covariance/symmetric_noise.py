@@ -50,7 +50,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
-__all__ = ["SymmetricNoise", "semi_definite_trace"]
+__all__ = ["SymmetricNoise"]
 
 
 @dataclass(frozen=True, kw_only=True)

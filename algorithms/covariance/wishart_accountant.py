@@ -89,7 +89,6 @@ __all__ = [
     "MAX_EXCESS",
     "efficient_excess",
     "largest_shift",
-    "neighbours_delta",
     "pair_delta",
     "pair_profile",
     "smallest_excess",

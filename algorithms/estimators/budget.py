@@ -50,7 +50,7 @@ from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = ["Budget", "FitPlan", "Spending", "Spent", "recommended"]
+__all__ = ["Budget", "FitPlan", "recommended"]
 
 _Number = TypeVar("_Number", int, float)
 

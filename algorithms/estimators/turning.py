@@ -30,7 +30,6 @@ __all__ = [
     "even",
     "expected",
     "filled",
-    "moment",
     "quantiles",
     "releases",
     "slow",

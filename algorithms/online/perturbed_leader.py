@@ -38,7 +38,7 @@ from dpaudit.algorithms.online.subspace_sequence import PublishedSequence
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 
-__all__ = ["FollowPerturbedLeader", "StepwiseSums"]
+__all__ = ["FollowPerturbedLeader"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length
 
-__all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
+__all__ = ["ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,6 @@ __all__ = [
     "follow_the_leader",
     "proven_regret_bound",
     "regret",
-    "rewards",
     "theorem_18_bound",
 ]
 

@@ -45,7 +45,6 @@ __all__ = [
     "PrefixStream",
     "PublishedSums",
     "RowStream",
-    "State",
     "StreamableSums",
     "SubspaceStream",
     "saved_dimension",

@@ -46,7 +46,6 @@ __all__ = [
     "SubspaceSequence",
     "check_rank",
     "leading_bases",
-    "oblique_row",
     "orient",
     "start_basis",
 ]

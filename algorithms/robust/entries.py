@@ -18,7 +18,7 @@ from dpaudit.algorithms.robust.private_reaper import (
 from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
 from dpaudit.neighbours import Relation
 
-__all__ = ["GGD", "REAPER", "ROBUST"]
+__all__ = ["ROBUST"]
 
 _entry = partial(Entry, family="robust")
 

@@ -48,14 +48,7 @@ import numpy as np
 from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
 
-__all__ = [
-    "Entropic",
-    "Euclidean",
-    "Renormalised",
-    "bregman_logs",
-    "clipped_eigenvalues",
-    "renormalised_logs",
-]
+__all__ = ["Entropic", "Euclidean", "Renormalised"]
 
 _LEAST_LOG = -700.0
 

@@ -44,7 +44,7 @@ from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
 from dpaudit.validation import check_matrix
 
-__all__ = ["Glad", "spherise", "term_sum"]
+__all__ = ["Glad", "spherise"]
 
 _ZERO_RESIDUAL = 1e-12
 _WORK = 2**21  # entries of the residuals that are held at a time

@@ -34,15 +34,7 @@ from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
 from dpaudit.subspace import principal_angles
 
-__all__ = [
-    "Geodesic",
-    "Polar",
-    "geodesic_step",
-    "polar",
-    "settle",
-    "squared_distance",
-    "to_tangent",
-]
+__all__ = ["Geodesic", "Polar", "settle", "squared_distance"]
 
 _LEAST_RATIO = 1e-4  # of eigenvalues of M^T M, for rounding to stay below 1e-11
 

@@ -76,7 +76,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.subspace import top_components
 
-__all__ = ["Reaper", "reaper_term_sum", "reaper_terms"]
+__all__ = ["Reaper"]
 
 _ENSEMBLE_RATIO = sqrt(2)  # of the Gaussian orthogonal ensemble
 _ZERO_RESIDUAL = 1e-9

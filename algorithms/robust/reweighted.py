@@ -67,12 +67,7 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count
 
-__all__ = [
-    "FastMedianSubspace",
-    "IterativeReaper",
-    "Reweighted",
-    "least_squares_eigenvalues",
-]
+__all__ = ["FastMedianSubspace", "IterativeReaper"]
 
 _STILL_ANGLE = 1e-13  # sine of the largest angle between turns
 _STILL_OBJECTIVE = 1e-14  # its relative fall in a turn

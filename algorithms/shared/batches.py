@@ -33,17 +33,7 @@ from dpaudit.flips import flips_of
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "AllRows",
-    "Batches",
-    "PoissonBatches",
-    "RandomBatches",
-    "WithReplacement",
-    "padded_with_zeros",
-    "poisson_batches",
-    "published_batch_size",
-    "taken",
-]
+__all__ = ["AllRows", "Batches", "PoissonBatches", "RandomBatches", "WithReplacement"]
 
 Drawing: TypeAlias = Callable[[int], Array]
 """From a number of trials to rows, (N, D) for all or (trials, B, D), drawn afresh."""

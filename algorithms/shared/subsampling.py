@@ -84,7 +84,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Replaced", "noise_multiplier", "subsampled_delta"]
+__all__ = ["Replaced", "noise_multiplier"]
 
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""

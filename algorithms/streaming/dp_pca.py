@@ -114,7 +114,7 @@ from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["DPPCA", "OneComponent", "PublishedDPPCA"]
+__all__ = ["DPPCA", "PublishedDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)

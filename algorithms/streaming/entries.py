@@ -19,7 +19,7 @@ from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 
-__all__ = ["DP_PCA", "OJA", "STREAMING"]
+__all__ = ["STREAMING"]
 
 _entry = partial(Entry, family="streaming")
 

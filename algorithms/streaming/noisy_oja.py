@@ -68,7 +68,6 @@ __all__ = [
     "DEFAULT_OFFSET",
     "NoisyOja",
     "batch_sensitivity",
-    "default_steps",
     "unit_of",
 ]
 

@@ -53,7 +53,6 @@ from dpaudit.validation import check_fraction, check_length, check_positive
 __all__ = [
     "ClaimedOja",
     "OverlappingDPPCA",
-    "SplitWithConstant8",
     "UnthresholdedHistogram",
     "mean_with_constant_8",
 ]

@@ -65,7 +65,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["DEFAULT_ROUNDS", "StepSizeSearch", "step_size_grid"]
+__all__ = ["StepSizeSearch"]
 
 DEFAULT_ROUNDS = 2
 _RATIO = 4.0

@@ -81,7 +81,7 @@ from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
-__all__ = ["VectorBingham", "envelope", "log_bingham_normaliser", "log_mean_density"]
+__all__ = ["VectorBingham", "log_bingham_normaliser"]
 
 
 _BUDGET = 2**18  # numbers in a temporary array

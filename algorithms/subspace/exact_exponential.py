@@ -86,7 +86,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
-__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG"]
+__all__ = ["ExactExponential", "ExactlyDrawn"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16

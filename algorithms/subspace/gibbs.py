@@ -88,13 +88,7 @@ from dpaudit.checked import Count
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.validation import check_count, check_matrix
 
-__all__ = [
-    "ChainDiagnostics",
-    "GibbsExponential",
-    "PlaneRotations",
-    "effective_sample_size",
-    "split_r_hat",
-]
+__all__ = ["GibbsExponential"]
 
 _FEWEST_DRAWS = 8
 

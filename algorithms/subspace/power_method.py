@@ -85,13 +85,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
-__all__ = [
-    "DEFAULT_ITERATIONS",
-    "LaplacePowerMethod",
-    "NoisyPowerMethod",
-    "PowerMethod",
-    "step_sensitivity",
-]
+__all__ = ["LaplacePowerMethod", "PowerMethod", "step_sensitivity"]
 
 DEFAULT_ITERATIONS = 4
 

@@ -104,7 +104,6 @@ from dpaudit.validation import check_count, check_real
 __all__ = [
     "EndlessSparseVector",
     "Mask",
-    "SparseVector",
     "StoppingSparseVector",
     "Streams",
     "check_length",

@@ -72,7 +72,7 @@ from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
-__all__ = ["BoundedSum", "Gaussian", "Laplace", "LaplaceNoise", "LaplaceParallel"]
+__all__ = ["Gaussian", "Laplace", "LaplaceNoise", "LaplaceParallel"]
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,8 @@ __all__ = [
     "EigenvectorMechanism",
     "MissingLibraryError",
     "PCAMechanism",
-    "RowMechanism",
     "Sampler",
     "ScalarSum",
-    "ThirdPartyMechanism",
-    "near_degenerate_pair",
 ]
 
 

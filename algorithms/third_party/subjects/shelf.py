@@ -23,7 +23,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_name
 
-__all__ = ["OfLibrary", "Shelf", "Subject", "subjects_of"]
+__all__ = ["Shelf", "Subject", "subjects_of"]
 
 Make = Callable[[Any, np.random.Generator], Any]
 
