@@ -81,12 +81,6 @@ def triangle_sensitivity(
 ) -> float:
     """Return the exact l1 sensitivity of the upper triangle of A with its diagonal.
 
-    Parameters
-    ----------
-    dimension : int
-    relation : Relation or str
-    row_norm : float
-
     Examples
     --------
     >>> triangle_sensitivity(3, "add-remove"), triangle_sensitivity(6, "replace-one")

@@ -126,13 +126,7 @@ class SymmetricNoise(SecondMomentMechanism):
 
 
 def semi_definite_trace(difference: Array) -> float:
-    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues.
-
-    Raises
-    ------
-    UnsupportedError
-        If S has eigenvalues of both signs.
-    """
+    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues."""
     values = np.linalg.eigvalsh(difference)
     rounding = 1e-12 * np.abs(values).max()
     if values[0] < -rounding and values[-1] > rounding:

@@ -83,11 +83,6 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
     -------
     ndarray, shape (..., n)
 
-    Raises
-    ------
-    InputError
-        If the shapes do not fit.
-
     Examples
     --------
     >>> bases = np.array([[[0.0], [1.0]], [[1.0], [0.0]]])

@@ -56,7 +56,6 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.subspace import top_components
 
@@ -71,7 +70,6 @@ __all__ = [
     "Start",
     "WishartStart",
     "check_start",
-    "remaining_mu",
 ]
 
 Values = Mapping[str, Array]
@@ -368,30 +366,6 @@ def check_start(start: Any, relation: Relation) -> Start:
     if getattr(start, "relation", relation) is not relation:
         raise InputError(f"start must be under {relation}, got {start!r}")
     return start
-
-
-def remaining_mu(epsilon: float, delta: float, start: Start) -> float:
-    """Return the mu that a start leaves of (epsilon, delta) for Gaussian steps.
-
-    Raises
-    ------
-    InputError
-        If it leaves nothing.
-    """
-    match start.claim:
-        case None:
-            return gaussian_mu(epsilon, delta)
-        case GaussianDP(parameters={"mu": spent}):
-            whole = gaussian_mu(epsilon, delta)
-            if spent < whole:
-                return sqrt(whole**2 - spent**2)
-        case PureDP(parameters={"epsilon": spent}):
-            if spent < epsilon:
-                return gaussian_mu(epsilon - spent, delta)
-    raise InputError(
-        f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
-        f"but it is {start.claim}"
-    )
 
 
 def _check_dense(dimension: int) -> None:

@@ -20,7 +20,7 @@ from dpaudit.algorithms.robust.descent import (
     NoisyDescent,
     published_values,
 )
-from dpaudit.algorithms.robust.initialisation import Start, remaining_mu
+from dpaudit.algorithms.robust.initialisation import Start
 from dpaudit.algorithms.robust.parts import FixedNoise, Noise, PublishedNoise
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import (
@@ -32,13 +32,13 @@ from dpaudit.algorithms.shared.batches import (
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import UnsupportedError
-from dpaudit.gaussian import gaussian_epsilon
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["FullBatchDescent", "RandomBatchDescent"]
+__all__ = ["FullBatchDescent", "RandomBatchDescent", "remaining_mu"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +233,30 @@ class RandomBatchDescent(NoisyDescent):
             noisy = steps[:, place]
             total += sides.loss(*self.objective.products(sides.rows, points, noisy))
         return total
+
+
+def remaining_mu(epsilon: float, delta: float, start: Start) -> float:
+    """Return the mu that a start leaves of (epsilon, delta) for Gaussian steps.
+
+    Raises
+    ------
+    InputError
+        If it leaves nothing.
+    """
+    match start.claim:
+        case None:
+            return gaussian_mu(epsilon, delta)
+        case GaussianDP(parameters={"mu": spent}):
+            whole = gaussian_mu(epsilon, delta)
+            if spent < whole:
+                return sqrt(whole**2 - spent**2)
+        case PureDP(parameters={"epsilon": spent}):
+            if spent < epsilon:
+                return gaussian_mu(epsilon - spent, delta)
+    raise InputError(
+        f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
+        f"but it is {start.claim}"
+    )
 
 
 def _budget(

@@ -72,13 +72,7 @@ class ReleasesVector:
         return 1
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the vectors as bases of one column, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            For any other number of components than 1.
-        """
+        """Return the vectors as bases of one column, shape (..., d, 1)."""
         check_components(n_components, self.rank)
         return releases[..., np.newaxis]
 

@@ -143,11 +143,6 @@ def subsampled_delta(
         see the module docstring. Without it the relation is ADD_REMOVE.
     fineness : float
         How many points of the grid of losses there are to q/multiplier.
-
-    Raises
-    ------
-    UnsupportedError
-        If the start is another kind of claim.
     """
     whole = _distribution(multiplier, rate, steps, start, replaced, fineness)
     rounding = _ROUNDING * (100 + steps)

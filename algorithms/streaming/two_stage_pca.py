@@ -302,13 +302,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return self.worst_case(), *two_stage_pairs.named_pairs(self)
 
     def _half(self, count: int) -> int:
-        """Return how many rows a half has.
-
-        Raises
-        ------
-        InputError
-            If there are fewer than 8 rows.
-        """
+        """Return how many rows a half has."""
         if count < 2 * _LEAST:
             raise InputError(f"data must have at least {2 * _LEAST} rows, got {count}")
         return count // 2

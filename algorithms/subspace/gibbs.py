@@ -301,11 +301,6 @@ def split_r_hat(traces: ArrayLike) -> float:
         infinite for chains that stand still at different values, and NaN where all
         values are equal, which says nothing.
 
-    Raises
-    ------
-    InputError
-        If `traces` is something else.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -335,11 +330,6 @@ def effective_sample_size(traces: ArrayLike) -> float:
     float
         At most S log10(S) for S values in all (chains that alternate say more than
         independent draws); NaN where all values are equal.
-
-    Raises
-    ------
-    InputError
-        If `traces` is something else.
 
     Examples
     --------

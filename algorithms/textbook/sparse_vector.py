@@ -253,11 +253,6 @@ class SparseVector(CountingMechanism, ABC):
 
         Infinite where a release is impossible on one dataset, NaN where it is on both.
         See `dpaudit.algorithms.textbook.stream_losses`.
-
-        Raises
-        ------
-        InputError
-            If releases do not have one column for each column of either dataset.
         """
         answers, other_answers = self.answers(data), self.answers(other)
         releases = check_releases(releases, len(answers))
