@@ -63,8 +63,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.shared.calibrations import GaussianCalibrated
-from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP

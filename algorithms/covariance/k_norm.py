@@ -63,7 +63,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP

@@ -66,7 +66,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP

@@ -80,7 +80,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
-from dpaudit.algorithms.shared.calibrations import GaussianCalibrated, PureCalibrated
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP

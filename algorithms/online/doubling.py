@@ -51,7 +51,7 @@ from dpaudit.algorithms.online.doubling_rules import (
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.fenwick import tree_height
+from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.streams import saved_dimension
 from dpaudit.algorithms.online.subspace_sequence import (
     BasisSequence,

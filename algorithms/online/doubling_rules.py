@@ -43,8 +43,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.streams import RowStream
 from dpaudit.algorithms.online.subspace_sequence import (
     leading_bases,

@@ -4,16 +4,23 @@ A mechanism is a dataclass, and a constructor such as `calibrated` or `as_publis
 computes some of its fields from a promise. The others it takes as the class does, and
 hands them on. Which these are is data: `hands_on` reads their types and defaults from
 the class, `inspect.signature` shows them, and the class documents them.
+
+Those that mechanisms of clipped rows share, noise for a promise, are here too.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from functools import cache, wraps
 from inspect import Parameter, signature
 from types import FunctionType, MethodType
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, Self, TypeVar, cast, get_type_hints
 
-__all__ = ["hands_on"]
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.validation import check_positive
+
+__all__ = ["GaussianCalibrated", "PureCalibrated", "hands_on"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -116,3 +123,41 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
 
         cast(Any, constructor).__signature__ = whole.replace(parameters=shown)
         return constructor
+
+
+class PureCalibrated(ABC):
+    """A mechanism that has the least noise for a pure epsilon."""
+
+    @classmethod
+    @abstractmethod
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        """Return the mechanism at the least noise for epsilon, with the claim."""
+
+    @hands_on("relation", "row_norm")
+    @classmethod
+    def calibrated(cls, epsilon: float, **fields: Any) -> Self:
+        """Return the mechanism at the least noise proven to be epsilon-DP."""
+        epsilon = check_positive("epsilon", epsilon)
+        return cls._at(epsilon, PureDP(epsilon), **fields)
+
+
+class GaussianCalibrated(ABC):
+    """A mechanism that has the least noise for a mu of Gaussian DP."""
+
+    @classmethod
+    @abstractmethod
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        """Return the mechanism at the least noise for mu, with the claim."""
+
+    @hands_on("relation", "row_norm")
+    @classmethod
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP."""
+        mu = gaussian_mu(epsilon, delta)
+        return cls._at(mu, ApproxDP(epsilon, delta), **fields)
+
+    @hands_on("relation", "row_norm")
+    @classmethod
+    def from_mu(cls, mu: float, **fields: Any) -> Self:
+        """Return the mechanism at the least noise that is mu-GDP."""
+        return cls._at(mu, GaussianDP(mu), **fields)

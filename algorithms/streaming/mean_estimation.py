@@ -69,7 +69,7 @@ from dpaudit.algorithms.streaming.mean_budget import (
     Split,
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive

@@ -48,7 +48,7 @@ from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP

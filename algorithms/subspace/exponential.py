@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.exact_exponential import ExactlyDrawn
-from dpaudit.algorithms.subspace.pairs import tied_directions_pair
+from dpaudit.algorithms.subspace.perturbation import tied_directions_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation

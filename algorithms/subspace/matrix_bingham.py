@@ -43,7 +43,10 @@ import numpy as np
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
-from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_directions_pair
+from dpaudit.algorithms.subspace.perturbation import (
+    new_direction_pair,
+    tied_directions_pair,
+)
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.stacks import check_symmetric

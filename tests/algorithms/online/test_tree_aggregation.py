@@ -16,13 +16,13 @@ from scipy.stats import multivariate_normal
 from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, UnsupportedError
-from dpaudit.algorithms.online.fenwick import (
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.noise_memory import (
     accumulate,
     differences,
     parent,
     tree_height,
 )
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.perturbed_leader import StepwiseSums
 from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 
 LABELS = st.sampled_from([0.0, -0.0, 1.0, -7.0, 1e300, np.inf, -np.inf])
 

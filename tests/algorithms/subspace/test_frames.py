@@ -14,7 +14,7 @@ from dpaudit.algorithms.subspace.frames import (
     uniform_complements,
     uniform_frames,
 )
-from dpaudit.algorithms.subspace.pairs import (
+from dpaudit.algorithms.subspace.perturbation import (
     new_direction_pair,
     repeated_direction_pair,
     tied_directions_pair,
