@@ -52,15 +52,15 @@ from dpaudit.algorithms.online.doubling_rules import (
     PublishedRule,
 )
 from dpaudit.algorithms.online.noise_memory import tree_height
-from dpaudit.algorithms.online.streams import saved_dimension
+from dpaudit.algorithms.online.streams import Streamed
 from dpaudit.algorithms.online.subspace_sequence import (
     BasisSequence,
-    check_rank,
     leading_bases,
     orient,
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
+from dpaudit.algorithms.shared.bases import check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -75,7 +75,7 @@ _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoublingOnlinePCA(BasisSequence, Checked):
+class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     """Online PCA with the doubling trick; releases have shape (n, d, k).
 
     Parameters
@@ -201,18 +201,6 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         """
         check_rank(self.n_components, check_count("dimension", dimension))
         return DoublingStream(self, dimension, rng=rng)
-
-    def resume(self, state: Mapping[str, ArrayLike]) -> DoublingStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
-        stream.restore(state)
-        return stream
 
     def _length(self, n_rows: int | None) -> int:
         return check_count("length", n_rows if self.length is None else self.length)

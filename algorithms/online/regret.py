@@ -42,10 +42,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.subspace_sequence import (
-    check_rank,
     leading_bases,
     start_basis,
 )
+from dpaudit.algorithms.shared.bases import check_rank
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.gram import gram

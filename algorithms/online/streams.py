@@ -21,7 +21,7 @@ to be trusted like code.
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -46,8 +46,8 @@ __all__ = [
     "PublishedSums",
     "RowStream",
     "StreamableSums",
+    "Streamed",
     "SubspaceStream",
-    "saved_dimension",
 ]
 
 State = dict[str, NDArray[Any]]
@@ -220,8 +220,30 @@ class PrefixStream(RowStream):
         self._memory.load(arrays)
 
 
+class Streamed:
+    """A mechanism that has a stream, which can be resumed."""
+
+    start: Callable[..., Any]
+    """Takes d, a generator and options; returns a stream of rows of length d."""
+
+    def resume(self, state: Mapping[str, ArrayLike], **options: Any) -> Any:
+        """Return a stream that goes on where another one gave this state.
+
+        Options are those of `start`, but for the generator, which is in the state.
+
+        Raises
+        ------
+        InputError
+            If the state is of another configuration, which is named.
+        """
+        rng = np.random.default_rng(0)
+        stream = self.start(_saved_dimension(state), rng=rng, **options)
+        stream.restore(state)
+        return stream
+
+
 @dataclass(frozen=True, kw_only=True)
-class StreamableSums(PrefixSums):
+class StreamableSums(Streamed, PrefixSums):
     """Prefix sums with a stream."""
 
     @hands_on(but=("noise", "claim"))
@@ -266,18 +288,6 @@ class StreamableSums(PrefixSums):
         1
         """
         return PrefixStream(self, dimension, rng=rng)
-
-    def resume(self, state: Mapping[str, ArrayLike]) -> PrefixStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
-        stream.restore(state)
-        return stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +363,7 @@ class SubspaceStream(PrefixStream):
         self.basis = solver["last"]
 
 
-def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
+def _saved_dimension(state: Mapping[str, ArrayLike]) -> int:
     """Return d of a saved state.
 
     Raises

@@ -28,15 +28,15 @@ from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, repla
 from dpaudit.algorithms.online.streams import (
     PublishedSums,
     StreamableSums,
+    Streamed,
     SubspaceStream,
-    saved_dimension,
 )
-from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.bases import check_components, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
@@ -44,7 +44,6 @@ __all__ = [
     "BasisSequence",
     "PublishedSequence",
     "SubspaceSequence",
-    "check_rank",
     "leading_bases",
     "orient",
     "start_basis",
@@ -95,15 +94,6 @@ def oblique_row(
         side[place, [k - 1, k]] = row_norm * np.sqrt(0.5) * np.array([1, sign])
         sides.append(side)
     return Pair(sides[0], sides[1], Relation.REPLACE_ONE)
-
-
-def check_rank(n_components: int, dimension: int) -> None:
-    """Raise unless k <= d."""
-    if n_components > dimension:
-        raise InputError(
-            f"n_components must be at most the length of a row, {dimension}, "
-            f"got {n_components}"
-        )
 
 
 class BasisSequence(RowSequence):
@@ -164,7 +154,7 @@ class BasisSequence(RowSequence):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceSequence(BasisSequence, Checked):
+class SubspaceSequence(Streamed, BasisSequence, Checked):
     """The leading subspaces of noisy prefixes; releases have shape (n, d, k).
 
     Parameters
@@ -241,22 +231,6 @@ class SubspaceSequence(BasisSequence, Checked):
             raise UnsupportedError(f"{type(self.sums).__name__} has no stream")
         check_rank(self.n_components, check_count("dimension", dimension))
         return SubspaceStream(self, dimension, tolerance=tolerance, rng=rng)
-
-    def resume(
-        self, state: Mapping[str, ArrayLike], *, tolerance: float = DEFAULT_TOLERANCE
-    ) -> SubspaceStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(
-            saved_dimension(state), tolerance=tolerance, rng=np.random.default_rng(0)
-        )
-        stream.restore(state)
-        return stream
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator

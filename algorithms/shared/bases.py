@@ -19,6 +19,7 @@ __all__ = [
     "ReleasesVector",
     "check_components",
     "check_one_component",
+    "check_rank",
 ]
 
 
@@ -75,6 +76,15 @@ class ReleasesVector:
         """Return the vectors as bases of one column, shape (..., d, 1)."""
         check_components(n_components, self.rank)
         return releases[..., np.newaxis]
+
+
+def check_rank(n_components: int, dimension: int) -> None:
+    """Raise unless k <= d."""
+    if n_components > dimension:
+        raise InputError(
+            f"n_components must be at most the length of a row, {dimension}, "
+            f"got {n_components}"
+        )
 
 
 def check_components(n_components: int, released: int) -> None:

@@ -10,7 +10,7 @@ Those that mechanisms of clipped rows share, noise for a promise, are here too.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from inspect import Parameter, signature
 from types import FunctionType, MethodType
@@ -95,9 +95,9 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
             for each in whole.parameters.values()
             if each.kind is not Parameter.VAR_KEYWORD
         ]
-        made, source = set(), getattr(kind, self._to) if self._to else kind
+        made, source = set(), getattr(kind, self._to, None) if self._to else kind
         types = get_type_hints(source)
-        for each in fields(source):
+        for each in fields(source) if is_dataclass(source) else ():
             named = each.name in (self._but or self._names)
             if named is bool(self._but) or each.name in whole.parameters:
                 continue

@@ -30,7 +30,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -197,11 +197,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         """Return transcripts, and the components, shape (size, d, k)."""
         moments = as_moments(data, row_norm=self.row_norm)
         d = moments.dimension
-        if d < self.rank:
-            raise InputError(
-                f"n_components must be at most the length of a row, {d}, got "
-                f"{self.rank}"
-            )
+        check_rank(self.rank, d)
         batch_size, steps = self.batches(moments.count)
         batches = [
             RowBatch(moments, step * batch_size, batch_size) for step in range(steps)

@@ -46,7 +46,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, check_rank
 from dpaudit.algorithms.shared.step_sizes import (
     HarmonicSteps,
     Steps,
@@ -252,11 +252,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
                 f"data must have at least {self.iterations} rows, one for every batch, "
                 f"got {moments.count}"
             )
-        if moments.dimension < self.rank:
-            raise InputError(
-                "n_components must be at most the length of a row, "
-                f"{moments.dimension}, got {self.rank}"
-            )
+        check_rank(self.rank, moments.dimension)
         return moments
 
     def _rates(self, moments: Moments) -> Array:

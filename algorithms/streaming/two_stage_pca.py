@@ -81,7 +81,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming import two_stage_pairs
@@ -310,11 +310,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     def _second_moment(self, moments: Moments, half: int) -> Array:
         """Return the sum of x x^T over the first half; not private."""
         d = moments.dimension
-        if d < self.rank:
-            raise InputError(
-                f"n_components must be at most the length of a row, {d}, got "
-                f"{self.rank}"
-            )
+        check_rank(self.rank, d)
         total, step = np.zeros((d, d)), max(1, _WORK // d)
         for first in range(0, half, step):
             part = moments.read(slice(first, min(first + step, half)))

@@ -12,12 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
@@ -58,11 +57,7 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
             If `data` is not a finite matrix, or its rows are shorter than k.
         """
         moment = gram(data, row_norm=self.row_norm).moment
-        if len(moment) < self.n_components:
-            raise InputError(
-                f"n_components must be at most the length of a row, {len(moment)}, "
-                f"got {self.n_components}"
-            )
+        check_rank(self.n_components, len(moment))
         return moment
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
