@@ -60,7 +60,7 @@ def symmetric_gaussian(
 def symmetric_laplace(
     size: int, dimension: int, *, scale: float, rng: np.random.Generator
 ) -> Array:
-    """Draw symmetric matrices with i.i.d. Laplace upper triangles.
+    """Draw symmetric matrices with i.i.d. Laplace upper triangles, shape (size, d, d).
 
     Parameters
     ----------
@@ -69,10 +69,6 @@ def symmetric_laplace(
     scale : float
         Mean absolute value of the entries on and above the diagonal.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, shape (size, d, d)
     """
     place, _ = _triangle_layout(dimension)
     triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))

@@ -68,7 +68,7 @@ __all__ = [
 
 
 def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
-    """Return ||V_t^T x_t||^2 for every row.
+    """Return ||V_t^T x_t||^2 for every row, shape (..., n).
 
     Parameters
     ----------
@@ -78,10 +78,6 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
         V_2, ..., V_(n+1), as mechanisms release them; the last earns nothing.
     start : ndarray, shape (d, k), optional
         V_1. Default: the first k basis vectors, as for all mechanisms here.
-
-    Returns
-    -------
-    ndarray, shape (..., n)
 
     Examples
     --------
@@ -114,16 +110,12 @@ def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
 
 
 def regret(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
-    """Return OPT minus what the bases earned.
+    """Return OPT minus what the bases earned, shape (...).
 
     Parameters
     ----------
     data, bases, start
         As for `rewards`.
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Examples
     --------

@@ -94,7 +94,7 @@ def clipped_eigenvalues(values: Array, n_components: int) -> Array:
 
 
 def bregman_logs(values: Array, n_components: int) -> Array:
-    """Return log min(1, c exp(w)) with the c at which they sum up to r.
+    """Return log min(1, c exp(w)) with the c at which they sum up to r, shape (..., D).
 
     Parameters
     ----------
@@ -102,10 +102,6 @@ def bregman_logs(values: Array, n_components: int) -> Array:
         w, ascending.
     n_components : int
         r, from 1 to D.
-
-    Returns
-    -------
-    ndarray, shape (..., D)
     """
     # rest[..., k]: log of the sum of all but the k largest; top[..., k]: the next.
     rest = np.logaddexp.accumulate(values, axis=-1)[..., ::-1][..., :n_components]

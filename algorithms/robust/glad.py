@@ -51,7 +51,7 @@ _WORK = 2**21  # entries of the residuals that are held at a time
 
 
 def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Array:
-    """Scale every row to unit length.
+    """Scale every row to unit length, shape (N, D).
 
     Parameters
     ----------
@@ -60,10 +60,6 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
     min_rows : int
     n_components : int
         r, for which D must be larger: a subspace of dimension D is no choice.
-
-    Returns
-    -------
-    ndarray, shape (N, D)
 
     Raises
     ------
