@@ -63,6 +63,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -96,7 +97,7 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
         made = cls(sigma=1.0, claim=claim, **fields)
         return replace(made, sigma=cls.distance_per_norm * made.sensitivity.value / mu)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         return symmetric_gaussian(
             size,
             dimension,

@@ -55,7 +55,6 @@ References
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.nuclear_law import balanced, nuclear
@@ -63,6 +62,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -117,7 +117,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         norm = _NORMS[self.relation]
         return second_moment_sensitivity(norm, self.relation, self.row_norm)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return `size` noise matrices, shape (size, d, d).
 
         Raises

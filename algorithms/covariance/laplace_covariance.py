@@ -66,6 +66,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -122,7 +123,7 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
         sensitivity = triangle_sensitivity(dimension, self.relation, self.row_norm)
         return sensitivity / self.epsilon
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         return symmetric_laplace(size, dimension, scale=self.scale(dimension), rng=rng)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:

@@ -75,6 +75,7 @@ import numpy as np
 
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.noise import wishart
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 
 __all__ = ["BY_REJECTION", "balanced", "nuclear"]
@@ -90,12 +91,12 @@ _PASSES = 7  # of a block, in units of d
 Proposal = Callable[[int], Array]
 
 
-def nuclear(size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+def nuclear(size: int, dimension: int, *, rng: Rng) -> Array:
     """Draw matrices of density exp(-||Z||_*), shape (size, d, d)."""
     return _sampler(dimension)(size, dimension, balance=False, rng=rng)
 
 
-def balanced(size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+def balanced(size: int, dimension: int, *, rng: Rng) -> Array:
     """Draw matrices of density exp(-max(tr Z_+, tr Z_-)), shape (size, d, d)."""
     return _sampler(dimension)(size, dimension, balance=True, rng=rng)
 
@@ -104,9 +105,7 @@ def _sampler(dimension: int) -> Callable[..., Array]:
     return by_rejection if dimension <= BY_REJECTION else by_coupling
 
 
-def by_rejection(
-    size: int, dimension: int, *, balance: bool, rng: np.random.Generator
-) -> Array:
+def by_rejection(size: int, dimension: int, *, balance: bool, rng: Rng) -> Array:
     """Draw from `nuclear`, or from `balanced`, out of pairs of Wishart matrices."""
     propose = partial(_from_wisharts, dimension=dimension, balance=balance, rng=rng)
     most = max(_FEWEST, _WORK // dimension**2)
@@ -114,12 +113,7 @@ def by_rejection(
 
 
 def by_coupling(
-    size: int,
-    dimension: int,
-    *,
-    balance: bool,
-    rng: np.random.Generator,
-    passes: int | None = None,
+    size: int, dimension: int, *, balance: bool, rng: Rng, passes: int | None = None
 ) -> Array:
     """Draw from `nuclear`, or from `balanced`, by coupling from the past.
 
@@ -159,14 +153,12 @@ def _enough(size: int, propose: Proposal, shape: tuple[int, ...], most: int) -> 
     return np.concatenate(kept)[:size]
 
 
-def _survives(trace: Array, rng: np.random.Generator) -> Array:
+def _survives(trace: Array, rng: Rng) -> Array:
     # Minus the logarithm of a uniform variable is exponential.
     return np.asarray(np.abs(trace) <= rng.standard_exponential(len(trace)))
 
 
-def _from_wisharts(
-    count: int, *, dimension: int, balance: bool, rng: np.random.Generator
-) -> Array:
+def _from_wisharts(count: int, *, dimension: int, balance: bool, rng: Rng) -> Array:
     """Return what rejection leaves of so many pairs of Wishart matrices."""
     first, second = (
         wishart(count, dimension, degrees=dimension + 1, scale=0.5, rng=rng)
@@ -188,11 +180,7 @@ def _from_wisharts(
 
 
 def coupled_eigenvalues(
-    size: int,
-    dimension: int,
-    *,
-    passes: int | None = None,
-    rng: np.random.Generator,
+    size: int, dimension: int, *, passes: int | None = None, rng: Rng
 ) -> Array:
     """Draw the eigenvalues of `nuclear`, in decreasing order, shape (size, d).
 
@@ -211,7 +199,7 @@ def coupled_eigenvalues(
     return values
 
 
-def _block(rows: int, d: int, passes: int, rng: np.random.Generator) -> Array:
+def _block(rows: int, d: int, passes: int, rng: Rng) -> Array:
     """Return what blocks make of vectors of their law, shape (rows, d)."""
     upwards = rng.random((rows, d))
     downwards = rng.random((passes, rows, d))
@@ -267,7 +255,7 @@ def _finish(
     bottom: Array,
     point: Array,
     height: Array,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> None:
     """Carry out step 2 on vectors for which it depends on where they came from."""
     for i in range(values.shape[1]):

@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -82,7 +83,7 @@ class SymmetricNoise(SecondMomentMechanism):
         made = cls(scale=1.0, claim=PureDP(epsilon), **fields)
         return replace(made, scale=made.row_norm**2 / (2 * epsilon))
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = dimension + 1
         return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 

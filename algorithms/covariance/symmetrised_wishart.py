@@ -80,6 +80,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -114,7 +115,7 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
         made = cls(scale=1.0, claim=claim, **fields)
         return replace(made, scale=made.sensitivity.value / (2 * epsilon))
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = dimension + 1
         noise = wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
         noise -= wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)

@@ -57,6 +57,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     pair_delta,
     pair_profile,
 )
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -158,7 +159,7 @@ class WishartApproximate(SecondMomentMechanism):
         """Return the degrees of freedom for rows of length `dimension`."""
         return dimension + self.excess
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = self.degrees(dimension)
         return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 

@@ -39,6 +39,7 @@ from dpaudit.algorithms.estimators.private_mean import (
     MeanMechanism,
 )
 from dpaudit.algorithms.estimators.recommendation import recommend
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
 from dpaudit.checked import Checked, Neighbouring, Positive
@@ -59,7 +60,7 @@ _Number = TypeVar("_Number", int, float)
 class _DrawsFromMoment(Protocol):
     """A mechanism that reads the data through their second-moment matrix only."""
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases."""
         ...
 
@@ -131,7 +132,7 @@ class FitPlan:
         )
         return cls(mechanism, mean, Spent(releases, epsilon, delta, mechanism.relation))
 
-    def centre(self, data: Rows, *, rng: np.random.Generator) -> Array | None:
+    def centre(self, data: Rows, *, rng: Rng) -> Array | None:
         """Return the private mean, shape (d,), or None if the plan has none."""
         if self.mean is None:
             return None
@@ -140,12 +141,7 @@ class FitPlan:
         return self.mean.mean(release, n_rows=sums.n_rows)
 
     def release(
-        self,
-        data: Rows,
-        *,
-        row_norm: float,
-        centre: Array | None,
-        rng: np.random.Generator,
+        self, data: Rows, *, row_norm: float, centre: Array | None, rng: Rng
     ) -> Array:
         """Return one release of the mechanism on the rows about the centre."""
         if isinstance(self.mechanism, _DrawsFromMoment):

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.streams import stream
@@ -96,9 +97,7 @@ def filled(spectrum: Sequence[float], *, d: int, n: int, total: float = 1.0) -> 
     return whole
 
 
-def moment(
-    spectrum: Array, n: float, k: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def moment(spectrum: Array, n: float, k: int, rng: Rng) -> tuple[Array, Array]:
     """Return the second moment of n rows in random axes, and its components.
 
     Parameters
@@ -139,7 +138,7 @@ def errors(
     delta: float,
     relation: Relation,
     size: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Array:
     """Return the errors of some releases, shape (size,).
 

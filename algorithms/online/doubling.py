@@ -60,7 +60,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
-from dpaudit.algorithms.shared.bases import check_rank
+from dpaudit.algorithms.shared.bases import Rng, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -140,16 +140,14 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
             row_norm=self.row_norm,
         )
 
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         n, d = rows.shape
         width = max(1, _WORK // (d * d * tree_height(self._length(n))))
         for first in range(0, len(releases), width):
             part = releases[first : first + width]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy nodes from which all follows.
 
         Returns
@@ -184,7 +182,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         self._run(rows, len(sums), node, None, None)
         return {"sums": means}
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
+    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
         Parameters
@@ -210,7 +208,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         rows: Array,
         size: int,
         node: Callable[[int, Array], Array],
-        rng: np.random.Generator | None,
+        rng: Rng | None,
         bases: Array | None,
     ) -> None:
         """Run trials side by side on given nodes, and fill in bases if there are any.
@@ -256,5 +254,5 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         return np.asarray(values[:, -self.n_components :].sum(axis=1))
 
 
-def _noisy(mean: Array, rng: np.random.Generator) -> Array:
+def _noisy(mean: Array, rng: Rng) -> Array:
     return mean + rng.standard_normal(mean.shape)

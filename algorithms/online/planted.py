@@ -41,6 +41,7 @@ from dpaudit.algorithms.online.doubling_rules import (
 from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
@@ -158,7 +159,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
         right = cls.calibrated(epsilon, delta, **fields)
         return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
+    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
         """Raise: nobody should run it on rows that arrive."""
         raise UnsupportedError("a planted bug has no stream")
 

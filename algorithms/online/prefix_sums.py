@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -195,7 +195,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         """Return the prefixes A_1, ..., A_n without noise, shape (n, d, d)."""
         return unpack(self._prefixes(self.prepared(data)), self.noise.ratio)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, n, d, d)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
@@ -210,7 +210,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         return top_components(releases[..., -1, :, :], n_components)
 
     def noisy_prefixes(
-        self, rows: Array, size: int, *, rng: np.random.Generator
+        self, rows: Array, size: int, *, rng: Rng
     ) -> Iterator[tuple[slice, Array]]:
         """Yield releases, shape (trials, n, d, d), and which trials of all they are."""
         prefixes = self._prefixes(rows)
@@ -222,9 +222,7 @@ class PrefixSums(RowSequence, Checked, ABC):
             noise += prefixes
             yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy sums that the prefixes are made of.
 
         Returns

@@ -33,6 +33,7 @@ from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, GaussianDP
@@ -72,12 +73,7 @@ class RowStream:
     """
 
     def __init__(
-        self,
-        mechanism: Any,
-        dimension: int,
-        *,
-        rng: np.random.Generator,
-        **options: float,
+        self, mechanism: Any, dimension: int, *, rng: Rng, **options: float
     ) -> None:
         if mechanism.length is None:
             raise InputError(
@@ -187,7 +183,7 @@ class PrefixStream(RowStream):
         sums: "StreamableSums",
         dimension: int,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
         mechanism: Any = None,
         **options: float,
     ) -> None:
@@ -262,7 +258,7 @@ class StreamableSums(Streamed, PrefixSums):
             Coordinates of a matrix.
         """
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> PrefixStream:
+    def start(self, dimension: int, *, rng: Rng) -> PrefixStream:
         """Return a stream of rows of length d.
 
         Parameters
@@ -326,12 +322,7 @@ class SubspaceStream(PrefixStream):
     """
 
     def __init__(
-        self,
-        mechanism: Any,
-        dimension: int,
-        *,
-        tolerance: float,
-        rng: np.random.Generator,
+        self, mechanism: Any, dimension: int, *, tolerance: float, rng: Rng
     ) -> None:
         super().__init__(
             mechanism.sums, dimension, rng=rng, mechanism=mechanism, tolerance=tolerance

@@ -31,7 +31,7 @@ from dpaudit.algorithms.online.streams import (
     Streamed,
     SubspaceStream,
 )
-from dpaudit.algorithms.shared.bases import check_components, check_rank
+from dpaudit.algorithms.shared.bases import Rng, check_components, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
@@ -110,7 +110,7 @@ class BasisSequence(RowSequence):
         """k, from 1 to d."""
 
     @abstractmethod
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         """Write releases, shape (size, n, d, k), on prepared rows."""
 
     def prepared(self, data: ArrayLike) -> Array:
@@ -119,7 +119,7 @@ class BasisSequence(RowSequence):
         check_rank(self.n_components, rows.shape[1])
         return rows
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, n, d, k)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
@@ -199,16 +199,12 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         """m, if it is declared."""
         return self.sums.length
 
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         for trials, noisy in self.sums.noisy_prefixes(rows, len(releases), rng=rng):
             releases[trials] = leading_bases(noisy, self.n_components)
 
     def start(
-        self,
-        dimension: int,
-        *,
-        tolerance: float = DEFAULT_TOLERANCE,
-        rng: np.random.Generator,
+        self, dimension: int, *, tolerance: float = DEFAULT_TOLERANCE, rng: Rng
     ) -> SubspaceStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
@@ -232,9 +228,7 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         check_rank(self.n_components, check_count("dimension", dimension))
         return SubspaceStream(self, dimension, tolerance=tolerance, rng=rng)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy sums from which all follows; see `PrefixSums`."""
         return self.sums.transcript(self.prepared(data), size, rng=rng)
 

@@ -45,7 +45,7 @@ from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
 from dpaudit.algorithms.robust.parts import Geometry, Noise, Objective
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
 from dpaudit.algorithms.shared.batches import (
     AllRows,
     Batches,
@@ -142,9 +142,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         self.batches.size_for(len(rows))
         return rows
 
-    def summing(
-        self, rows: Array, rng: np.random.Generator
-    ) -> Callable[[Array], Array]:
+    def summing(self, rows: Array, rng: Rng) -> Callable[[Array], Array]:
         """Return what draws a batch of spherised rows and sums its terms at points.
 
         Rows have the shape (N, D), for all trials, or (trials, N, D).
@@ -152,7 +150,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         batch = self.batches.drawing(rows, rng)
         return lambda points: self.objective.term_sum(batch(len(points)), points)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, D, r).
 
         Parameters
@@ -171,9 +169,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             parts.append(settle(self.objective.bases(last, r)))
         return np.concatenate(parts)
 
-    def iterates(
-        self, data: Sequence[ArrayLike], *, rng: np.random.Generator
-    ) -> Iterator[Array]:
+    def iterates(self, data: Sequence[ArrayLike], *, rng: Rng) -> Iterator[Array]:
         """Yield what would be released after 0, ..., T steps, of runs side by side.
 
         Parameters
@@ -190,9 +186,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         rows = np.stack([self.rows(each) for each in data])
         yield from self._followed(rows, len(rows), rng)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the start publishes, and every noisy sum, of `size` runs.
 
         Returns
@@ -228,14 +222,12 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             step = rate * self.objective.unflattened(steps[:, place], dimension)
             state, points = self.geometry.moved(state, step, r)
 
-    def _followed(
-        self, rows: Array, size: int, rng: np.random.Generator
-    ) -> Iterator[Array]:
+    def _followed(self, rows: Array, size: int, rng: Rng) -> Iterator[Array]:
         walk = self._walk(rows, size, rng)
         return self.objective.followed(points for _, points in walk)
 
     def _walk(
-        self, rows: Array, size: int, rng: np.random.Generator
+        self, rows: Array, size: int, rng: Rng
     ) -> Iterator[tuple[dict[str, Array] | Array, Array]]:
         """Yield what is published and the points after it: the start, then each step.
 

@@ -42,6 +42,7 @@ from dpaudit.algorithms.robust.grassmannian import Geodesic
 from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart, Start
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.batches import Batches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
@@ -159,7 +160,7 @@ class NoiselessGGD(GeodesicDescent):
             step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
         )
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` copies of the one release there is, shape (size, D, r)."""
         one = super().draw(data, 1, rng=rng)
         return np.repeat(one, check_count("size", size, minimum=0), axis=0)

@@ -50,6 +50,7 @@ from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.arrays import Array
@@ -96,7 +97,7 @@ class Start(Checked, ABC):
 
     @abstractmethod
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return what `size` starts publish.
 
@@ -153,7 +154,7 @@ class PublicStart(Start):
     """A uniformly random subspace, which the data have no part in."""
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         shape = size, rows.shape[1], n_components
         return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
@@ -169,7 +170,7 @@ class PrincipalStart(Start):
         raise InputError("start must be private, but PCA of the rows is not")
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         left = np.linalg.svd(rows.T, full_matrices=False).U
         if left.shape[1] < n_components:
@@ -186,7 +187,7 @@ class CentralStart(Start):
     space: ClassVar[Space] = "matrices"
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         return {}
 
@@ -203,7 +204,7 @@ class RandomMatrixStart(Start):
     space: ClassVar[Space] = "matrices"
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         shape = size, rows.shape[1], rows.shape[1]
         factors = 1 + _DEVIATION * rng.standard_normal(shape)
@@ -244,7 +245,7 @@ class GaussianStart(_NormalStart):
         return {"start": np.broadcast_to(flat, values["start"].shape)}
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         _check_dense(rows.shape[1])
         flat = _flattened(rows.T @ rows)
@@ -291,7 +292,7 @@ class PowerStart(_NormalStart):
         return {"start": _applied(rows, before)}
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         shape = size, rows.shape[1], n_components
         first = basis = orthonormalise(rng.standard_normal(shape))
@@ -331,7 +332,7 @@ class WishartStart(Start):
         return PureDP(self.epsilon)
 
     def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+        self, rows: Array, n_components: int, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         _check_dense(rows.shape[1])
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}

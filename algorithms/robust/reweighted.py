@@ -58,7 +58,7 @@ from dpaudit.algorithms.robust.initialisation import (
     check_start,
 )
 from dpaudit.algorithms.robust.pairs import shown_pair
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
@@ -119,7 +119,7 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
         """Return spherised rows, or raise if there is no answer for them."""
         return spherise(data, min_rows=1, n_components=self.n_components)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` releases, shape (size, D, r); they differ by their starts.
 
         Parameters

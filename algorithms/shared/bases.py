@@ -6,7 +6,7 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ __all__ = [
     "Batched",
     "ReleasesBasis",
     "ReleasesVector",
+    "Rng",
     "check_components",
     "check_one_component",
     "check_rank",
@@ -25,15 +26,18 @@ __all__ = [
 
 Data = TypeVar("Data", contravariant=True)
 
+Rng: TypeAlias = np.random.Generator
+"""Where randomness is from."""
+
 
 class Batched(ABC, Generic[Data]):
     """A mechanism that draws many releases at once, on data of some type."""
 
     @abstractmethod
-    def draw(self, data: Data, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: Data, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along the first axis."""
 
-    def release(self, data: Data, *, rng: np.random.Generator) -> Array:
+    def release(self, data: Data, *, rng: Rng) -> Array:
         """Return one release, as those of `draw`."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
 

@@ -19,6 +19,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.batch_mixtures import (
     BatchNumbers,
     multinomial_numbers,
@@ -57,7 +58,7 @@ class Batches(Checked, ABC):
         """
 
     @abstractmethod
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         """Return what draws batches of rows of shape (N, D), or (trials, N, D)."""
 
     def check_relation(self, relation: Relation) -> None:
@@ -84,7 +85,7 @@ class AllRows(Batches):
     def size_for(self, count: int) -> float:
         return count
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         return lambda trials: rows
 
 
@@ -155,7 +156,7 @@ class PoissonBatches(RandomBatches):
     def size_for(self, count: int) -> float:
         return self.batch_size
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count, padded = rows.shape[-2], padded_with_zeros(rows)
 
         def draw(trials: int) -> Array:
@@ -201,7 +202,7 @@ class WithReplacement(RandomBatches):
             )
         return self.batch_size
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count = rows.shape[-2]
         size = self.size_for(count)
 
@@ -227,7 +228,7 @@ def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
 
 
 def poisson_batches(
-    count: int, rate: float, size: int, *, rng: np.random.Generator
+    count: int, rate: float, size: int, *, rng: Rng
 ) -> NDArray[np.intp]:
     """Draw `size` batches, each row in each with probability `rate`.
 

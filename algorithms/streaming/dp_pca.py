@@ -85,10 +85,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
@@ -122,11 +121,7 @@ class OneComponent(ReleasesVector, MinibatchPCA):
     """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
     def release_stream(
-        self,
-        blocks: Iterable[ArrayLike],
-        *,
-        count: int,
-        rng: np.random.Generator,
+        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d,).
 

@@ -60,7 +60,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import (
@@ -165,7 +165,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         eigenvalues: Array,
         *,
         zeta: float | None = None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> Array:
         """Return the release of every trial, each with its own Lambda.
 
@@ -197,7 +197,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
             totals += inside.sum(axis=1)
         return self._noisy(totals, centres, reach, vectors.count, rng)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size, d).
 
         Raises
@@ -269,12 +269,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         return self.tail.diameter(dimension) / self.split.noise(dimension).mu
 
     def _noisy(
-        self,
-        totals: Array,
-        centres: Array,
-        reach: Array,
-        count: int,
-        rng: np.random.Generator,
+        self, totals: Array, centres: Array, reach: Array, count: int, rng: Rng
     ) -> Array:
         """Return releases for whole numbers of steps, which nothing has rounded yet."""
         steps = _steps_to_the_end(count)

@@ -30,7 +30,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Batched, check_rank
+from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -159,9 +159,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         steps = min(steps, count // _LEAST)
         return count // steps, steps
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along a leading axis.
 
         Parameters
@@ -176,7 +174,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         return bases
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return every estimate on the way of `size` independent runs.
 
@@ -191,9 +189,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         del runs["components"]
         return runs
 
-    def _draw(
-        self, data: ArrayLike | Moments, size: int, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def _draw(self, data: ArrayLike | Moments, size: int, rng: Rng) -> dict[str, Array]:
         """Return transcripts, and the components, shape (size, d, k)."""
         moments = as_moments(data, row_norm=self.row_norm)
         d = moments.dimension
@@ -215,9 +211,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             self._run(batches, part, rng)
         return runs
 
-    def _run(
-        self, batches: list[RowBatch], runs: dict[str, Array], rng: np.random.Generator
-    ) -> None:
+    def _run(self, batches: list[RowBatch], runs: dict[str, Array], rng: Rng) -> None:
         """Fill in the runs of some trials."""
         found = runs["components"]
         rates = self.step_sizes.sizes(len(batches))
@@ -250,7 +244,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         start: Array,
         *,
         deflated: Array | None = None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> tuple[Array, Array, Array]:
         """Return the component that T steps lead to, and the estimates on the way.
 
@@ -299,12 +293,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             vectors = np.where(failed[:, np.newaxis], vectors, moved)
         return _finished(vectors, failed), scales, means
 
-    def _start(
-        self,
-        shape: tuple[int, ...],
-        deflated: Array | None,
-        rng: np.random.Generator,
-    ) -> Array:
+    def _start(self, shape: tuple[int, ...], deflated: Array | None, rng: Rng) -> Array:
         """Return uniformly random unit vectors, orthogonal to what was found."""
         start = rng.standard_normal(shape)
         if deflated is not None:

@@ -46,7 +46,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, check_rank
+from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
 from dpaudit.algorithms.shared.step_sizes import (
     HarmonicSteps,
     Steps,
@@ -147,9 +147,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         """Return what was released as bases (..., d, k)."""
         return released
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along a leading axis.
 
         Parameters
@@ -168,7 +166,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         return self._shaped(np.concatenate([empty, *parts]))
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the start and every noisy sum of `size` independent runs.
 
@@ -273,11 +271,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         return self.clip
 
     def _run(
-        self,
-        moments: Moments,
-        size: int,
-        rng: np.random.Generator,
-        seen: list[Array] | None,
+        self, moments: Moments, size: int, rng: Rng, seen: list[Array] | None
     ) -> Array:
         """Return V_T of each trial; keep the start and the noisy sums, if asked to."""
         shape = size, moments.dimension, self.rank

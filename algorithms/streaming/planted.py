@@ -119,11 +119,7 @@ class SplitWithConstant8(CalibratedSplit):
 
 
 def mean_with_constant_8(
-    epsilon: float,
-    delta: float,
-    *,
-    tail: Tail = DEFAULT_TAIL,
-    eigenvalue: float = 1.0,
+    epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, eigenvalue: float = 1.0
 ) -> MeanEstimation:
     """Return Algorithm 5 with two thirds of the noise that its promise needs.
 

@@ -52,7 +52,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
@@ -121,7 +121,7 @@ class CountNoise(ThresholdedCounts):
         margin = (1 - self.threshold) / self.scale
         return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
 
-    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
         return laplace_noise(shape, self.scale, rng=rng)
 
     def log_density(self, values: Array, counts: ArrayLike) -> Array:
@@ -199,7 +199,7 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
         inside = labels[(labels >= 0) & (labels < self.bins)].astype(np.intp)
         return np.bincount(inside, minlength=self.bins).astype(np.float64)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, bins)."""
         counts = self.counts(data)
         size = check_count("size", size, minimum=0)

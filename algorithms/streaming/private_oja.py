@@ -41,7 +41,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    check_one_component,
+)
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import (
     HarmonicSteps,
@@ -186,9 +191,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             multiplier = amplified_multiplier(epsilon, delta, count)
         return multiplier * batch_sensitivity(1, row_norm=self.row_norm, clip=self.clip)
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
@@ -207,7 +210,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the start and every noisy product of `size` independent runs.
 
@@ -247,7 +250,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         scale: float,
         rates: Array,
         size: int,
-        rng: np.random.Generator,
+        rng: Rng,
         seen: list[Array] | None,
     ) -> Array:
         """Return w_n of each trial; keep the start and the products, if asked to."""

@@ -46,7 +46,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    check_one_component,
+)
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
@@ -203,9 +208,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         unit = unit_of(self.row_norm, self.clip)
         return unit if self.row_norm is not None else 2 * unit
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
@@ -225,7 +228,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the results of all runs, and which was chosen.
 
@@ -277,7 +280,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             )
 
     def _run(
-        self, moments: Moments, size: int, rng: np.random.Generator
+        self, moments: Moments, size: int, rng: Rng
     ) -> tuple[Array, NDArray[np.intp]]:
         """Return the results of the runs of each trial, and the choices."""
         m, d = len(self.candidates), moments.dimension

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.errors import InputError
@@ -157,17 +158,17 @@ class ThresholdedCounts(Checked, ABC):
         """q: the probability that a bin of one row is shown."""
 
     @abstractmethod
-    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
         """Return b Z, independent numbers of that shape."""
 
-    def noisy(self, counts: Array, *, rng: np.random.Generator) -> Array:
+    def noisy(self, counts: Array, *, rng: Rng) -> Array:
         """Return noisy counts of non-empty bins; -inf for those below T."""
         values = self.noise(counts.shape, rng=rng)
         values += counts
         values[values < self.threshold] = -np.inf
         return values
 
-    def fullest(self, counts: SparseCounts, *, rng: np.random.Generator) -> Array:
+    def fullest(self, counts: SparseCounts, *, rng: Rng) -> Array:
         """Return the label of the bin with the largest noisy count.
 
         NaN if none is left.
@@ -213,5 +214,5 @@ class GaussianCounts(ThresholdedCounts):
     def escape(self) -> float:
         return float(ndtr((1 - self.threshold) / self.scale))
 
-    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
         return np.asarray(self.scale * rng.standard_normal(shape))

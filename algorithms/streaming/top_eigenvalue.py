@@ -43,7 +43,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
@@ -156,16 +156,12 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         return np.concatenate(parts, axis=1)
 
     def estimate(
-        self,
-        vectors: Gradients,
-        *,
-        zeta: float | None = None,
-        rng: np.random.Generator,
+        self, vectors: Gradients, *, zeta: float | None = None, rng: Rng
     ) -> Array:
         """Return the release of every trial, shape (trials,), NaN for bottom."""
         return self._release(self._counts(vectors, zeta), rng)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size,)."""
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
         size = check_count("size", size, minimum=0)
@@ -221,7 +217,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
             octaves = np.log2(self.group_values(vectors, zeta))
         return SparseCounts.of(np.floor(self.bins_per_octave * octaves))
 
-    def _release(self, counts: SparseCounts, rng: np.random.Generator) -> Array:
+    def _release(self, counts: SparseCounts, rng: Rng) -> Array:
         labels = self.noise.fullest(counts, rng=rng)
         return np.asarray(np.exp2(labels / self.bins_per_octave))
 

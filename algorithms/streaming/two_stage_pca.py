@@ -81,7 +81,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, check_rank
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming import two_stage_pairs
@@ -199,9 +199,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
             self.mean.budget,
         )
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d, k).
 
         Parameters
@@ -214,7 +212,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return self._released(runs, moments.count // 2)
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return what is found on the way of `size` independent runs.
 
@@ -244,11 +242,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return runs
 
     def release_stream(
-        self,
-        blocks: Iterable[ArrayLike],
-        *,
-        count: int,
-        rng: np.random.Generator,
+        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d, k).
 
@@ -318,11 +312,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return total
 
     def _start(
-        self,
-        moment: Array,
-        half: int,
-        runs: dict[str, Array],
-        rng: np.random.Generator,
+        self, moment: Array, half: int, runs: dict[str, Array], rng: Rng
     ) -> None:
         """Fill in the starts and eigenvalues of some trials."""
         d, k = len(moment), self.rank
@@ -334,12 +324,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         runs["eigenvalues"][:, :few] = np.maximum(values[:, : -few - 1 : -1], 0) / half
 
     def _step(
-        self,
-        moments: Moments,
-        first: int,
-        half: int,
-        runs: dict[str, Array],
-        rng: np.random.Generator,
+        self, moments: Moments, first: int, half: int, runs: dict[str, Array], rng: Rng
     ) -> None:
         """Fill in the scales and means of some trials, given their starts."""
         starts = runs["starts"]

@@ -9,10 +9,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, check_rank
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
@@ -45,7 +44,7 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
     row_norm: Positive = 1.0
 
     @abstractmethod
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, (size, d, k)."""
 
     def moment(self, data: ArrayLike) -> Array:
@@ -60,7 +59,7 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
         check_rank(self.n_components, len(moment))
         return moment
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d, k)."""
         moment = self.moment(data)
         size = check_count("size", size, minimum=0)

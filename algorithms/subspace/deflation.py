@@ -46,6 +46,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.frames import deflated_frames
@@ -112,7 +113,7 @@ class DeflationExponential(PureSubspaceMechanism):
         """epsilon: the supremum over all pairs of rows with d > k."""
         return self.epsilon
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, shape (size, d, k).
 
         Raises

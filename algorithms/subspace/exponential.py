@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.exact_exponential import ExactlyDrawn
 from dpaudit.algorithms.subspace.perturbation import tied_directions_pair
@@ -81,7 +82,7 @@ class ExponentialMechanism(ExactlyDrawn):
                 "exponential-pca-deflation"
             )
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         law = VectorBingham(self.coefficient * moment)
         return law.draw(size, rng=rng)[..., np.newaxis]
 

@@ -11,6 +11,7 @@ complement are left.
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 
-def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Array:
+def uniform_frames(size: int, d: int, k: int, *, rng: Rng) -> Array:
     """Return independent uniform frames, shape (size, d, k); 0 <= k <= d.
 
     Examples
@@ -33,7 +34,7 @@ def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Ar
     return orthonormalise(rng.standard_normal((size, d, k)))
 
 
-def uniform_complements(frames: Array, *, rng: np.random.Generator) -> Array:
+def uniform_complements(frames: Array, *, rng: Rng) -> Array:
     """Return for each frame a uniform one of its orthogonal complement.
 
     Shape (size, d, k) -> (size, d, d - k); k may be 0, or d.

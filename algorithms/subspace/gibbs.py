@@ -81,6 +81,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
 from dpaudit.arrays import Array
@@ -135,7 +136,7 @@ class PlaneRotations:
         squares = (self._rows**2).sum(axis=-1)
         return np.asarray((self._values[self._order] * squares).sum(axis=0))
 
-    def sweep(self, count: int, *, rng: np.random.Generator) -> None:
+    def sweep(self, count: int, *, rng: Rng) -> None:
         """Move the chains by `count` sweeps, each independently of the others."""
         for _ in range(count):
             numbering = rng.permuted(self._numbers, axis=0)
@@ -152,7 +153,7 @@ class PlaneRotations:
         second: NDArray[np.int_],
         gaps: Array,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> None:
         one, two = self._rows[first], self._rows[second]
         x = gaps / 2 * ((one - two) * (one + two)).sum(axis=-1)
@@ -212,20 +213,13 @@ class GibbsExponential(MatrixBinghamMechanism):
 
     sweeps: Count = 30
 
-    def draw_frames(
-        self, values: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
         chains = PlaneRotations(values, uniform_frames(size, len(values), k, rng=rng))
         chains.sweep(self.sweeps, rng=rng)
         return chains.frames
 
     def diagnostics(
-        self,
-        data: ArrayLike,
-        *,
-        chains: int = 4,
-        sweeps: int = 200,
-        rng: np.random.Generator,
+        self, data: ArrayLike, *, chains: int = 4, sweeps: int = 200, rng: Rng
     ) -> ChainDiagnostics:
         """Return whether chains that go on after a release agree with one another.
 

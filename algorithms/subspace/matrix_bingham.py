@@ -40,6 +40,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
@@ -62,9 +63,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
     """A basis V with density proportional to exp(coefficient tr V^T A V)."""
 
     @abstractmethod
-    def draw_frames(
-        self, values: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
         """Return frames whose spans are those of matrix Bingham draws.
 
         Parameters
@@ -80,7 +79,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
             Any orthonormal bases of the spans.
         """
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, shape (size, d, k).
 
         Raises
@@ -150,9 +149,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
         tied = tied_directions_pair(k, k + 7, copies, self.relation, self.row_norm)
         return self.worst_case(), tied
 
-    def _draw_reduced(
-        self, exponent: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def _draw_reduced(self, exponent: Array, k: int, size: int, *, rng: Rng) -> Array:
         if k == 0:
             return np.empty((size, len(exponent), 0))
         if k == 1:

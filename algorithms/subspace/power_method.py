@@ -74,6 +74,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.frames import orthonormalise, uniform_frames
@@ -125,22 +126,20 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         return step_sensitivity(self.n_components, self.relation, self.row_norm)
 
     @abstractmethod
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return the noise of one step in `size` trials, shape (size, d, k)."""
 
     @abstractmethod
     def deviation(self, dimension: int) -> float:
         """Return the standard deviation of every entry of the noise."""
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         basis = self._start(moment, size, rng)
         for _ in range(self.iterations):
             basis = orthonormalise(self._step(moment, basis, rng))
         return basis
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the start and every noisy product of `size` independent runs.
 
         Returns
@@ -180,10 +179,10 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.n_components)
 
-    def _start(self, moment: Array, size: int, rng: np.random.Generator) -> Array:
+    def _start(self, moment: Array, size: int, rng: Rng) -> Array:
         return uniform_frames(size, len(moment), self.n_components, rng=rng)
 
-    def _step(self, moment: Array, basis: Array, rng: np.random.Generator) -> Array:
+    def _step(self, moment: Array, basis: Array, rng: Rng) -> Array:
         noisy = self.noise(len(basis), len(moment), rng=rng)
         noisy += moment @ basis
         return noisy
@@ -228,7 +227,7 @@ class PowerMethod(NoisyPowerMethod):
         root = sqrt(4 * (made.n_components * made.iterations) * log_term)
         return replace(made, sigma=made.row_norm**2 * root / epsilon)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         noise = rng.standard_normal((size, dimension, self.n_components))
         noise *= self.sigma
         return noise
@@ -286,7 +285,7 @@ class LaplacePowerMethod(NoisyPowerMethod):
         length = made.row_norm**2 * 2 * (made.n_components * made.iterations)
         return replace(made, unit_scale=length / epsilon)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         scale = self.unit_scale * sqrt(dimension)
         return rng.laplace(scale=scale, size=(size, dimension, self.n_components))
 

@@ -61,6 +61,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
@@ -129,7 +130,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
             )
         return moment
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         _, projectors = self._noisy(moment, size, rng)
         bases = np.full((*projectors.shape[:2], self.n_components), np.nan)
         there = np.isfinite(projectors).all(axis=(-2, -1))
@@ -138,9 +139,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
         bases[there] = top * np.sign(np.take_along_axis(top, peaks, axis=-2))
         return bases
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the proof releases in `size` independent runs.
 
         Returns
@@ -154,9 +153,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
         gaps, projectors = self._noisy(self.moment(data), size, rng)
         return {"gap": gaps, "projector": projectors}
 
-    def _noisy(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _noisy(self, moment: Array, size: int, rng: Rng) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(moment)
         cut = len(values) - self.n_components
         gap = values[cut] - values[cut - 1]

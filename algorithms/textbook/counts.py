@@ -72,6 +72,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
     PureTextbookMechanism,
     check_dimension,
@@ -228,7 +229,7 @@ class TruncatedGeometric(PureTextbookMechanism):
         bits = np.rint(check_scalars(data).clip(0.0, 1.0))
         return np.minimum(bits.sum(), float(self.people))
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         up_to = np.cumsum(self.distribution(int(answers)))[:-1]
         return np.searchsorted(up_to, rng.random(size), side="right").astype(np.float64)
 
@@ -308,7 +309,7 @@ class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
         """Queries times epsilon, exactly."""
         return self.queries * self.epsilon
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         increments = super()._sample(answers, size, rng=rng)
         return np.cumsum(increments, axis=1, out=increments)
 

@@ -86,6 +86,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import (
@@ -241,11 +242,11 @@ class SparseVector(CountingMechanism, ABC):
         """How many answers above end the stream."""
         return inf
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         """Return what is released for noisy answers above the threshold."""
         return np.ones_like(noisy)
 
-    def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
+    def _renew(self, thresholds: Array, above: Mask, rng: Rng) -> None:
         """Draw thresholds anew, in place, where the answer was above."""
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -274,7 +275,7 @@ class SparseVector(CountingMechanism, ABC):
     def _law(self, answers: Array) -> StreamLaw:
         return StreamLaw(answers, self.threshold, *self.scales)
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = np.full((len(answers), size), self.unreached)
         thresholds = laplace_noise(size, self.threshold_scale, rng=rng)
         thresholds += self.threshold

@@ -57,6 +57,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
     PureTextbookMechanism,
     TextbookMechanism,
@@ -112,7 +113,7 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
         """The scale b of the noise: 1/epsilon, where a subclass says nothing else."""
         return 1 / self.epsilon
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = laplace_noise((size, *answers.shape), self.scale, rng=rng)
         releases += answers
         return releases
@@ -297,7 +298,7 @@ class Gaussian(BoundedSum):
         delta = self.claim.parameters.get("delta", 0.0)
         return GaussianDP(self.mu).epsilon(delta)
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = rng.standard_normal(size)
         releases *= self.sigma
         releases += answers

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.sparse_vector import (
@@ -71,7 +72,7 @@ class SVT2(StoppingSparseVector):
     def scales(self) -> tuple[float, float]:
         return 2 * self.cutoff / self.epsilon, 4 * self.cutoff / self.epsilon
 
-    def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
+    def _renew(self, thresholds: Array, above: Mask, rng: Rng) -> None:
         count = int(np.count_nonzero(above))
         fresh = laplace_noise(count, self.threshold_scale, rng=rng)
         thresholds[above] = self.threshold + fresh
@@ -115,7 +116,7 @@ class SVT3(StoppingSparseVector):
         """Infinite; k epsilon/(2 cutoff) for streams of length k."""
         return inf
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return noisy
 
     def _log_density(self, streams: Streams, answers: Array) -> Array:
@@ -224,7 +225,7 @@ class NumericalSVT(StoppingSparseVector):
         """The b3 of the table."""
         return 3 * self.cutoff / self.epsilon
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return answer + laplace_noise(len(noisy), self.value_scale, rng=rng)
 
     def _log_density(self, streams: Streams, answers: Array) -> Array:
@@ -264,7 +265,7 @@ class SVT34Parallel(CountingMechanism):
         """Infinite, because that of SVT3 is."""
         return inf
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         return np.hstack([p._sample(answers, size, rng=rng) for p in self.parts])
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:

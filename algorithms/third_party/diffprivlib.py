@@ -49,6 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
@@ -81,7 +82,7 @@ class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
     mechanism: ClassVar[str]
     """Its name in the library, which is told the claim and a sensitivity of 1."""
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         mechanism = getattr(_mechanisms(), self.mechanism)(
             **self.claim.parameters, sensitivity=1, random_state=_random_state(rng)
         )
@@ -146,9 +147,7 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
     (5998, 8)
     """
 
-    def _eigenvector(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
         mechanism = _mechanisms().Bingham(
             epsilon=self.epsilon,
             sensitivity=self.row_norm**2,
@@ -175,7 +174,7 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
         What the library calls ``data_norm``, and clips rows to.
     """
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         library = import_module("diffprivlib")
         rows, random_state = self._rows(data), _random_state(rng)
 
@@ -203,5 +202,5 @@ def _mechanisms() -> Any:
     return import_module("diffprivlib.mechanisms")
 
 
-def _random_state(rng: np.random.Generator) -> np.random.RandomState:
+def _random_state(rng: Rng) -> np.random.RandomState:
     return np.random.RandomState(rng.bit_generator)

@@ -50,6 +50,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
@@ -91,7 +92,7 @@ class OpenDPLaplace(_OpenDP, ScalarSum):
         """Return the library's measurement."""
         return _laplace_sum(self.epsilon)
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         measurement = self.measurement()
         return lambda rows: float(measurement(rows.tolist()))
 
@@ -104,7 +105,7 @@ class OpenDPGaussian(_OpenDP, ApproximateScalarSum):
         """Return the library's measurement."""
         return _gaussian_sum(self.epsilon, self.delta)
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         measurement = self.measurement()
         return lambda rows: float(measurement(rows.tolist()))
 
@@ -135,9 +136,7 @@ class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
             domain, dp.symmetric_distance(), self.epsilon
         )
 
-    def _eigenvector(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
         measurement = self.measurement(len(moment), size)
         return lambda: np.asarray(measurement(moment), dtype=np.float64)
 
@@ -171,7 +170,7 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
             n_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
 
@@ -230,7 +229,7 @@ class OpenDPCentredPCA(_OpenDP, PCAMechanism):
             num_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
         measurement = self.measurement(dimension, size)

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
@@ -154,7 +154,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         """Return B, by which a sum becomes a mean, for `count` rows."""
         return float(self.batches.size_for(count))
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
@@ -169,9 +169,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         weights *= self.learning_rate / self.denominator(len(rows))
         return weights
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return every noisy sum of `size` independent runs.
 
         Returns
@@ -188,7 +186,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         return {"steps": steps}
 
     def _steps(
-        self, rows: Array, size: int, rng: np.random.Generator
+        self, rows: Array, size: int, rng: Rng
     ) -> Iterator[tuple[slice, int, Array]]:
         """Yield noisy sums: of which runs, in which step, and the sums, (runs, d)."""
         count, d = len(rows), rows.shape[1] - 1

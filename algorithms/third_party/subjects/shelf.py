@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.claims import Claim, PureDP
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
@@ -104,7 +105,7 @@ class OfLibrary:
     seedable: ClassVar[bool] = False
     """Few libraries take a generator; most draw from the operating system."""
 
-    def release(self, data: Any, *, rng: np.random.Generator) -> Any:
+    def release(self, data: Any, *, rng: Rng) -> Any:
         """Return one release of the library."""
         known = subjects_of(self.shelf)
         subject = known[check_name("subject", self.name, tuple(known))]
