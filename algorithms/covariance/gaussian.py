@@ -62,7 +62,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
-from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.covariance.second_moment import (
+    SecondMomentMechanism,
+    second_moment_sensitivity,
+)
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
@@ -95,7 +98,9 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     @classmethod
     def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
         made = cls(sigma=1.0, claim=claim, **fields)
-        return replace(made, sigma=cls.distance_per_norm * made.sensitivity.value / mu)
+        norm, relation = cls.sensitivity_norm, made.relation
+        bound = second_moment_sensitivity(norm, relation, made.row_norm)
+        return replace(made, sigma=cls.distance_per_norm * bound.value / mu)
 
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         return symmetric_gaussian(

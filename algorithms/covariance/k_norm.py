@@ -95,6 +95,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = KNormCovariance.calibrated(epsilon=2.0)
     >>> mechanism.scale
     0.5

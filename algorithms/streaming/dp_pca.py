@@ -91,7 +91,7 @@ from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_one_compo
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
+from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -100,7 +100,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.minibatch_pca import (
     POWER_STEPS,
-    MinibatchPCA,
     RowBatch,
     default_steps,
     rebatched,
@@ -110,14 +109,13 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["DPPCA", "PublishedDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneComponent(ReleasesVector, MinibatchPCA):
+class OneComponent(ReleasesVector, ShownByPairs):
     """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
     def release_stream(
@@ -150,18 +148,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         vectors, _, _ = self._component(chained, rates, start, rng=rng)
         return vectors[0]
 
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a far-away row of the last batch that changes sides.
-
-        See `dpaudit.algorithms.streaming.dp_pca_pairs.far_row`. The default d is 3; at
-        least 2, and more of them show sqrt((d - 1)/d) of the privacy of the mean.
-        """
-        return far_row(self, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self)
-
     def _released(self, bases: Array) -> Array:
         return bases[:, :, 0]
 
@@ -175,6 +161,7 @@ class DPPCA(OneComponent):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = DPPCA.calibrated(1.0, 1e-6)
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.3]

@@ -25,7 +25,7 @@ _entry = partial(Entry, family="streaming")
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 
-OJA: tuple[Entry, ...] = (
+STREAMING: tuple[Entry, ...] = (
     _entry(
         name="oja",
         source="Oja, J. Math. Biology 1982; the claim is planted",
@@ -58,9 +58,6 @@ OJA: tuple[Entry, ...] = (
         summary="k components by Oja with QR on disjoint batches",
         constructor=BlockOja.calibrated,
     ),
-)
-
-DP_PCA: tuple[Entry, ...] = (
     _entry(
         name="dp-pca",
         source=f"{_PAPER}, Algorithm 3; corrected by dpaudit",
@@ -147,5 +144,3 @@ DP_PCA: tuple[Entry, ...] = (
         epsilon=3.5,
     ),
 )
-
-STREAMING: tuple[Entry, ...] = (*OJA, *DP_PCA)

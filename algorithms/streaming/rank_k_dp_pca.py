@@ -34,24 +34,23 @@ from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
+from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
     Tail,
 )
-from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
+from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["RankKDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankKDPPCA(ReleasesBasis, MinibatchPCA):
+class RankKDPPCA(ReleasesBasis, ShownByPairs):
     """DP-PCA for k components, one after the other.
 
     Releases have shape (d, k) and orthonormal columns, or are NaN.
@@ -124,15 +123,3 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         )
         batch = BudgetTree.parallel("a batch", first, self.mean.budget)
         return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a far-away row of the last batch that changes sides.
-
-        Seen by the first component; the others differ by noise. The default d is the
-        larger one of 3 and k + 1.
-        """
-        return far_row(self, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self)
