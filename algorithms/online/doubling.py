@@ -51,6 +51,7 @@ from dpaudit.algorithms.online.doubling_rules import (
     Epochs,
     PublishedRule,
 )
+from dpaudit.algorithms.online.noise import pack_rows, unpack
 from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.streams import Streamed
 from dpaudit.algorithms.online.subspace_sequence import (
@@ -59,7 +60,6 @@ from dpaudit.algorithms.online.subspace_sequence import (
     orient,
     start_basis,
 )
-from dpaudit.algorithms.online.triangles import pack_rows, unpack
 from dpaudit.algorithms.shared.bases import Rng, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array

@@ -43,7 +43,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNodeNoise,
+    coordinates,
+    pack_rows,
+    unpack,
+)
 from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.streams import RowStream
 from dpaudit.algorithms.online.subspace_sequence import (
@@ -51,7 +57,6 @@ from dpaudit.algorithms.online.subspace_sequence import (
     orient,
     start_basis,
 )
-from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive

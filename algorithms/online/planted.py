@@ -38,9 +38,9 @@ from dpaudit.algorithms.online.doubling_rules import (
     DoublingStream,
     EpochPlan,
 )
+from dpaudit.algorithms.online.noise import unpack
 from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array

@@ -3,7 +3,7 @@ r"""What all noisy prefix sums share: rows in, A_t + noise out, for every t.
 After row t = 1, ..., n the prefix A_t = x_1 x_1^T + ... + x_t x_t^T is released with
 noise. The noise of the whole sequence is an invertible linear map of n independent
 matrices, one per step, with i.i.d. coordinates N(0, deviation^2)
-(`dpaudit.algorithms.online.triangles`): a subclass says which map.
+(`dpaudit.algorithms.online.noise`): a subclass says which map.
 
 **Relation.** REPLACE_ONE: one row of the stream is another row, all others stay at
 their places, and how many there are is public ('event level'). To be left out is to be
@@ -33,8 +33,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
-from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNoise,
+    coordinates,
+    pack,
+    pack_rows,
+    unpack,
+)
 from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array

@@ -29,10 +29,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNoise,
+    coordinates,
+    pack_rows,
+    unpack,
+)
 from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array

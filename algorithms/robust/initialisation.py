@@ -51,7 +51,7 @@ from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive

@@ -54,7 +54,7 @@ from dpaudit.algorithms.shared.step_sizes import (
     as_step_sizes,
 )
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim

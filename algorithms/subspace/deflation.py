@@ -47,9 +47,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism, deflated_frames
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
-from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError

@@ -82,7 +82,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.subspace.frames import uniform_frames
+from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
 from dpaudit.arrays import Array
 from dpaudit.checked import Count

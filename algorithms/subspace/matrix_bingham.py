@@ -41,9 +41,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
+from dpaudit.algorithms.subspace.base import (
+    PureSubspaceMechanism,
+    uniform_complements,
+    uniform_frames,
+)
 from dpaudit.algorithms.subspace.bingham import VectorBingham
-from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
 from dpaudit.algorithms.subspace.perturbation import (
     new_direction_pair,
     tied_directions_pair,

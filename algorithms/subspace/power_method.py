@@ -76,8 +76,11 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.subspace.base import SubspaceMechanism
-from dpaudit.algorithms.subspace.frames import orthonormalise, uniform_frames
+from dpaudit.algorithms.subspace.base import (
+    SubspaceMechanism,
+    orthonormalise,
+    uniform_frames,
+)
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive

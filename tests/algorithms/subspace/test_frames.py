@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.subspace.frames import (
+from dpaudit.algorithms.subspace.base import (
     deflated_frames,
     uniform_complements,
     uniform_frames,
