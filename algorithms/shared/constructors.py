@@ -96,8 +96,9 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
             if each.kind is not Parameter.VAR_KEYWORD
         ]
         made, source = set(), getattr(kind, self._to, None) if self._to else kind
-        types = get_type_hints(source)
-        for each in fields(source) if is_dataclass(source) else ():
+        known = fields(source) if is_dataclass(source) else ()
+        types = get_type_hints(source) if known else {}
+        for each in known:
             named = each.name in (self._but or self._names)
             if named is bool(self._but) or each.name in whole.parameters:
                 continue
