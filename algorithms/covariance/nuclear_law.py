@@ -117,14 +117,7 @@ def by_coupling(
 ) -> Array:
     """Draw from `nuclear`, or from `balanced`, by coupling from the past.
 
-    Parameters
-    ----------
-    size, dimension : int
-    balance : bool
-        Which of the two.
-    rng : numpy.random.Generator
-    passes : int, optional
-        Of a block: they decide how long a draw takes, and not its law.
+    The passes of a block decide how long a draw takes, and not its law.
     """
 
     def propose(count: int) -> Array:
@@ -184,12 +177,7 @@ def coupled_eigenvalues(
 ) -> Array:
     """Draw the eigenvalues of `nuclear`, in decreasing order, shape (size, d).
 
-    Parameters
-    ----------
-    size, dimension : int
-    passes : int, optional
-        Of a block. Default: 7 d.
-    rng : numpy.random.Generator
+    A block has 7 d passes, or as many as are asked for.
     """
     passes = _PASSES * dimension if passes is None else passes
     values = np.empty((size, dimension))

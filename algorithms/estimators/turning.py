@@ -98,21 +98,9 @@ def filled(spectrum: Sequence[float], *, d: int, n: int, total: float = 1.0) -> 
 
 
 def moment(spectrum: Array, n: float, k: int, rng: Rng) -> tuple[Array, Array]:
-    """Return the second moment of n rows in random axes, and its components.
+    """Return the second moment of n rows in random axes, (d, d), and its components.
 
-    Parameters
-    ----------
-    spectrum : ndarray, shape (d,)
-        Eigenvalues of the mean second moment, the largest first.
-    n : float
-    k : int
-    rng : numpy.random.Generator
-        Turns the axes.
-
-    Returns
-    -------
-    moment : ndarray, shape (d, d)
-    components : ndarray, shape (d, k)
+    The spectrum is that of the mean second moment, the largest first.
     """
     d = len(spectrum)
     axes = np.linalg.qr(rng.standard_normal((d, d)))[0]

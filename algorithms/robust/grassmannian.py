@@ -92,31 +92,15 @@ def settle(bases: Array) -> Array:
 
 
 def to_tangent(bases: Array, directions: Array) -> Array:
-    """Return (I - V V^T) H, the part of H that turns the subspace.
-
-    Parameters
-    ----------
-    bases, directions : ndarray, shape (..., D, r)
-        Orthonormal columns; anything.
-    """
+    """Return (I - V V^T) H, the part of H that turns the subspace, (..., D, r)."""
     along = bases @ (bases.swapaxes(-2, -1) @ directions)
     return np.asarray(directions - along)
 
 
 def geodesic_step(bases: Array, tangents: Array) -> Array:
-    """Return Exp_V(H), the end of the geodesic from V that starts along H.
+    """Return Exp_V(H), the end of the geodesic from V that starts along H, (..., D, r).
 
-    Parameters
-    ----------
-    bases : ndarray, shape (..., D, r)
-        Orthonormal columns.
-    tangents : ndarray, shape (..., D, r)
-        V^T H = 0; see `to_tangent`.
-
-    Returns
-    -------
-    ndarray, shape (..., D, r)
-        Orthonormal columns, up to rounding.
+    V^T H must be 0 (`to_tangent`).
 
     Examples
     --------

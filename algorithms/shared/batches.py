@@ -230,21 +230,10 @@ def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
 def poisson_batches(
     count: int, rate: float, size: int, *, rng: Rng
 ) -> NDArray[np.intp]:
-    """Draw `size` batches, each row in each with probability `rate`.
+    """Draw `size` batches of N rows, each row in each with probability q in (0, 1].
 
-    Parameters
-    ----------
-    count : int
-        N >= 0.
-    rate : float
-        q in (0, 1].
-    size : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int, shape (size, longest)
-        The rows in each batch, in order, and then N as often as is needed to fill up.
+    What is returned has the shape (size, longest): the numbers of the rows in each batch,
+    in order, and then N as often as is needed to fill up.
     """
     cells = count * size
     if rate == 1:
@@ -280,11 +269,8 @@ def padded_with_zeros(rows: Array) -> Array:
 def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
     """Return the rows of each batch, shape (trials, B, D).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D) or (trials, N, D)
-        The same rows for all trials, or each trial's own.
-    batches : ndarray of int, shape (trials, B)
+    Rows are the same for all trials, (N, D), or each trial's own, (trials, N, D); batches
+    are their numbers, (trials, B).
     """
     if rows.ndim == 2:
         return np.asarray(rows[batches])
