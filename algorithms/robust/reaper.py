@@ -86,9 +86,9 @@ _WORK = 2**21  # entries of the residuals that are held at a time
 def reaper_term_sum(rows: Array, matrices: Array) -> Array:
     """Return the sum of the terms h_i(P) for each P of a stack; see the module.
 
-    This is the inner loop of every descent, and checks nothing. Rows have the shape (N, D),
-    the same for all trials, or (trials, B, D), a batch for each; rows of zeros add nothing.
-    Matrices have the shape (trials, D, D), symmetric, and so have the sums.
+    This is the inner loop of every descent, and checks nothing. Rows have the shape (N,
+    D), the same for all trials, or (trials, B, D), a batch for each; rows of zeros add
+    nothing. Matrices have the shape (trials, D, D), symmetric, and so have the sums.
     """
     shared = rows.ndim == 2
     count, dimension = rows.shape[-2:]

@@ -232,8 +232,8 @@ def poisson_batches(
 ) -> NDArray[np.intp]:
     """Draw `size` batches of N rows, each row in each with probability q in (0, 1].
 
-    What is returned has the shape (size, longest): the numbers of the rows in each batch,
-    in order, and then N as often as is needed to fill up.
+    What is returned has the shape (size, longest): the numbers of the rows in each
+    batch, in order, and then N as often as is needed to fill up.
     """
     cells = count * size
     if rate == 1:
@@ -269,8 +269,8 @@ def padded_with_zeros(rows: Array) -> Array:
 def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
     """Return the rows of each batch, shape (trials, B, D).
 
-    Rows are the same for all trials, (N, D), or each trial's own, (trials, N, D); batches
-    are their numbers, (trials, B).
+    Rows are the same for all trials, (N, D), or each trial's own, (trials, N, D);
+    batches are their numbers, (trials, B).
     """
     if rows.ndim == 2:
         return np.asarray(rows[batches])
