@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
-from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.flips import flips_of
 from dpaudit.neighbours import Relation
@@ -134,10 +133,9 @@ class PoissonBatches(RandomBatches):
         epsilon: float,
         delta: float,
         *,
-        steps: int,
         relation: Relation,
         replaced: Replaced,
-        start: Claim | None = None,
+        **options: Any,
     ) -> float:
         """Return the least noise of steps on such batches, over the length of a term.
 
@@ -148,9 +146,8 @@ class PoissonBatches(RandomBatches):
             float(epsilon),
             float(delta),
             rate=self.rate,
-            steps=steps,
-            start=start,
             replaced=replaced if relation is Relation.REPLACE_ONE else None,
+            **options,
         )
 
     def size_for(self, count: int) -> float:
