@@ -102,11 +102,8 @@ def test_the_covariance_of_prefixes_is_that_of_the_root(poles):
     m, size = 6, 100_000
     mechanism = FactorisedSums.from_mu(2.0, poles=poles, row_norm=3.0)
     releases = mechanism.draw(np.zeros((m, 1)), size, rng=rng(3))[:, :, 0, 0]
-    series = (
-        toeplitz.root(m)
-        if poles is None
-        else toeplitz.few_poles(m, poles).coefficients(m)
-    )
+    few = poles and toeplitz.few_poles(m, poles).coefficients(m)
+    series = toeplitz.root(m) if poles is None else few
     mixing = lower(series)
     sensitivity = np.linalg.norm(np.linalg.solve(mixing, np.ones(m)))
     deviation = sqrt(2) * 9 * sensitivity / 2

@@ -12,11 +12,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from normal_law import TYPE_I_ERROR, looks_standard_normal
 from robust_objectives import (
+    TYPE_I_ERROR,
     bregman_projection,
     frobenius_projection,
     glad_gradient,
+    looks_standard_normal,
     reaper,
 )
 from scipy import stats
