@@ -42,7 +42,6 @@ subspace.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
@@ -130,7 +129,7 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
         r = self.n_components
-        values: Mapping[str, Array] = self.start.draw(rows, r, size, rng=rng)
+        values = self.start.draw(rows, r, size, rng=rng)
         starts = self.start.points(values, (size, rows.shape[1], r))
         releases = np.empty((size, rows.shape[1], r))
         for place in range(size):
