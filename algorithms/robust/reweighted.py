@@ -43,7 +43,7 @@ subspace.
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,10 +58,10 @@ from dpaudit.algorithms.robust.initialisation import (
 )
 from dpaudit.algorithms.robust.pairs import shown_pair
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
-from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count
@@ -103,16 +103,12 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
         super().__post_init__()
         check_start(self.start, self.relation)
 
+    @hands_on(n_components=1)
     @classmethod
-    def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
+    def claiming(cls, epsilon: float, **fields: Any) -> Any:
         """Return 2 turns from a random start, with the false claim of epsilon-DP."""
-        made = cls(
-            n_components=n_components,
-            claim=PureDP(epsilon),
-            start=PublicStart(),
-            iterations=2,
-        )
-        return cast(Mechanism, made)
+        start = PublicStart()
+        return cls(claim=PureDP(epsilon), start=start, iterations=2, **fields)
 
     def rows(self, data: ArrayLike) -> Array:
         """Return spherised rows, or raise if there is no answer for them."""
