@@ -54,9 +54,9 @@ direction is protected more than the worst one.
 """
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,13 +66,13 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
-from dpaudit.algorithms.shared.calibrations import GaussianCalibrated
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
+from dpaudit.neighbours import Pair
 
 __all__ = ["AnalyzeGauss", "GOEGaussian", "GaussianPerturbation"]
 
@@ -85,8 +85,6 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     ----------
     sigma : float
         Standard deviation of the entries above the diagonal.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
     """
 
     sigma: Positive
@@ -98,12 +96,13 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     """sqrt(<S, W>) over the norm of S named by `sensitivity_norm`."""
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
-        bound = second_moment_sensitivity(cls.sensitivity_norm, relation, row_norm)
-        sigma = cls.distance_per_norm * bound.value / mu
-        return cls(sigma=sigma, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(sigma=1.0, claim=claim, **fields)
+        norm, relation = cls.sensitivity_norm, made.relation
+        bound = second_moment_sensitivity(norm, relation, made.row_norm)
+        return replace(made, sigma=cls.distance_per_norm * bound.value / mu)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         return symmetric_gaussian(
             size,
             dimension,
@@ -140,8 +139,6 @@ class AnalyzeGauss(GaussianPerturbation):
     ----------
     sigma : float
         Standard deviation of every entry of the upper triangle.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -157,24 +154,14 @@ class AnalyzeGauss(GaussianPerturbation):
     distance_per_norm = 1.0
     diagonal_ratio = 1.0
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "AnalyzeGauss":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""
+        mu = classical_mu(epsilon, delta)
+        made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
         # The paper's sensitivity is 1 for unit rows, whatever the relation.
-        sensitivity = check_positive("row_norm", row_norm) ** 2
-        return cls(
-            sigma=sensitivity / classical_mu(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        return replace(made, sigma=made.row_norm**2 / mu)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,8 +172,6 @@ class GOEGaussian(GaussianPerturbation):
     ----------
     sigma : float
         Standard deviation above the diagonal; on it, sqrt(2) times as much.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------

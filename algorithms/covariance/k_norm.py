@@ -52,10 +52,9 @@ References
   (arXiv:2510.26717).
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.nuclear_law import balanced, nuclear
@@ -63,7 +62,8 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
@@ -95,6 +95,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = KNormCovariance.calibrated(epsilon=2.0)
     >>> mechanism.scale
     0.5
@@ -107,16 +108,9 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm: ClassVar[MatrixNorm] = "nuclear"
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        bound = second_moment_sensitivity(_NORMS[relation], relation, row_norm)
-        return cls(
-            scale=bound.value / epsilon,
-            claim=claim,
-            relation=relation,
-            row_norm=row_norm,
-        )
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(scale=1.0, claim=claim, **fields)
+        return replace(made, scale=made.sensitivity.value / epsilon)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -124,7 +118,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         norm = _NORMS[self.relation]
         return second_moment_sensitivity(norm, self.relation, self.row_norm)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return `size` noise matrices, shape (size, d, d).
 
         Raises

@@ -59,33 +59,28 @@ eigenvalues is sqrt((d + 2)^2 + 4 h_1 h_2), at its eigenvectors.
 
 from dataclasses import dataclass
 from math import atan2, cos, sin, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length, check_positive
 
-__all__ = ["LaplaceCovariance", "triangle_sensitivity"]
+__all__ = ["LaplaceCovariance"]
 
 
 def triangle_sensitivity(
     dimension: int, relation: Relation | str, row_norm: float = 1.0
 ) -> float:
     """Return the exact l1 sensitivity of the upper triangle of A with its diagonal.
-
-    Parameters
-    ----------
-    dimension : int
-    relation : Relation or str
-    row_norm : float
 
     Examples
     --------
@@ -107,8 +102,6 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     ----------
     epsilon : float
         The l1 sensitivity over the scale of the noise, in every dimension.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -122,17 +115,15 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm = "upper-triangle-l1"
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        return cls(epsilon=epsilon, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         """Return the scale of the noise for rows of length `dimension`."""
         sensitivity = triangle_sensitivity(dimension, self.relation, self.row_norm)
         return sensitivity / self.epsilon
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         return symmetric_laplace(size, dimension, scale=self.scale(dimension), rng=rng)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:

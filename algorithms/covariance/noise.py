@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 
 __all__ = ["symmetric_gaussian", "symmetric_laplace", "wishart"]
@@ -28,12 +29,7 @@ def _triangle_layout(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def symmetric_gaussian(
-    size: int,
-    dimension: int,
-    *,
-    off_diagonal: float,
-    diagonal: float,
-    rng: np.random.Generator,
+    size: int, dimension: int, *, off_diagonal: float, diagonal: float, rng: Rng
 ) -> Array:
     """Draw symmetric matrices with independent Gaussian upper triangles.
 
@@ -57,10 +53,8 @@ def symmetric_gaussian(
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
 
 
-def symmetric_laplace(
-    size: int, dimension: int, *, scale: float, rng: np.random.Generator
-) -> Array:
-    """Draw symmetric matrices with i.i.d. Laplace upper triangles.
+def symmetric_laplace(size: int, dimension: int, *, scale: float, rng: Rng) -> Array:
+    """Draw symmetric matrices with i.i.d. Laplace upper triangles, shape (size, d, d).
 
     Parameters
     ----------
@@ -69,10 +63,6 @@ def symmetric_laplace(
     scale : float
         Mean absolute value of the entries on and above the diagonal.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, shape (size, d, d)
     """
     place, _ = _triangle_layout(dimension)
     triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))
@@ -80,12 +70,7 @@ def symmetric_laplace(
 
 
 def wishart(
-    size: int,
-    dimension: int,
-    *,
-    degrees: int,
-    scale: float,
-    rng: np.random.Generator,
+    size: int, dimension: int, *, degrees: int, scale: float, rng: Rng
 ) -> Array:
     """Draw Wishart matrices Z Z^T, Z having `degrees` columns N(0, scale I).
 
@@ -115,9 +100,7 @@ def wishart(
     return np.asarray(factors @ factors.swapaxes(-2, -1))
 
 
-def _bartlett_factors(
-    size: int, dimension: int, degrees: int, rng: np.random.Generator
-) -> Array:
+def _bartlett_factors(size: int, dimension: int, degrees: int, rng: Rng) -> Array:
     """Draw the Cholesky factors of W_d(I, degrees), shape (size, d, d).
 
     Independent entries: standard normal below the diagonal, and on it the roots of

@@ -75,16 +75,10 @@ import numpy as np
 
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.noise import wishart
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 
-__all__ = [
-    "BY_REJECTION",
-    "balanced",
-    "by_coupling",
-    "by_rejection",
-    "coupled_eigenvalues",
-    "nuclear",
-]
+__all__ = ["BY_REJECTION", "balanced", "nuclear"]
 
 BY_REJECTION = 7
 """The largest dimension in which `nuclear` and `balanced` reject Wishart matrices."""
@@ -97,12 +91,12 @@ _PASSES = 7  # of a block, in units of d
 Proposal = Callable[[int], Array]
 
 
-def nuclear(size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+def nuclear(size: int, dimension: int, *, rng: Rng) -> Array:
     """Draw matrices of density exp(-||Z||_*), shape (size, d, d)."""
     return _sampler(dimension)(size, dimension, balance=False, rng=rng)
 
 
-def balanced(size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+def balanced(size: int, dimension: int, *, rng: Rng) -> Array:
     """Draw matrices of density exp(-max(tr Z_+, tr Z_-)), shape (size, d, d)."""
     return _sampler(dimension)(size, dimension, balance=True, rng=rng)
 
@@ -111,9 +105,7 @@ def _sampler(dimension: int) -> Callable[..., Array]:
     return by_rejection if dimension <= BY_REJECTION else by_coupling
 
 
-def by_rejection(
-    size: int, dimension: int, *, balance: bool, rng: np.random.Generator
-) -> Array:
+def by_rejection(size: int, dimension: int, *, balance: bool, rng: Rng) -> Array:
     """Draw from `nuclear`, or from `balanced`, out of pairs of Wishart matrices."""
     propose = partial(_from_wisharts, dimension=dimension, balance=balance, rng=rng)
     most = max(_FEWEST, _WORK // dimension**2)
@@ -121,23 +113,11 @@ def by_rejection(
 
 
 def by_coupling(
-    size: int,
-    dimension: int,
-    *,
-    balance: bool,
-    rng: np.random.Generator,
-    passes: int | None = None,
+    size: int, dimension: int, *, balance: bool, rng: Rng, passes: int | None = None
 ) -> Array:
     """Draw from `nuclear`, or from `balanced`, by coupling from the past.
 
-    Parameters
-    ----------
-    size, dimension : int
-    balance : bool
-        Which of the two.
-    rng : numpy.random.Generator
-    passes : int, optional
-        Of a block: they decide how long a draw takes, and not its law.
+    The passes of a block decide how long a draw takes, and not its law.
     """
 
     def propose(count: int) -> Array:
@@ -166,14 +146,12 @@ def _enough(size: int, propose: Proposal, shape: tuple[int, ...], most: int) -> 
     return np.concatenate(kept)[:size]
 
 
-def _survives(trace: Array, rng: np.random.Generator) -> Array:
+def _survives(trace: Array, rng: Rng) -> Array:
     # Minus the logarithm of a uniform variable is exponential.
     return np.asarray(np.abs(trace) <= rng.standard_exponential(len(trace)))
 
 
-def _from_wisharts(
-    count: int, *, dimension: int, balance: bool, rng: np.random.Generator
-) -> Array:
+def _from_wisharts(count: int, *, dimension: int, balance: bool, rng: Rng) -> Array:
     """Return what rejection leaves of so many pairs of Wishart matrices."""
     first, second = (
         wishart(count, dimension, degrees=dimension + 1, scale=0.5, rng=rng)
@@ -195,20 +173,11 @@ def _from_wisharts(
 
 
 def coupled_eigenvalues(
-    size: int,
-    dimension: int,
-    *,
-    passes: int | None = None,
-    rng: np.random.Generator,
+    size: int, dimension: int, *, passes: int | None = None, rng: Rng
 ) -> Array:
     """Draw the eigenvalues of `nuclear`, in decreasing order, shape (size, d).
 
-    Parameters
-    ----------
-    size, dimension : int
-    passes : int, optional
-        Of a block. Default: 7 d.
-    rng : numpy.random.Generator
+    A block has 7 d passes, or as many as are asked for.
     """
     passes = _PASSES * dimension if passes is None else passes
     values = np.empty((size, dimension))
@@ -218,7 +187,7 @@ def coupled_eigenvalues(
     return values
 
 
-def _block(rows: int, d: int, passes: int, rng: np.random.Generator) -> Array:
+def _block(rows: int, d: int, passes: int, rng: Rng) -> Array:
     """Return what blocks make of vectors of their law, shape (rows, d)."""
     upwards = rng.random((rows, d))
     downwards = rng.random((passes, rows, d))
@@ -274,7 +243,7 @@ def _finish(
     bottom: Array,
     point: Array,
     height: Array,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> None:
     """Carry out step 2 on vectors for which it depends on where they came from."""
     for i in range(values.shape[1]):

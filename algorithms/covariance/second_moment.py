@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
@@ -120,18 +120,18 @@ class SecondMomentMechanism(Batched[ArrayLike], Checked):
         )
 
     @abstractmethod
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return `size` noise matrices, shape (size, d, d)."""
 
     def statistic(self, data: ArrayLike) -> Array:
         """Return A for the clipped rows of `data`, shape (d, d)."""
         return gram(data, row_norm=self.row_norm).moment
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d, d)."""
         return self.draw_from(self.statistic(data), size, rng=rng)
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, (size, d, d)."""
         size = check_count("size", size, minimum=0)
         releases = self.noise(size, len(moment), rng=rng)

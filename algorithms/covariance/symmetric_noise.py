@@ -35,12 +35,15 @@ The flaw was noted by Sheffet 2019 (footnote 4) and Amin et al. 2019 (section 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, Profile, PureDP
@@ -48,7 +51,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
-__all__ = ["SymmetricNoise", "semi_definite_trace"]
+__all__ = ["SymmetricNoise"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +62,6 @@ class SymmetricNoise(SecondMomentMechanism):
     ----------
     scale : float
         Variance of each entry of Z.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -74,24 +75,15 @@ class SymmetricNoise(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "SymmetricNoise":
+    def as_published(cls, epsilon: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""
         epsilon = check_positive("epsilon", epsilon)
-        return cls(
-            scale=check_positive("row_norm", row_norm) ** 2 / (2 * epsilon),
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(scale=1.0, claim=PureDP(epsilon), **fields)
+        return replace(made, scale=made.row_norm**2 / (2 * epsilon))
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = dimension + 1
         return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 
@@ -135,13 +127,7 @@ class SymmetricNoise(SecondMomentMechanism):
 
 
 def semi_definite_trace(difference: Array) -> float:
-    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues.
-
-    Raises
-    ------
-    UnsupportedError
-        If S has eigenvalues of both signs.
-    """
+    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues."""
     values = np.linalg.eigvalsh(difference)
     rounding = 1e-12 * np.abs(values).max()
     if values[0] < -rounding and values[-1] > rounding:

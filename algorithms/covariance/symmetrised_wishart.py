@@ -72,23 +72,21 @@ a lens grows at the rate of its two arcs, so integration by parts leaves one int
 over arc lengths, done by Gauss-Legendre quadrature. For d >= 3 we know no closed form.
 """
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
-from dpaudit.algorithms.covariance.second_moment import (
-    SecondMomentMechanism,
-    second_moment_sensitivity,
-)
-from dpaudit.algorithms.shared.calibrations import PureCalibrated
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 
 __all__ = ["SymmetrisedWishart"]
 
@@ -101,8 +99,6 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
     ----------
     scale : float
         The s above.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -115,14 +111,11 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
     sensitivity_norm = "nuclear"
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        bound = second_moment_sensitivity(cls.sensitivity_norm, relation, row_norm)
-        scale = bound.value / (2 * epsilon)
-        return cls(scale=scale, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(scale=1.0, claim=claim, **fields)
+        return replace(made, scale=made.sensitivity.value / (2 * epsilon))
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = dimension + 1
         noise = wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
         noise -= wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)

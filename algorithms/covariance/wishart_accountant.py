@@ -63,49 +63,42 @@ Muirhead, *Aspects of multivariate statistical theory*, 1982, chapter 3.
 Prekopa, *On logarithmic concave measures and functions*, Acta Sci. Math. 34, 1973.
 """
 
-from collections.abc import Callable
 from functools import cache
-from math import ceil, exp, log, sqrt
-from typing import Any
+from math import ceil, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincc, gammaln
 
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, Profile
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.gaussian import gaussian_mu
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import (
     check_count,
-    check_fraction,
     check_nonnegative,
     check_positive,
 )
 
 __all__ = [
+    "LARGEST_EPSILON",
     "MAX_EXCESS",
-    "efficient_excess",
-    "largest_shift",
     "neighbours_delta",
     "pair_delta",
     "pair_profile",
-    "smallest_excess",
 ]
 
 
 MAX_EXCESS = 10_000_000
 """Beyond, the chi-square tails are no longer trusted."""
 
+LARGEST_EPSILON = 700.0
+"""e^epsilon is a float, and a Profile can hold it."""
+
 _ORDERS = (48, 96, 192, 384)
 _REACH = 8.0  # chi variables stray further from their centre with probability < 2e-15
 _SETTLED = 1e-7  # relative change from one order of the quadrature to the next
 _OMITTED = 1e-14  # more than the quadrature leaves out
-_LEAST_DELTA = 1e-12  # that may be asked of it
-_LARGEST = 700.0  # e^epsilon is a float, and a Profile can hold it
-_SPREAD = 1.05
 
 
 def pair_delta(epsilon: ArrayLike, *, excess: int, gained: float, lost: float) -> Array:
@@ -218,147 +211,18 @@ def pair_profile(
 
     if max(gained, lost) == 0:
         return NO_LOSS
-    limit = float(delta(_LARGEST))
+    limit = float(delta(LARGEST_EPSILON))
     end = 1.0
-    while end < _LARGEST and delta(end) > max(1e-15, 1.001 * limit):
-        end = min(2 * end, _LARGEST)
+    while end < LARGEST_EPSILON and delta(end) > max(1e-15, 1.001 * limit):
+        end = min(2 * end, LARGEST_EPSILON)
     points = 1001 if min(gained, lost) == 0 else 65  # quadrature takes longer
     at = np.union1d(np.linspace(0.0, end, points), knots)
     deltas = np.minimum.accumulate(delta(at))
     return Profile(at, np.minimum(deltas, 1 - np.finfo(np.float64).epsneg))
 
 
-@cache
-def largest_shift(
-    epsilon: float, delta: float, *, excess: int, relation: Relation
-) -> float:
-    """Return the largest c at which `neighbours_delta` is within the budget.
-
-    It errs downwards, by about one part in 1e9.
-
-    Raises
-    ------
-    InputError
-        If delta is below 1e-12 under REPLACE_ONE.
-
-    Examples
-    --------
-    >>> shift = largest_shift(1.0, 1e-3, excess=16, relation=Relation.ADD_REMOVE)
-    >>> round(shift, 4)
-    1.0085
-    """
-    epsilon = _check_epsilon(epsilon)
-    delta = _check_delta(delta, relation)
-
-    def log_ratio(log_shift: float) -> float:
-        shift = exp(log_shift)
-        found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
-        return log(max(float(found), 1e-300)) - log(delta)
-
-    high = 0.0
-    while log_ratio(high) <= 0:
-        high += 1.0
-    low = high - 1.0
-    while log_ratio(low) > 0:
-        low -= 1.0
-    root: Any = brentq(log_ratio, low, high, xtol=1e-11)
-    return exp(root - 1e-9)
-
-
-@cache
-def smallest_excess(
-    epsilon: float, delta: float, *, shift: float, relation: Relation
-) -> int:
-    """Return the fewest degrees of freedom beyond d that are within the budget.
-
-    Raises
-    ------
-    InputError
-        If `MAX_EXCESS` are not enough, or delta is below 1e-12 under REPLACE_ONE.
-
-    Examples
-    --------
-    >>> smallest_excess(1.0, 1e-3, shift=1.0, relation=Relation.ADD_REMOVE)
-    16
-    """
-    epsilon = _check_epsilon(epsilon)
-    delta = _check_delta(delta, relation)
-
-    def enough(excess: int) -> bool:
-        return bool(
-            neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
-            <= delta
-        )
-
-    return _first(
-        enough,
-        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
-        f"degrees of freedom at a shift of {shift:g}: take a larger scale",
-    )
-
-
-@cache
-def efficient_excess(epsilon: float, delta: float) -> int:
-    """Return the fewest degrees beyond d whose noise is nearly as small as Gaussian's.
-
-    A release lets one see the chi-square variable G, of deviation sqrt(2 (excess + 1)),
-    beside the shift c. The least deviation per shift that Gaussian noise must have for
-    the same budget under ADD_REMOVE is 1/mu; chi-square noise tends to it from above as
-    the excess grows, in every budget that we tried. Returned is the first excess (found
-    by doubling and bisection) at which it is at most 5 % larger.
-
-    Examples
-    --------
-    >>> efficient_excess(1.0, 1e-3)
-    2586
-    """
-    limit = _SPREAD / gaussian_mu(_check_epsilon(epsilon), delta)
-
-    def enough(excess: int) -> bool:
-        shift = largest_shift(
-            epsilon, delta, excess=excess, relation=Relation.ADD_REMOVE
-        )
-        return sqrt(2 * (excess + 1)) / shift <= limit
-
-    return _first(
-        enough,
-        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
-        "degrees of freedom",
-    )
-
-
 def _check_excess(excess: int) -> int:
     return check_count("excess", excess, maximum=MAX_EXCESS)
-
-
-def _check_epsilon(epsilon: float) -> float:
-    epsilon = check_positive("epsilon", epsilon)
-    if epsilon > _LARGEST:
-        raise InputError(f"epsilon must be at most {_LARGEST:g}, got {epsilon!r}")
-    return epsilon
-
-
-def _check_delta(delta: float, relation: Relation) -> float:
-    delta = check_fraction("delta", delta)
-    if relation is Relation.REPLACE_ONE and delta < _LEAST_DELTA:
-        raise InputError(
-            f"delta must be at least {_LEAST_DELTA:g} under {relation}, where "
-            f"quadrature is not trusted with less, got {delta!r}"
-        )
-    return delta
-
-
-def _first(enough: Callable[[int], bool], otherwise: str) -> int:
-    """Return the first count at which a predicate turns (and stays) true."""
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MAX_EXCESS:
-            raise InputError(otherwise)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 # Divergences, one way round
@@ -383,7 +247,7 @@ def _over_schur_complement(gap: Array, pole: Array, excess: int) -> Array:
         steps = gap / a if a else np.where(gap > 0, np.inf, -np.inf)
         end = np.maximum(pole / -np.expm1(-steps), 0.0)
         shifted = np.maximum(pole / np.expm1(steps), 0.0)  # end - pole
-        weight = np.exp(np.minimum(gap - pole / 2, _LARGEST))
+        weight = np.exp(np.minimum(gap - pole / 2, LARGEST_EPSILON))
         # Everything exceeds epsilon where the loss falls to a limit above it, nothing
         # where it rises to one below.
         delta = np.where(pole > 0, -np.expm1(gap - pole / 2), 0.0)

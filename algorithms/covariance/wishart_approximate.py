@@ -38,33 +38,39 @@ GOE Gaussian                               19   99   365  0.0005  0.0033  0.0122
 =====================================  ======  ===  ====  ======  ======  ======
 """
 
-from dataclasses import dataclass
-from functools import partial
-from math import floor, log, sqrt
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import exp, floor, log, sqrt
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.covariance.wishart_accountant import (
+    LARGEST_EPSILON,
     MAX_EXCESS,
-    efficient_excess,
-    largest_shift,
+    neighbours_delta,
     pair_delta,
     pair_profile,
-    smallest_excess,
 )
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["WishartApproximate"]
 
+_LEAST_DELTA = 1e-12  # that may be asked of the quadrature
+_SPREAD = 1.05
 _ROUNDING = 1e-9  # eigenvalues of A - A' below this share of the largest are none
 
 
@@ -78,8 +84,6 @@ class WishartApproximate(SecondMomentMechanism):
         Degrees of freedom beyond the dimension, >= 1.
     scale : float
         Variance of each entry of the Gaussian matrix whose Gram matrix E is.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`.
 
     Examples
     --------
@@ -95,15 +99,9 @@ class WishartApproximate(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
+    @hands_on("relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "WishartApproximate":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the published degrees and scale.
 
         Raises
@@ -113,39 +111,27 @@ class WishartApproximate(SecondMomentMechanism):
             release then has no finite privacy loss to speak of.
         """
         epsilon = check_positive("epsilon", epsilon)
-        delta = check_fraction("delta", delta)
-        numerator = 28 * log(4 / delta)
-        if floor(numerator / epsilon**2) < 1:
+        numerator = 28 * log(4 / check_fraction("delta", delta))
+        excess = floor(numerator / epsilon**2)
+        if excess < 1:
             raise InputError(
                 f"epsilon must be at most {sqrt(numerator):.6g} at delta = {delta:g} "
                 "for the published rule to leave a degree of freedom beyond d, "
                 f"got {epsilon!r}"
             )
-        return cls(
-            excess=floor(numerator / epsilon**2),
-            scale=check_positive("row_norm", row_norm) ** 2,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(excess=excess, scale=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        return replace(made, scale=made.row_norm**2)
 
+    @hands_on("relation", "row_norm")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        scale: float | None = None,
-    ) -> "WishartApproximate":
+        cls, epsilon: float, delta: float, *, scale: float | None = None, **fields: Any
+    ) -> Self:
         """Return the mechanism at degrees and scale proven to be (epsilon, delta)-DP.
 
         Parameters
         ----------
         epsilon, delta : float
-        relation : Relation or str
-        row_norm : float
         scale : float, optional
             Take this scale, with the fewest degrees. By default the degrees are those
             of `efficient_excess`, with the smallest scale.
@@ -158,8 +144,8 @@ class WishartApproximate(SecondMomentMechanism):
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
-        relation = Relation.parse(relation)
-        square = check_positive("row_norm", row_norm) ** 2
+        made = cls(excess=1, scale=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        square, relation = made.row_norm**2, made.relation
         if scale is None:
             excess = efficient_excess(epsilon, delta)
             shift = largest_shift(epsilon, delta, excess=excess, relation=relation)
@@ -167,19 +153,13 @@ class WishartApproximate(SecondMomentMechanism):
         else:
             shift = square / check_positive("scale", scale)
             excess = smallest_excess(epsilon, delta, shift=shift, relation=relation)
-        return cls(
-            excess=excess,
-            scale=scale,
-            claim=ApproxDP(epsilon, delta),
-            relation=relation,
-            row_norm=row_norm,
-        )
+        return replace(made, excess=excess, scale=scale)
 
     def degrees(self, dimension: int) -> int:
         """Return the degrees of freedom for rows of length `dimension`."""
         return dimension + self.excess
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         degrees = self.degrees(dimension)
         return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 
@@ -254,3 +234,134 @@ def _log_determinant(matrices: Array) -> tuple[NDArray[np.bool_], Array]:
     """Say which matrices are positive definite, and return log |det|."""
     values = np.linalg.eigvalsh(matrices)
     return values[:, 0] > 0, np.log(np.abs(values)).sum(axis=-1)
+
+
+@cache
+def largest_shift(
+    epsilon: float, delta: float, *, excess: int, relation: Relation
+) -> float:
+    """Return the largest c at which `neighbours_delta` is within the budget.
+
+    It errs downwards, by about one part in 1e9.
+
+    Raises
+    ------
+    InputError
+        If delta is below 1e-12 under REPLACE_ONE.
+
+    Examples
+    --------
+    >>> shift = largest_shift(1.0, 1e-3, excess=16, relation=Relation.ADD_REMOVE)
+    >>> round(shift, 4)
+    1.0085
+    """
+    epsilon = _check_epsilon(epsilon)
+    delta = _check_delta(delta, relation)
+
+    def log_ratio(log_shift: float) -> float:
+        shift = exp(log_shift)
+        found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
+        return log(max(float(found), 1e-300)) - log(delta)
+
+    high = 0.0
+    while log_ratio(high) <= 0:
+        high += 1.0
+    low = high - 1.0
+    while log_ratio(low) > 0:
+        low -= 1.0
+    root: Any = brentq(log_ratio, low, high, xtol=1e-11)
+    return exp(root - 1e-9)
+
+
+@cache
+def smallest_excess(
+    epsilon: float, delta: float, *, shift: float, relation: Relation
+) -> int:
+    """Return the fewest degrees of freedom beyond d that are within the budget.
+
+    Raises
+    ------
+    InputError
+        If `MAX_EXCESS` are not enough, or delta is below 1e-12 under REPLACE_ONE.
+
+    Examples
+    --------
+    >>> smallest_excess(1.0, 1e-3, shift=1.0, relation=Relation.ADD_REMOVE)
+    16
+    """
+    epsilon = _check_epsilon(epsilon)
+    delta = _check_delta(delta, relation)
+
+    def enough(excess: int) -> bool:
+        return bool(
+            neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
+            <= delta
+        )
+
+    return _first(
+        enough,
+        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
+        f"degrees of freedom at a shift of {shift:g}: take a larger scale",
+    )
+
+
+@cache
+def efficient_excess(epsilon: float, delta: float) -> int:
+    """Return the fewest degrees beyond d whose noise is nearly as small as Gaussian's.
+
+    A release lets one see the chi-square variable G, of deviation sqrt(2 (excess + 1)),
+    beside the shift c. The least deviation per shift that Gaussian noise must have for
+    the same budget under ADD_REMOVE is 1/mu; chi-square noise tends to it from above as
+    the excess grows, in every budget that we tried. Returned is the first excess (found
+    by doubling and bisection) at which it is at most 5 % larger.
+
+    Examples
+    --------
+    >>> efficient_excess(1.0, 1e-3)
+    2586
+    """
+    limit = _SPREAD / gaussian_mu(_check_epsilon(epsilon), delta)
+
+    def enough(excess: int) -> bool:
+        shift = largest_shift(
+            epsilon, delta, excess=excess, relation=Relation.ADD_REMOVE
+        )
+        return sqrt(2 * (excess + 1)) / shift <= limit
+
+    return _first(
+        enough,
+        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
+        "degrees of freedom",
+    )
+
+
+def _check_epsilon(epsilon: float) -> float:
+    epsilon = check_positive("epsilon", epsilon)
+    if epsilon > LARGEST_EPSILON:
+        raise InputError(
+            f"epsilon must be at most {LARGEST_EPSILON:g}, got {epsilon!r}"
+        )
+    return epsilon
+
+
+def _check_delta(delta: float, relation: Relation) -> float:
+    delta = check_fraction("delta", delta)
+    if relation is Relation.REPLACE_ONE and delta < _LEAST_DELTA:
+        raise InputError(
+            f"delta must be at least {_LEAST_DELTA:g} under {relation}, where "
+            f"quadrature is not trusted with less, got {delta!r}"
+        )
+    return delta
+
+
+def _first(enough: Callable[[int], bool], otherwise: str) -> int:
+    """Return the first count at which a predicate turns (and stays) true."""
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MAX_EXCESS:
+            raise InputError(otherwise)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

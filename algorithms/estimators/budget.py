@@ -39,6 +39,7 @@ from dpaudit.algorithms.estimators.private_mean import (
     MeanMechanism,
 )
 from dpaudit.algorithms.estimators.recommendation import recommend
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
 from dpaudit.checked import Checked, Neighbouring, Positive
@@ -50,7 +51,7 @@ from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = ["Budget", "FitPlan", "Spending", "Spent", "recommended"]
+__all__ = ["Budget", "FitPlan", "recommended"]
 
 _Number = TypeVar("_Number", int, float)
 
@@ -59,7 +60,7 @@ _Number = TypeVar("_Number", int, float)
 class _DrawsFromMoment(Protocol):
     """A mechanism that reads the data through their second-moment matrix only."""
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases."""
         ...
 
@@ -131,7 +132,7 @@ class FitPlan:
         )
         return cls(mechanism, mean, Spent(releases, epsilon, delta, mechanism.relation))
 
-    def centre(self, data: Rows, *, rng: np.random.Generator) -> Array | None:
+    def centre(self, data: Rows, *, rng: Rng) -> Array | None:
         """Return the private mean, shape (d,), or None if the plan has none."""
         if self.mean is None:
             return None
@@ -140,20 +141,9 @@ class FitPlan:
         return self.mean.mean(release, n_rows=sums.n_rows)
 
     def release(
-        self,
-        data: Rows,
-        *,
-        row_norm: float,
-        centre: Array | None,
-        rng: np.random.Generator,
+        self, data: Rows, *, row_norm: float, centre: Array | None, rng: Rng
     ) -> Array:
-        """Return one release of the mechanism on the rows about the centre.
-
-        Raises
-        ------
-        InputError
-            If the mechanism reads single rows, and they are not in one array.
-        """
+        """Return one release of the mechanism on the rows about the centre."""
         if isinstance(self.mechanism, _DrawsFromMoment):
             moment = gram(data, row_norm=row_norm, centre=centre).moment
             return self.mechanism.draw_from(moment, 1, rng=rng)[0]

@@ -37,13 +37,13 @@ ball). The weight is ours.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
-from dpaudit.algorithms.shared.calibrations import GaussianCalibrated, PureCalibrated
+from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
@@ -76,9 +76,7 @@ class MeanMechanism(Batched[ArrayLike], Checked):
         """Return the s of the noise for rows of that length."""
 
     @abstractmethod
-    def noise(
-        self, size: int, entries: int, scale: float, rng: np.random.Generator
-    ) -> Array:
+    def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
         """Return spherical noise vectors, shape (size, entries)."""
 
     def sensitivity(self, dimension: int) -> float:
@@ -91,11 +89,11 @@ class MeanMechanism(Batched[ArrayLike], Checked):
         """Return the exact query, shape (d + 1,), or (d,) under REPLACE_ONE."""
         return self._query(row_sum(data, row_norm=self.row_norm))
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along the first axis."""
         return self.draw_from(row_sum(data, row_norm=self.row_norm), size, rng=rng)
 
-    def draw_from(self, sums: RowSum, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, sums: RowSum, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the sum of rows that are clipped already."""
         query = self._query(sums)
         size = check_count("size", size, minimum=0)
@@ -158,8 +156,6 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
     ----------
     mu : float
         The release is mu-GDP.
-    claim, relation, row_norm
-        See `MeanMechanism`.
 
     Examples
     --------
@@ -171,15 +167,13 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
     mu: Positive
 
     @classmethod
-    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
-        return cls(mu=mu, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        return cls(mu=mu, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.mu
 
-    def noise(
-        self, size: int, entries: int, scale: float, rng: np.random.Generator
-    ) -> Array:
+    def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
         return scale * rng.standard_normal((size, entries))
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -202,8 +196,6 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
     ----------
     epsilon : float
         The release is epsilon-DP.
-    claim, relation, row_norm
-        See `MeanMechanism`.
 
     Examples
     --------
@@ -214,17 +206,13 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
     epsilon: Positive
 
     @classmethod
-    def _at(
-        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
-    ) -> Self:
-        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        return cls(epsilon=epsilon, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.epsilon
 
-    def noise(
-        self, size: int, entries: int, scale: float, rng: np.random.Generator
-    ) -> Array:
+    def noise(self, size: int, entries: int, scale: float, rng: Rng) -> Array:
         directions = rng.standard_normal((size, entries))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         return directions * rng.gamma(entries, scale, size=(size, 1))

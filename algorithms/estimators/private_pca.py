@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.estimators.budget import Budget, FitPlan
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
@@ -267,9 +268,7 @@ class PrivatePCA(
         self.n_features_in_ = width
         return X, width
 
-    def _centre(
-        self, X: Any, width: int, plan: FitPlan, rng: np.random.Generator
-    ) -> Array:
+    def _centre(self, X: Any, width: int, plan: FitPlan, rng: Rng) -> Array:
         mean = plan.centre(X, rng=rng)
         if mean is not None:
             return mean

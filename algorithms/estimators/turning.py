@@ -17,6 +17,7 @@ import numpy as np
 
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.streams import stream
@@ -30,7 +31,6 @@ __all__ = [
     "even",
     "expected",
     "filled",
-    "moment",
     "quantiles",
     "releases",
     "slow",
@@ -97,24 +97,10 @@ def filled(spectrum: Sequence[float], *, d: int, n: int, total: float = 1.0) -> 
     return whole
 
 
-def moment(
-    spectrum: Array, n: float, k: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return the second moment of n rows in random axes, and its components.
+def moment(spectrum: Array, n: float, k: int, rng: Rng) -> tuple[Array, Array]:
+    """Return the second moment of n rows in random axes, (d, d), and its components.
 
-    Parameters
-    ----------
-    spectrum : ndarray, shape (d,)
-        Eigenvalues of the mean second moment, the largest first.
-    n : float
-    k : int
-    rng : numpy.random.Generator
-        Turns the axes.
-
-    Returns
-    -------
-    moment : ndarray, shape (d, d)
-    components : ndarray, shape (d, k)
+    The spectrum is that of the mean second moment, the largest first.
     """
     d = len(spectrum)
     axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -140,7 +126,7 @@ def errors(
     delta: float,
     relation: Relation,
     size: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Array:
     """Return the errors of some releases, shape (size,).
 

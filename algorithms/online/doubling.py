@@ -39,7 +39,7 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,16 +51,17 @@ from dpaudit.algorithms.online.doubling_rules import (
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.fenwick import tree_height
-from dpaudit.algorithms.online.streams import saved_dimension
+from dpaudit.algorithms.online.noise import pack_rows, unpack
+from dpaudit.algorithms.online.noise_memory import tree_height
+from dpaudit.algorithms.online.streams import Streamed
 from dpaudit.algorithms.online.subspace_sequence import (
     BasisSequence,
-    check_rank,
     leading_bases,
     orient,
     start_basis,
 )
-from dpaudit.algorithms.online.triangles import pack_rows, unpack
+from dpaudit.algorithms.shared.bases import Rng, check_rank
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -74,7 +75,7 @@ _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoublingOnlinePCA(BasisSequence, Checked):
+class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     """Online PCA with the doubling trick; releases have shape (n, d, k).
 
     Parameters
@@ -106,51 +107,22 @@ class DoublingOnlinePCA(BasisSequence, Checked):
     length: Count | None = None
     row_norm: Positive = 1.0
 
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components, length, row_norm
-            See the class.
+        That is what the whole sequence promises, under REPLACE_ONE.
         """
-        return cls(
-            rule=CalibratedRule(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
-        )
+        rule = CalibratedRule(gaussian_mu(epsilon, delta))
+        return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 4 to the letter, with the paper's claim."""
-        return cls(
-            rule=PublishedRule(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
-        )
+        rule = PublishedRule(epsilon, delta)
+        return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
     def plan(self, dimension: int, n_rows: int | None = None) -> EpochPlan:
         """Return the numbers of the algorithm for rows of length d.
@@ -168,16 +140,14 @@ class DoublingOnlinePCA(BasisSequence, Checked):
             row_norm=self.row_norm,
         )
 
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         n, d = rows.shape
         width = max(1, _WORK // (d * d * tree_height(self._length(n))))
         for first in range(0, len(releases), width):
             part = releases[first : first + width]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy nodes from which all follows.
 
         Returns
@@ -212,7 +182,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         self._run(rows, len(sums), node, None, None)
         return {"sums": means}
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
+    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
         Parameters
@@ -230,18 +200,6 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         check_rank(self.n_components, check_count("dimension", dimension))
         return DoublingStream(self, dimension, rng=rng)
 
-    def resume(self, state: Mapping[str, ArrayLike]) -> DoublingStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
-        stream.restore(state)
-        return stream
-
     def _length(self, n_rows: int | None) -> int:
         return check_count("length", n_rows if self.length is None else self.length)
 
@@ -250,7 +208,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         rows: Array,
         size: int,
         node: Callable[[int, Array], Array],
-        rng: np.random.Generator | None,
+        rng: Rng | None,
         bases: Array | None,
     ) -> None:
         """Run trials side by side on given nodes, and fill in bases if there are any.
@@ -258,7 +216,6 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         Parameters
         ----------
         rows : ndarray, shape (n, d)
-        size : int
         node : callable
             Takes the row's number and the exact node, shape (size, q), in units of the
             deviation of its noise; returns the noisy one.
@@ -297,5 +254,5 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         return np.asarray(values[:, -self.n_components :].sum(axis=1))
 
 
-def _noisy(mean: Array, rng: np.random.Generator) -> Array:
+def _noisy(mean: Array, rng: Rng) -> Array:
     return mean + rng.standard_normal(mean.shape)

@@ -43,15 +43,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.fenwick import tree_height
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNodeNoise,
+    coordinates,
+    pack_rows,
+    unpack,
+)
+from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.streams import RowStream
 from dpaudit.algorithms.online.subspace_sequence import (
     leading_bases,
     orient,
     start_basis,
 )
-from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 
@@ -220,7 +226,7 @@ class Epochs:
         self.stack[self._trials, _level(self.step)] = noise
         return noise
 
-    def padded(self, private: Array, rng: np.random.Generator) -> Array:
+    def padded(self, private: Array, rng: Rng) -> Array:
         """Return prefixes, shape (trials, q), with their noise filled up."""
         ones = np.bitwise_count(self.step)
         missing = np.maximum(self._plan.padded_to - ones.astype(np.int64), 0)
@@ -257,9 +263,7 @@ class DoublingStream(RowStream):
         With which the next row is met.
     """
 
-    def __init__(
-        self, mechanism: Any, dimension: int, *, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, mechanism: Any, dimension: int, *, rng: Rng) -> None:
         super().__init__(mechanism, dimension, rng=rng)
         self._rank = mechanism.n_components
         self._plan = mechanism.plan(self.dimension)

@@ -4,9 +4,8 @@ r"""FactorisedSums: every prefix of a stream of x x^T, with the noise of a matri
    come.
 2. After row t, output A_t + sum_(u <= t) r_(t-u) z_u.
 
-The matrix of prefix sums, 1/(1 - x) as a series
-(`dpaudit.algorithms.online.toeplitz`), is written as r c: what is released is
-r (c X + z), X the rows x_t x_t^T, which is a bijection of c X + z.
+The matrix of prefix sums, 1/(1 - x) as a series (see the end), is written as r c: what
+is released is r (c X + z), X the rows x_t x_t^T, which is a bijection of c X + z.
 
 **Privacy.** Row i is in the values i, ..., m of c X, with the weights c_0, c_1, ...,
 c_(m-i). If it is replaced they move by sqrt 2 R^2 times these at most, together by
@@ -58,17 +57,51 @@ of 1e5 all deviations are 1.14 times as large.
 
 `FactorisedOnlinePCA` follows the leader of these prefixes, as
 `dpaudit.algorithms.online.online_pca` does of the tree's.
+
+**Lower-triangular Toeplitz matrices**, and two square roots of the one of ones. A power
+series r(x) = r_0 + r_1 x + ... stands for the lower-triangular matrix whose
+entry in row t and column s is r_(t-s): products of series are products of matrices, and
+prefix sums are 1/(1 - x).
+
+**The root** is (1 - x)^(-1/2) = sum f_k x^k, with f_0 = 1 and f_k = f_(k-1) (2k - 1)/
+(2k); its inverse has the coefficients -f_k/(2k - 1). (Fichtenberger, Henzinger,
+Upadhyay, *Constant matters: fine-grained error bound on differentially private
+continual observation*, ICML 2023.)
+
+**A root with few poles.** With theta = e^(-s^2) in the moments of the arcsine law,
+
+.. math:: f_k = \frac{1}{\pi} \int_0^1 \frac{\theta^k \, d\theta}{\sqrt{\theta (1 -
+          \theta)}} = \frac{1}{\pi} \int_{-\infty}^\infty e^{-k s^2} g(s) \, ds, \quad
+          g(s) = \sqrt{\frac{s^2}{e^{s^2} - 1}} .
+
+The trapezoidal rule in v, s = s_0 sinh v, at v = (j + 1/2) h for j = 0, ..., J - 1
+(g is even) gives
+
+.. math:: r_0 = 1, \quad r_k = \sum_j w_j \theta_j^k \; (k \ge 1), \quad
+          w_j = \frac{2 h}{\pi} \, s_0 \cosh(v_j) \, g(s_j),
+
+so that products with r need J numbers of memory instead of all the past (Dvijotham,
+McMahan, Pillutla, Steinke, Thakurta, *Efficient and near-optimal noise generation for
+streaming differential privacy*, FOCS 2024, who choose the poles otherwise). s_0^2 is
+1/m, and h such that s_J = 4: there e^(-s^2) is 1e-7.
+
+How good it is. The integrand is analytic for |Im v| < pi/4 but for a margin of the
+order of 1/(8 pi m), beyond which s^2 may be 2 pi i, and decays there for all k <= m. So
+the relative error eta = max |r_k - f_k|/f_k over 1 <= k < m falls like
+exp(-pi^2/(2 h)), h being about log(8 sqrt m)/J, until the cut at s_J shows. Nothing
+rests on that: eta is a finite computation for each m and J, and so is what it costs,
+see above.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Self
+from typing import NamedTuple
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.linalg import toeplitz
 
-from dpaudit.algorithms.online import toeplitz
-from dpaudit.algorithms.online.noise import CalibratedNoise
 from dpaudit.algorithms.online.noise_memory import (
     NoiseMemory,
     PastMemory,
@@ -78,8 +111,6 @@ from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_count
 
 __all__ = ["FactorisedOnlinePCA", "FactorisedSums"]
@@ -91,8 +122,6 @@ class FactorisedSums(StreamableSums):
 
     Parameters
     ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     poles : int, optional
         How many the root has. By default it is the exact one, which has no poles, and
         whose streams remember all of their noise.
@@ -108,60 +137,15 @@ class FactorisedSums(StreamableSums):
 
     poles: Count | None = None
 
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        length, row_norm, poles
-            See the class.
-        """
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-            poles=poles,
-        )
-
-    @classmethod
-    def from_mu(
-        cls,
-        mu: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism that is mu-GDP, and with no smaller mu."""
-        return cls(
-            noise=CalibratedNoise(mu),
-            claim=GaussianDP(mu),
-            length=length,
-            row_norm=row_norm,
-            poles=poles,
-        )
-
     def uses(self, length: int) -> float:
         """Return ||c||^2."""
         return float(np.sum(_factors(length, self.poles)[1] ** 2))
 
     def mixed(self, sums: Array) -> Array:
-        return toeplitz.multiply(self._series(sums.shape[-2])[0], sums)
+        return multiply(self._series(sums.shape[-2])[0], sums)
 
     def unmixed(self, prefixes: Array) -> Array:
-        return toeplitz.multiply(self._series(prefixes.shape[-2])[2], prefixes)
+        return multiply(self._series(prefixes.shape[-2])[2], prefixes)
 
     def deviations(self, n_rows: int | None = None) -> Array:
         """Return the deviation of a coordinate of every prefix, shape (m,).
@@ -184,16 +168,16 @@ class FactorisedSums(StreamableSums):
             Of the data, where no length is declared.
         """
         length = check_count("length", n_rows if self.length is None else self.length)
-        root = toeplitz.root(length)
-        exact = np.sqrt(np.cumsum(root**2)) * np.linalg.norm(root)
+        best = root(length)
+        exact = np.sqrt(np.cumsum(best**2)) * np.linalg.norm(best)
         ours = np.sqrt(np.cumsum(_factors(length, self.poles)[0] ** 2))
         return float(np.max(ours * sqrt(self.uses(length)) / exact))
 
     def memory(self, width: int) -> NoiseMemory:
         length = check_count("length", self.length)
         if self.poles is None:
-            return PastMemory(toeplitz.root(length), width)
-        return PolesMemory(toeplitz.poles(length, self.poles), width)
+            return PastMemory(root(length), width)
+        return PolesMemory(*few_poles(length, self.poles), width)
 
     def _series(self, rows: int) -> tuple[Array, Array, Array]:
         return _factors(rows if self.length is None else self.length, self.poles)
@@ -202,12 +186,6 @@ class FactorisedSums(StreamableSums):
 @dataclass(frozen=True, kw_only=True)
 class FactorisedOnlinePCA(SubspaceSequence):
     """Private online PCA by `FactorisedSums`; releases have shape (n, d, k).
-
-    Parameters
-    ----------
-    sums : FactorisedSums
-    n_components
-        See `SubspaceSequence`.
 
     Examples
     --------
@@ -223,44 +201,119 @@ class FactorisedOnlinePCA(SubspaceSequence):
 
     kind = FactorisedSums
 
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-        poles: int | None = None,
-    ) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
-        length, row_norm, poles
-            See `FactorisedSums`.
-        """
-        sums = FactorisedSums.calibrated(
-            epsilon, delta, length=length, row_norm=row_norm, poles=poles
-        )
-        return cls(sums=sums, n_components=n_components)
-
 
 @lru_cache(maxsize=16)
 def _factors(length: int, poles: int | None) -> tuple[Array, Array, Array]:
     """Return the coefficients of r, of c, and of 1/r."""
     if poles is None:
-        root = toeplitz.root(length)
-        found = root, root, toeplitz.root_inverse(length)
+        exact = root(length)
+        found = exact, exact, root_inverse(length)
     else:
-        series = toeplitz.poles(length, poles).coefficients(length)
-        inverse = toeplitz.inverse(series)
-        found = series, np.cumsum(inverse), inverse
+        series = few_poles(length, poles).coefficients(length)
+        inverted = inverse(series)
+        found = series, np.cumsum(inverted), inverted
     for each in found:
         each.flags.writeable = False
     return found
+
+
+_SMALL = 128  # rows below which a product is one of matrices
+_LAST = 4.0  # s at the last pole
+
+
+def root(length: int) -> Array:
+    """Return the first coefficients of (1 - x)^(-1/2).
+
+    Examples
+    --------
+    >>> root(4)
+    array([1.    , 0.5   , 0.375 , 0.3125])
+    """
+    k = np.arange(1, length)
+    return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
+
+
+def root_inverse(length: int) -> Array:
+    """Return the first coefficients of (1 - x)^(1/2).
+
+    Examples
+    --------
+    >>> root_inverse(4)
+    array([ 1.    , -0.5   , -0.125 , -0.0625])
+    """
+    return -root(length) / (2 * np.arange(length) - 1)
+
+
+class Poles(NamedTuple):
+    """r_0 = 1 and r_k = sum of weight * ratio^k: a root with few poles."""
+
+    ratios: Array
+    weights: Array
+
+    def coefficients(self, length: int) -> Array:
+        """Return r_0, ..., r_(m-1)."""
+        width = int(np.sqrt(length)) + 1  # k = width i + j
+        powers = np.arange(width)[:, np.newaxis]
+        coarse = self.weights * self.ratios ** (width * powers)
+        found = (coarse @ (self.ratios**powers).T).ravel()[:length]
+        found[:1] = 1.0
+        return found
+
+
+@lru_cache(maxsize=64)
+def few_poles(length: int, count: int) -> Poles:
+    """Return so many poles, for series of so many coefficients.
+
+    Examples
+    --------
+    >>> found = few_poles(1000, 12)
+    >>> float(np.abs(found.coefficients(1000) / root(1000) - 1).max()) < 2e-4
+    True
+    """
+    start = 1 / np.sqrt(length)
+    step = np.arcsinh(_LAST / start) / count
+    v = (np.arange(count) + 0.5) * step
+    s = start * np.sinh(v)
+    weights = 2 * step / np.pi * start * np.cosh(v) * s / np.sqrt(np.expm1(s**2))
+    return Poles(np.exp(-(s**2)), weights)
+
+
+def inverse(series: Array) -> Array:
+    """Return as many coefficients of 1/r, by Newton's method; r_0 = 1.
+
+    Examples
+    --------
+    >>> inverse(np.ones(4)).round(12) + 0.0
+    array([ 1., -1.,  0.,  0.])
+    """
+    length, found = len(series), np.ones(1)
+    while len(found) < length:
+        n = min(2 * len(found), length)
+        found = np.concatenate([found, np.zeros(n - len(found))])
+        error = _convolved(series[:n], found)
+        error[0] -= 1
+        found -= _convolved(error, found)
+    return found
+
+
+def _convolved(series: Array, vectors: Array) -> Array:
+    """Return the first terms of a product of series, along the first axis."""
+    n = len(series)
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft(series, size).reshape(-1, *(1,) * (vectors.ndim - 1))
+    product = irfft(rfft(vectors, size, axis=0) * spectrum, size, axis=0)
+    return np.asarray(product[:n])
+
+
+def multiply(series: Array, vectors: Array) -> Array:
+    """Return the product of the matrix with vectors, shape (..., n, q)."""
+    n = vectors.shape[-2]
+    others = tuple(range(vectors.ndim - 2))
+    first = vectors.transpose(len(others), *others, vectors.ndim - 1)
+    if n <= _SMALL:
+        # One product of two matrices, whose noise a replay can follow.
+        matrix: Array = toeplitz(series[:n], np.zeros(n))
+        product = (matrix @ first.reshape(n, -1)).reshape(first.shape)
+    else:
+        product = _convolved(series[:n], first)
+    return product.transpose(*(i + 1 for i in others), 0, vectors.ndim - 1)

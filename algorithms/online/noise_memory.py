@@ -11,17 +11,88 @@ Each memory is told z_t and returns the noise; its arrays go into the state of a
 - `PastMemory`: sum_s r_(t-s) z_s for any r, from all that was drawn.
 - `PolesMemory`: the same for r with few poles, where S_j = sum_(s < t) theta_j^(t-s)
   z_s is all there is to know of the past, and becomes theta_j (S_j + z_t).
+
+**The tree.** It is the binary tree of prefix sums, reduced to the nodes that a prefix
+ever needs. Write low(t) for the lowest set bit of t = 1, 2, ..., m. Node t holds the
+rows t - low(t) + 1, ..., t, and
+
+    prefix_t = prefix_(t - low(t)) + node_t,    prefix_0 = 0,
+
+so a prefix is the sum of as many nodes as t has ones: the complete binary tree over the
+rows with the right children left out, which no prefix needs (Fenwick 1994). It is there
+for any m, not only for powers of two.
+
+**How many nodes hold a row.** Row i is in node t if and only if t is one of i,
+i + low(i), ... up to m: the smallest node that holds it is node i itself, and the next
+larger one than node t ends at t + low(t). Each step at least doubles low(t) <= m, so
+there are at most floor(log2 m) + 1 of them. Row 1 is in that many: 1, 2, 4, ...
+
+**Prefixes are nodes.** The map from the m nodes to the m prefixes is linear and lower
+triangular with ones on the diagonal, so it has an inverse: node_t = prefix_t -
+prefix_(t - low(t)). Whoever sees all noisy prefixes sees all noisy nodes, and nothing
+more: the privacy loss of either is that of the other.
+
+Reference: Fenwick, *A new data structure for cumulative frequency tables*, Software:
+Practice and Experience 24, 1994; Chan, Shi, Song, *Private and continual release of
+statistics*, ACM TISSEC 2011 (the binary mechanism).
 """
 
 from abc import ABC, abstractmethod
 
 import numpy as np
 
-from dpaudit.algorithms.online.fenwick import parent
-from dpaudit.algorithms.online.toeplitz import Poles
 from dpaudit.arrays import Array
 
-__all__ = ["NoiseMemory", "PastMemory", "PolesMemory", "StackMemory"]
+__all__ = [
+    "NoiseMemory",
+    "PastMemory",
+    "PolesMemory",
+    "StackMemory",
+    "accumulate",
+    "differences",
+    "parent",
+    "tree_height",
+]
+
+
+def parent(step: int) -> int:
+    """Return t - low(t), the prefix that node t is added to.
+
+    Examples
+    --------
+    >>> [parent(t) for t in range(1, 9)]
+    [0, 0, 2, 0, 4, 4, 6, 0]
+    """
+    return step & (step - 1)
+
+
+def tree_height(length: int) -> int:
+    """Return the most nodes that a row is in, floor(log2 m) + 1.
+
+    Examples
+    --------
+    >>> [tree_height(m) for m in (1, 2, 3, 4, 7, 8)]
+    [1, 2, 2, 3, 3, 4]
+    """
+    return length.bit_length()
+
+
+def accumulate(nodes: Array) -> Array:
+    """Return the prefixes of nodes, shape (..., m, q)."""
+    prefixes = np.array(nodes, dtype=np.float64)
+    for step in range(1, prefixes.shape[-2] + 1):
+        if before := parent(step):
+            prefixes[..., step - 1, :] += prefixes[..., before - 1, :]
+    return prefixes
+
+
+def differences(prefixes: Array) -> Array:
+    """Return the nodes of prefixes, shape (..., m, q)."""
+    nodes = np.array(prefixes, dtype=np.float64)
+    for step in range(1, nodes.shape[-2] + 1):
+        if before := parent(step):
+            nodes[..., step - 1, :] -= prefixes[..., before - 1, :]
+    return nodes
 
 
 class NoiseMemory(ABC):
@@ -100,20 +171,21 @@ class PolesMemory(NoiseMemory):
 
     Parameters
     ----------
-    poles : Poles
+    ratios, weights : ndarray, shape (J,)
+        The theta_j, and what each is worth in r.
     width : int
         Coordinates of a matrix.
     """
 
-    def __init__(self, poles: Poles, width: int) -> None:
-        super().__init__("poles", (len(poles.ratios), width))
-        self._poles = poles
+    def __init__(self, ratios: Array, weights: Array, width: int) -> None:
+        super().__init__("poles", (len(ratios), width))
+        self._ratios, self._weights = ratios, weights
 
     def noise(self, step: int, fresh: Array) -> Array:
         """Return the noise of a prefix."""
-        noise = fresh + self._poles.weights @ self._kept
+        noise = fresh + self._weights @ self._kept
         self._kept += fresh
-        self._kept *= self._poles.ratios[:, np.newaxis]
+        self._kept *= self._ratios[:, np.newaxis]
         return np.asarray(noise)
 
 

@@ -33,11 +33,6 @@ class OnlinePCA(PublishedSequence):
 
     `as_published` is section 4.2 with the noise that section 2.3.2 prints.
 
-    Parameters
-    ----------
-    sums, n_components
-        See `SubspaceSequence`.
-
     Examples
     --------
     >>> import numpy as np

@@ -38,7 +38,7 @@ from dpaudit.algorithms.online.subspace_sequence import PublishedSequence
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 
-__all__ = ["FollowPerturbedLeader", "StepwiseSums"]
+__all__ = ["FollowPerturbedLeader"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +46,6 @@ class StepwiseSums(PublishedSums):
     """Prefixes with independent noise; releases have shape (n, d, d).
 
     `as_published` are the sums of Algorithm 3, with the claim of one step for them all.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
 
     published = PublishedStepNoise
@@ -84,12 +79,6 @@ class FollowPerturbedLeader(PublishedSequence):
     """Follow the leader with new noise in each step; releases have shape (n, d, k).
 
     `as_published` is Algorithm 3, held as a whole to what it claims of one step.
-
-    Parameters
-    ----------
-    sums : StepwiseSums
-    n_components
-        See `SubspaceSequence`.
 
     Examples
     --------

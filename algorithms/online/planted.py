@@ -27,7 +27,7 @@ as any other rule.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +38,11 @@ from dpaudit.algorithms.online.doubling_rules import (
     DoublingStream,
     EpochPlan,
 )
-from dpaudit.algorithms.online.fenwick import tree_height
+from dpaudit.algorithms.online.noise import unpack
+from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
@@ -48,30 +50,18 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length
 
-__all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
+__all__ = ["ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PlantedTree(PrefixSums):
-    """A tree with the noise and the claim of the right one.
+    """A tree with the noise and the claim of the right one."""
 
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
-
+    @hands_on("row_norm", length=64)
     @classmethod
-    def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = 64,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return `TreeAggregation.calibrated` with the bug."""
-        return cls.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        return cls.calibrated(epsilon, delta, **fields)
 
     def uses(self, length: int) -> int:
         """Return what the author of the bug believes."""
@@ -81,11 +71,6 @@ class _PlantedTree(PrefixSums):
 @dataclass(frozen=True, kw_only=True)
 class FreshNoiseTree(_PlantedTree):
     """Nodes are noised anew for every prefix that they are part of.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
 
     Examples
     --------
@@ -105,11 +90,6 @@ class FreshNoiseTree(_PlantedTree):
 @dataclass(frozen=True, kw_only=True)
 class ReusedNoiseTree(_PlantedTree):
     """All nodes of a level have the same noise.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
 
     Examples
     --------
@@ -170,31 +150,16 @@ class EagerRule(CalibratedRule):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactTestDoubling(DoublingOnlinePCA):
-    """Online PCA with the doubling trick, and a test that is not private.
+    """Online PCA with the doubling trick, and a test that is not private."""
 
-    Parameters
-    ----------
-    rule, claim, n_components, length, row_norm
-        See `DoublingOnlinePCA`.
-    """
-
+    @hands_on(but=("rule", "claim"))
     @classmethod
-    def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the noise that is right, and the bug."""
-        right = cls.calibrated(
-            epsilon, delta, n_components=n_components, length=length, row_norm=row_norm
-        )
+        right = cls.calibrated(epsilon, delta, **fields)
         return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
+    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
         """Raise: nobody should run it on rows that arrive."""
         raise UnsupportedError("a planted bug has no stream")
 

@@ -3,7 +3,7 @@ r"""What all noisy prefix sums share: rows in, A_t + noise out, for every t.
 After row t = 1, ..., n the prefix A_t = x_1 x_1^T + ... + x_t x_t^T is released with
 noise. The noise of the whole sequence is an invertible linear map of n independent
 matrices, one per step, with i.i.d. coordinates N(0, deviation^2)
-(`dpaudit.algorithms.online.triangles`): a subclass says which map.
+(`dpaudit.algorithms.online.noise`): a subclass says which map.
 
 **Relation.** REPLACE_ONE: one row of the stream is another row, all others stay at
 their places, and how many there are is public ('event level'). To be left out is to be
@@ -28,14 +28,21 @@ post-processing and as private as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
-from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNoise,
+    coordinates,
+    pack,
+    pack_rows,
+    unpack,
+)
+from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
@@ -148,30 +155,15 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     pair_length: ClassVar[int] = 8
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        length, row_norm
-            See the class.
+        That is what the whole sequence promises, under REPLACE_ONE.
         """
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
+        noise = CalibratedNoise(gaussian_mu(epsilon, delta))
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
     # What a subclass says
 
@@ -209,14 +201,8 @@ class PrefixSums(RowSequence, Checked, ABC):
         """Return the prefixes A_1, ..., A_n without noise, shape (n, d, d)."""
         return unpack(self._prefixes(self.prepared(data)), self.noise.ratio)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, d).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or `size` is negative.
-        """
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
+        """Return `size` independent releases, shape (size, n, d, d)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         n, d = rows.shape
@@ -230,7 +216,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         return top_components(releases[..., -1, :, :], n_components)
 
     def noisy_prefixes(
-        self, rows: Array, size: int, *, rng: np.random.Generator
+        self, rows: Array, size: int, *, rng: Rng
     ) -> Iterator[tuple[slice, Array]]:
         """Yield releases, shape (trials, n, d, d), and which trials of all they are."""
         prefixes = self._prefixes(rows)
@@ -242,9 +228,7 @@ class PrefixSums(RowSequence, Checked, ABC):
             noise += prefixes
             yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy sums that the prefixes are made of.
 
         Returns

@@ -42,10 +42,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.subspace_sequence import (
-    check_rank,
     leading_bases,
     start_basis,
 )
+from dpaudit.algorithms.shared.bases import check_rank
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
@@ -63,13 +63,12 @@ __all__ = [
     "follow_the_leader",
     "proven_regret_bound",
     "regret",
-    "rewards",
     "theorem_18_bound",
 ]
 
 
 def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
-    """Return ||V_t^T x_t||^2 for every row.
+    """Return ||V_t^T x_t||^2 for every row, shape (..., n).
 
     Parameters
     ----------
@@ -79,15 +78,6 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
         V_2, ..., V_(n+1), as mechanisms release them; the last earns nothing.
     start : ndarray, shape (d, k), optional
         V_1. Default: the first k basis vectors, as for all mechanisms here.
-
-    Returns
-    -------
-    ndarray, shape (..., n)
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit.
 
     Examples
     --------
@@ -120,16 +110,12 @@ def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
 
 
 def regret(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
-    """Return OPT minus what the bases earned.
+    """Return OPT minus what the bases earned, shape (...).
 
     Parameters
     ----------
     data, bases, start
         As for `rewards`.
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Examples
     --------

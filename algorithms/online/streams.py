@@ -21,7 +21,7 @@ to be trusted like code.
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -29,12 +29,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
-from dpaudit.algorithms.online.noise import PublishedNoise
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNoise,
+    coordinates,
+    pack_rows,
+    unpack,
+)
 from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
+from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
@@ -44,10 +51,9 @@ __all__ = [
     "PrefixStream",
     "PublishedSums",
     "RowStream",
-    "State",
     "StreamableSums",
+    "Streamed",
     "SubspaceStream",
-    "saved_dimension",
 ]
 
 State = dict[str, NDArray[Any]]
@@ -72,12 +78,7 @@ class RowStream:
     """
 
     def __init__(
-        self,
-        mechanism: Any,
-        dimension: int,
-        *,
-        rng: np.random.Generator,
-        **options: float,
+        self, mechanism: Any, dimension: int, *, rng: Rng, **options: float
     ) -> None:
         if mechanism.length is None:
             raise InputError(
@@ -187,7 +188,7 @@ class PrefixStream(RowStream):
         sums: "StreamableSums",
         dimension: int,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
         mechanism: Any = None,
         **options: float,
     ) -> None:
@@ -220,15 +221,37 @@ class PrefixStream(RowStream):
         self._memory.load(arrays)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamableSums(PrefixSums):
-    """Prefix sums with a stream.
+class Streamed:
+    """A mechanism that has a stream, which can be resumed."""
 
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
+    start: Callable[..., Any]
+    """Takes d, a generator and options; returns a stream of rows of length d."""
+
+    def resume(self, state: Mapping[str, ArrayLike], **options: Any) -> Any:
+        """Return a stream that goes on where another one gave this state.
+
+        Options are those of `start`, but for the generator, which is in the state.
+
+        Raises
+        ------
+        InputError
+            If the state is of another configuration, which is named.
+        """
+        rng = np.random.default_rng(0)
+        stream = self.start(_saved_dimension(state), rng=rng, **options)
+        stream.restore(state)
+        return stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamableSums(Streamed, PrefixSums):
+    """Prefix sums with a stream."""
+
+    @hands_on(but=("noise", "claim"))
+    @classmethod
+    def from_mu(cls, mu: float, **fields: Any) -> Self:
+        """Return the mechanism that is mu-GDP, and with no smaller mu."""
+        return cls(noise=CalibratedNoise(mu), claim=GaussianDP(mu), **fields)
 
     @abstractmethod
     def memory(self, width: int) -> NoiseMemory:
@@ -240,7 +263,7 @@ class StreamableSums(PrefixSums):
             Coordinates of a matrix.
         """
 
-    def start(self, dimension: int, *, rng: np.random.Generator) -> PrefixStream:
+    def start(self, dimension: int, *, rng: Rng) -> PrefixStream:
         """Return a stream of rows of length d.
 
         Parameters
@@ -267,48 +290,20 @@ class StreamableSums(PrefixSums):
         """
         return PrefixStream(self, dimension, rng=rng)
 
-    def resume(self, state: Mapping[str, ArrayLike]) -> PrefixStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
-        stream.restore(state)
-        return stream
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSums(StreamableSums):
-    """Prefix sums with a stream, of which a paper prints the noise.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `PrefixSums`.
-    """
+    """Prefix sums with a stream, of which a paper prints the noise."""
 
     published: ClassVar[type[PublishedNoise]]
     """What the paper prints."""
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return what the paper prints, with its claim for the whole sequence."""
-        return cls(
-            noise=cls.published(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
+        noise = cls.published(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
 
 class SubspaceStream(PrefixStream):
@@ -332,12 +327,7 @@ class SubspaceStream(PrefixStream):
     """
 
     def __init__(
-        self,
-        mechanism: Any,
-        dimension: int,
-        *,
-        tolerance: float,
-        rng: np.random.Generator,
+        self, mechanism: Any, dimension: int, *, tolerance: float, rng: Rng
     ) -> None:
         super().__init__(
             mechanism.sums, dimension, rng=rng, mechanism=mechanism, tolerance=tolerance
@@ -369,7 +359,7 @@ class SubspaceStream(PrefixStream):
         self.basis = solver["last"]
 
 
-def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
+def _saved_dimension(state: Mapping[str, ArrayLike]) -> int:
     """Return d of a saved state.
 
     Raises

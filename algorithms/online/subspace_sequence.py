@@ -18,7 +18,7 @@ of the subspaces where eigenvalues differ.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,14 +28,15 @@ from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, repla
 from dpaudit.algorithms.online.streams import (
     PublishedSums,
     StreamableSums,
+    Streamed,
     SubspaceStream,
-    saved_dimension,
 )
-from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.bases import Rng, check_components, check_rank
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
@@ -43,9 +44,7 @@ __all__ = [
     "BasisSequence",
     "PublishedSequence",
     "SubspaceSequence",
-    "check_rank",
     "leading_bases",
-    "oblique_row",
     "orient",
     "start_basis",
 ]
@@ -97,15 +96,6 @@ def oblique_row(
     return Pair(sides[0], sides[1], Relation.REPLACE_ONE)
 
 
-def check_rank(n_components: int, dimension: int) -> None:
-    """Raise unless k <= d."""
-    if n_components > dimension:
-        raise InputError(
-            f"n_components must be at most the length of a row, {dimension}, "
-            f"got {n_components}"
-        )
-
-
 class BasisSequence(RowSequence):
     """A basis after each row; releases have shape (n, d, k).
 
@@ -120,7 +110,7 @@ class BasisSequence(RowSequence):
         """k, from 1 to d."""
 
     @abstractmethod
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         """Write releases, shape (size, n, d, k), on prepared rows."""
 
     def prepared(self, data: ArrayLike) -> Array:
@@ -129,15 +119,8 @@ class BasisSequence(RowSequence):
         check_rank(self.n_components, rows.shape[1])
         return rows
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, k).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or shorter than k; if `size` is
-            negative.
-        """
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
+        """Return `size` independent releases, shape (size, n, d, k)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         releases = np.empty((size, *rows.shape, self.n_components))
@@ -171,7 +154,7 @@ class BasisSequence(RowSequence):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceSequence(BasisSequence, Checked):
+class SubspaceSequence(Streamed, BasisSequence, Checked):
     """The leading subspaces of noisy prefixes; releases have shape (n, d, k).
 
     Parameters
@@ -188,28 +171,17 @@ class SubspaceSequence(BasisSequence, Checked):
     kind: ClassVar[type[StreamableSums]]
     """What the prefixes of named constructors are made by."""
 
+    @hands_on(but=("noise", "claim"), to="kind")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
+        cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
     ) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
-        length, row_norm
-            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
+        That is what the whole sequence promises, under REPLACE_ONE. Fields are those of
+        the prefix sums.
         """
-        sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        sums = cls.kind.calibrated(epsilon, delta, **fields)
         return cls(sums=sums, n_components=n_components)
 
     @property
@@ -227,16 +199,12 @@ class SubspaceSequence(BasisSequence, Checked):
         """m, if it is declared."""
         return self.sums.length
 
-    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+    def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         for trials, noisy in self.sums.noisy_prefixes(rows, len(releases), rng=rng):
             releases[trials] = leading_bases(noisy, self.n_components)
 
     def start(
-        self,
-        dimension: int,
-        *,
-        tolerance: float = DEFAULT_TOLERANCE,
-        rng: np.random.Generator,
+        self, dimension: int, *, tolerance: float = DEFAULT_TOLERANCE, rng: Rng
     ) -> SubspaceStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
@@ -260,25 +228,7 @@ class SubspaceSequence(BasisSequence, Checked):
         check_rank(self.n_components, check_count("dimension", dimension))
         return SubspaceStream(self, dimension, tolerance=tolerance, rng=rng)
 
-    def resume(
-        self, state: Mapping[str, ArrayLike], *, tolerance: float = DEFAULT_TOLERANCE
-    ) -> SubspaceStream:
-        """Return a stream that goes on where another one gave this state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
-        """
-        stream = self.start(
-            saved_dimension(state), tolerance=tolerance, rng=np.random.default_rng(0)
-        )
-        stream.restore(state)
-        return stream
-
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy sums from which all follows; see `PrefixSums`."""
         return self.sums.transcript(self.prepared(data), size, rng=rng)
 
@@ -298,27 +248,15 @@ class SubspaceSequence(BasisSequence, Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSequence(SubspaceSequence):
-    """The leading subspaces of prefixes of which a paper prints the noise.
-
-    Parameters
-    ----------
-    sums : PublishedSums
-    n_components
-        See `SubspaceSequence`.
-    """
+    """The leading subspaces of prefixes of which a paper prints the noise."""
 
     kind: ClassVar[type[PublishedSums]]
 
+    @hands_on(but=("noise", "claim"), to="kind")
     @classmethod
     def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
+        cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
     ) -> Self:
         """Return the paper's algorithm with the noise and the claim that it prints."""
-        sums = cls.kind.as_published(epsilon, delta, length=length, row_norm=row_norm)
+        sums = cls.kind.as_published(epsilon, delta, **fields)
         return cls(sums=sums, n_components=n_components)

@@ -3,8 +3,8 @@ r"""TreeAggregation: every prefix of a stream of x x^T, private at the price of 
 Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss: optimal bounds for
 privacy-preserving principal component analysis*, STOC 2014, section 2.3.2.
 
-1. Node t of the tree of `dpaudit.algorithms.online.fenwick` is noised once, when row t
-   has come, N(0, s^2) per coordinate, and never again.
+1. Node t of the tree of `dpaudit.algorithms.online.noise_memory` is noised once, when
+   row t has come, N(0, s^2) per coordinate, and never again.
 2. After row t, output the sum of the noisy nodes that make up prefix t.
 
 **Privacy.** A row is in h = floor(log2 m) + 1 nodes at most, and row 1 is in so many
@@ -38,12 +38,16 @@ composition'.
 from dataclasses import dataclass
 from math import sqrt
 
-from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
-from dpaudit.algorithms.online.noise_memory import NoiseMemory, StackMemory
+from dpaudit.algorithms.online.noise import PublishedNodeNoise
+from dpaudit.algorithms.online.noise_memory import (
+    NoiseMemory,
+    StackMemory,
+    accumulate,
+    differences,
+    tree_height,
+)
 from dpaudit.algorithms.online.streams import PublishedSums
 from dpaudit.arrays import Array
-from dpaudit.claims import GaussianDP
 from dpaudit.validation import check_count
 
 __all__ = ["TreeAggregation"]
@@ -54,11 +58,6 @@ class TreeAggregation(PublishedSums):
     """Noisy prefixes from noisy nodes; releases have shape (n, d, d).
 
     `as_published` is section 2.3.2 to the letter.
-
-    Parameters
-    ----------
-    noise, claim, length, row_norm
-        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
 
     Examples
     --------
@@ -72,18 +71,6 @@ class TreeAggregation(PublishedSums):
     """
 
     published = PublishedNodeNoise
-
-    @classmethod
-    def from_mu(
-        cls, mu: float, *, length: int | None = None, row_norm: float = 1.0
-    ) -> "TreeAggregation":
-        """Return the mechanism that is mu-GDP, and with no smaller mu."""
-        return cls(
-            noise=CalibratedNoise(mu),
-            claim=GaussianDP(mu),
-            length=length,
-            row_norm=row_norm,
-        )
 
     def uses(self, length: int) -> int:
         """Return floor(log2 m) + 1."""

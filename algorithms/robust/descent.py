@@ -36,8 +36,7 @@ axis of trials.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,31 +44,21 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
-from dpaudit.algorithms.robust.parts import FixedNoise, Geometry, Noise, Objective
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
-from dpaudit.algorithms.shared.batch_mixtures import MixturePair
+from dpaudit.algorithms.robust.parts import Geometry, Noise, Objective
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
 from dpaudit.algorithms.shared.batches import (
     AllRows,
     Batches,
-    PoissonBatches,
-    RandomBatches,
 )
-from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.gaussian import gaussian_epsilon
+from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = [
-    "DEFAULT_ITERATIONS",
-    "FullBatchDescent",
-    "NoisyDescent",
-    "RandomBatchDescent",
-]
+__all__ = ["DEFAULT_ITERATIONS", "NoisyDescent", "published_values"]
 
 DEFAULT_ITERATIONS = 20
 _WORK = 2**20  # entries of the points of the trials that run side by side
@@ -127,6 +116,11 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         self.batches.check_relation(self.relation)
         check_start(self.start, self.relation)
 
+    @classmethod
+    def printed(cls) -> dict[str, Any]:
+        """Return the fields that a paper prints otherwise: none, or a subclass's."""
+        return {}
+
     def noise_scale(self, count: int) -> float:
         """Return sigma, the deviation of the noise on a sum, for `count` rows."""
         if self.noise is None:
@@ -148,9 +142,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         self.batches.size_for(len(rows))
         return rows
 
-    def summing(
-        self, rows: Array, rng: np.random.Generator
-    ) -> Callable[[Array], Array]:
+    def summing(self, rows: Array, rng: Rng) -> Callable[[Array], Array]:
         """Return what draws a batch of spherised rows and sums its terms at points.
 
         Rows have the shape (N, D), for all trials, or (trials, N, D).
@@ -158,20 +150,13 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         batch = self.batches.drawing(rows, rng)
         return lambda points: self.objective.term_sum(batch(len(points)), points)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, D, r).
 
         Parameters
         ----------
         data : array_like, shape (N, D)
             Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
@@ -184,16 +169,13 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             parts.append(settle(self.objective.bases(last, r)))
         return np.concatenate(parts)
 
-    def iterates(
-        self, data: Sequence[ArrayLike], *, rng: np.random.Generator
-    ) -> Iterator[Array]:
+    def iterates(self, data: Sequence[ArrayLike], *, rng: Rng) -> Iterator[Array]:
         """Yield what would be released after 0, ..., T steps, of runs side by side.
 
         Parameters
         ----------
         data : sequence of array_like, each of shape (N, D)
             One dataset for each run.
-        rng : numpy.random.Generator
 
         Yields
         ------
@@ -204,9 +186,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         rows = np.stack([self.rows(each) for each in data])
         yield from self._followed(rows, len(rows), rng)
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the start publishes, and every noisy sum, of `size` runs.
 
         Returns
@@ -235,21 +215,19 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         """Yield P_0, ..., P_(T-1) of transcripts on `count` rows of that length."""
         steps, r = transcript["steps"], self.n_components
         shape = len(steps), dimension, r
-        points = self.start.points(_published(transcript), shape)
+        points = self.start.points(published_values(transcript), shape)
         state = self.geometry.begin(points)
         for place, rate in enumerate(self.rates(count)):
             yield points
             step = rate * self.objective.unflattened(steps[:, place], dimension)
             state, points = self.geometry.moved(state, step, r)
 
-    def _followed(
-        self, rows: Array, size: int, rng: np.random.Generator
-    ) -> Iterator[Array]:
+    def _followed(self, rows: Array, size: int, rng: Rng) -> Iterator[Array]:
         walk = self._walk(rows, size, rng)
         return self.objective.followed(points for _, points in walk)
 
     def _walk(
-        self, rows: Array, size: int, rng: np.random.Generator
+        self, rows: Array, size: int, rng: Rng
     ) -> Iterator[tuple[dict[str, Array] | Array, Array]]:
         """Yield what is published and the points after it: the start, then each step.
 
@@ -277,124 +255,6 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             yield noisy, points
 
 
-@dataclass(frozen=True, kw_only=True)
-class FullBatchDescent(NoisyDescent):
-    """Private descent on all rows, whose transcript has Gaussian steps.
-
-    Parameters
-    ----------
-    n_components, claim, objective, geometry, start, iterations, step_sizes
-        See `NoisyDescent`.
-    noise : FixedNoise
-    """
-
-    claim: Claim
-    batches: AllRows = field(default_factory=AllRows)
-    noise: FixedNoise
-
-    title: ClassVar[str] = "descent"
-    """Who spends the whole budget."""
-
-    @property
-    def budget(self) -> BudgetTree:
-        """Who spends what, as the claim has it."""
-        mu = sqrt(self.iterations) * self.objective.sensitivity / self.noise.sigma
-        delta = self.claim.parameters["delta"]
-        epsilon, note = gaussian_epsilon(delta, mu), f"{mu:.4g}-GDP"
-        steps = BudgetTree("steps", epsilon, delta, note=note)
-        return _budget(self.title, self.claim, self.start, note, steps)
-
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
-        """Return the sums without their noise, and the start's means if Gaussian."""
-        rows = self.rows(data)
-        means = np.empty(transcript["steps"].shape)
-        path = self.replayed(transcript, len(rows), rows.shape[1])
-        for place, points in enumerate(path):
-            sums = self.objective.term_sum(rows, points)
-            means[:, place] = self.objective.flattened(sums)
-        start = self.start.means(_published(transcript), rows)
-        return {**start, "steps": means}
-
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """The standard deviation of every entry, by name."""
-        return {**self.start.scales, "steps": self.noise.sigma}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomBatchDescent(NoisyDescent):
-    """Private descent on secret random batches, with a known likelihood.
-
-    Parameters
-    ----------
-    n_components, claim, relation, objective, geometry, start, iterations, step_sizes
-        See `NoisyDescent`.
-    batches : RandomBatches
-    noise : Noise
-    """
-
-    claim: Claim
-    batches: RandomBatches
-    noise: Noise
-
-    title: ClassVar[str] = "descent"
-    """Who spends the whole budget."""
-
-    @property
-    def budget(self) -> BudgetTree:
-        """Who spends what.
-
-        Raises
-        ------
-        UnsupportedError
-            For other batches than Poisson samples: nothing is proven of them.
-        """
-        if not isinstance(self.batches, PoissonBatches):
-            raise UnsupportedError(f"nothing is proven of {self.batches!r}")
-        note = f"{self.iterations} {self.batches}"
-        return _budget(self.title, self.claim, self.start, note)
-
-    def transcript_loss(
-        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
-    ) -> Array:
-        """Return log(density on `data`/density on `other`) of transcripts, (size,).
-
-        Raises
-        ------
-        UnsupportedError
-            If more than 4 rows of the two datasets together are distinct, or the loss
-            of the start is not known.
-        """
-        ours, theirs = self.rows(data), self.rows(other)
-        sides = MixturePair.between(
-            ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
-        )
-        steps, values = transcript["steps"], _published(transcript)
-        total = np.zeros(len(steps))
-        if values:
-            total += self.start.loss(values, ours, theirs)
-        path = self.replayed(transcript, len(ours), ours.shape[1])
-        for place, points in enumerate(path):
-            noisy = steps[:, place]
-            total += sides.loss(*self.objective.products(sides.rows, points, noisy))
-        return total
-
-
-def _published(transcript: Mapping[str, Array]) -> dict[str, Array]:
+def published_values(transcript: Mapping[str, Array]) -> dict[str, Array]:
     """Return what the start publishes."""
     return {key: value for key, value in transcript.items() if key != "steps"}
-
-
-def _budget(
-    title: str, claim: Claim, start: Start, note: str, *steps: BudgetTree
-) -> BudgetTree:
-    """Return what a start and the steps after it cost, the steps as parts or a note."""
-    spent = start.claim
-    if spent is None:
-        return BudgetTree.of_claim("steps", claim, note)
-    epsilon, delta = (claim.parameters[key] for key in ("epsilon", "delta"))
-    first = BudgetTree("start", spent.epsilon(delta), delta, note=f"{spent}")
-    note = "" if steps else note
-    return BudgetTree.accounted(title, epsilon, delta, first, *steps, note=note)

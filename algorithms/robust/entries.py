@@ -18,14 +18,14 @@ from dpaudit.algorithms.robust.private_reaper import (
 from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
 from dpaudit.neighbours import Relation
 
-__all__ = ["GGD", "REAPER", "ROBUST"]
+__all__ = ["ROBUST"]
 
 _entry = partial(Entry, family="robust")
 
 _EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"
 
-GGD: tuple[Entry, ...] = (
+ROBUST: tuple[Entry, ...] = (
     _entry(
         name="ggd",
         source="Maunu, Zhang, Lerman, JMLR 2019; the claim is planted",
@@ -73,9 +73,6 @@ GGD: tuple[Entry, ...] = (
         constructor=NoiselessGGD.as_published,
         falls=Fall(100),
     ),
-)
-
-REAPER: tuple[Entry, ...] = (
     _entry(
         name="irls-reaper",
         source="Lerman, McCoy, Tropp, Zhang, FoCM 2015; the claim is planted",
@@ -143,5 +140,3 @@ REAPER: tuple[Entry, ...] = (
         falls=Fall(10_000),
     ),
 )
-
-ROBUST: tuple[Entry, ...] = (*GGD, *REAPER)

@@ -48,14 +48,7 @@ import numpy as np
 from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
 
-__all__ = [
-    "Entropic",
-    "Euclidean",
-    "Renormalised",
-    "bregman_logs",
-    "clipped_eigenvalues",
-    "renormalised_logs",
-]
+__all__ = ["Entropic", "Euclidean", "Renormalised"]
 
 _LEAST_LOG = -700.0
 
@@ -63,16 +56,7 @@ _LEAST_LOG = -700.0
 def clipped_eigenvalues(values: Array, n_components: int) -> Array:
     """Return min(max(l - theta, 0), 1) with the theta at which they sum up to r.
 
-    Parameters
-    ----------
-    values : ndarray, shape (..., D)
-        In any order.
-    n_components : int
-        r, from 1 to D.
-
-    Returns
-    -------
-    ndarray, shape (..., D)
+    The l have the shape (..., D), in any order; r is from 1 to D.
     """
     count = values.shape[-1]
     bends = np.concatenate([values, values - 1], axis=-1)
@@ -101,18 +85,9 @@ def clipped_eigenvalues(values: Array, n_components: int) -> Array:
 
 
 def bregman_logs(values: Array, n_components: int) -> Array:
-    """Return log min(1, c exp(w)) with the c at which they sum up to r.
+    """Return log min(1, c exp(w)) with the c at which they sum up to r, shape (..., D).
 
-    Parameters
-    ----------
-    values : ndarray, shape (..., D)
-        w, ascending.
-    n_components : int
-        r, from 1 to D.
-
-    Returns
-    -------
-    ndarray, shape (..., D)
+    The w are ascending; r is from 1 to D.
     """
     # rest[..., k]: log of the sum of all but the k largest; top[..., k]: the next.
     rest = np.logaddexp.accumulate(values, axis=-1)[..., ::-1][..., :n_components]
@@ -128,17 +103,7 @@ def bregman_logs(values: Array, n_components: int) -> Array:
 def renormalised_logs(values: Array, n_components: int) -> Array:
     """Return log(r exp(w)/sum exp(w)): the paper's projection, without the cap.
 
-    Parameters
-    ----------
-    values : ndarray, shape (..., D)
-        w, ascending.
-    n_components : int
-        r.
-
-    Returns
-    -------
-    ndarray, shape (..., D)
-        Some may be > 0: eigenvalues > 1.
+    The w have the shape (..., D), ascending. Results may be > 0: eigenvalues > 1.
     """
     total = np.logaddexp.accumulate(values, axis=-1)[..., -1:]
     return np.asarray(values + (np.log(n_components) - total))

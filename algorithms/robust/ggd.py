@@ -32,21 +32,21 @@ it that it holds.
 """
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, NoisyDescent
+from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.grassmannian import Geodesic
 from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart, Start
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.batches import Batches, WithReplacement
-from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
@@ -76,13 +76,11 @@ class GeodesicDescent(NoisyDescent):
     geometry: Geometry = field(default_factory=Geodesic)
     start: Start = field(default_factory=PrincipalStart)
 
+    @hands_on(n_components=1)
     @classmethod
-    def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
+    def claiming(cls, epsilon: float, **fields: Any) -> Any:
         """Return GGD from a random start, with the false claim of epsilon-DP."""
-        made = cls(
-            n_components=n_components, claim=PureDP(epsilon), start=PublicStart()
-        )
-        return cast(Mechanism, made)
+        return cls(claim=PureDP(epsilon), start=PublicStart(), **fields)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
@@ -95,7 +93,6 @@ class MinibatchGeodesicDescent(NoisyDescent):
 
     Parameters
     ----------
-    batches : WithReplacement
     n_components, claim, start, iterations, step_sizes
         See `NoisyDescent`; by default no claim, and V_0 from PCA.
     """
@@ -104,16 +101,12 @@ class MinibatchGeodesicDescent(NoisyDescent):
     claim: Claim | None = None
     start: Start = field(default_factory=PrincipalStart)
 
+    @hands_on(n_components=1)
     @classmethod
-    def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
+    def claiming(cls, epsilon: float, **fields: Any) -> Any:
         """Return SGGD on batches of 4, with the false claim of epsilon-DP."""
-        made = cls(
-            n_components=n_components,
-            claim=PureDP(epsilon),
-            start=PublicStart(),
-            batches=WithReplacement(batch_size=4),
-        )
-        return cast(Mechanism, made)
+        start, batches = PublicStart(), WithReplacement(batch_size=4)
+        return cls(claim=PureDP(epsilon), start=start, batches=batches, **fields)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
@@ -126,11 +119,6 @@ class NoiselessGGD(GeodesicDescent):
 
     It draws no randomness, so `dpaudit.testing.run_conformance`, which asks for some,
     does not pass it.
-
-    Parameters
-    ----------
-    n_components, claim, geometry, start, iterations, step_sizes
-        See `GeodesicDescent`.
 
     Examples
     --------
@@ -147,25 +135,13 @@ class NoiselessGGD(GeodesicDescent):
 
     claim: Claim = field()
 
+    @hands_on("iterations", "step_sizes", n_components=1)
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
-    ) -> "NoiselessGGD":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return GGD with a claim of (epsilon, delta), which Theorem 11 leaves open."""
-        return cls(
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            iterations=iterations,
-            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
-        )
+        return cls(claim=ApproxDP(epsilon, delta), **fields)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` copies of the one release there is, shape (size, D, r)."""
         one = super().draw(data, 1, rng=rng)
         return np.repeat(one, check_count("size", size, minimum=0), axis=0)

@@ -38,19 +38,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Objective, Space
+from dpaudit.algorithms.shared.subsampling import Replaced
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
 from dpaudit.validation import check_matrix
 
-__all__ = ["Glad", "spherise", "term_sum"]
+__all__ = ["Glad", "spherise"]
 
 _ZERO_RESIDUAL = 1e-12
 _WORK = 2**21  # entries of the residuals that are held at a time
 
 
 def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Array:
-    """Scale every row to unit length.
+    """Scale every row to unit length, shape (N, D).
 
     Parameters
     ----------
@@ -59,10 +60,6 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
     min_rows : int
     n_components : int
         r, for which D must be larger: a subspace of dimension D is no choice.
-
-    Returns
-    -------
-    ndarray, shape (N, D)
 
     Raises
     ------
@@ -94,19 +91,10 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
 def term_sum(rows: Array, bases: Array) -> Array:
     """Return the sum of the terms g_i(V) for each basis of a stack; see the module.
 
-    This is the inner loop of every descent, and checks nothing.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D) or (trials, B, D)
-        The same rows for all bases, or a batch for each; rows of zeros add nothing.
-    bases : ndarray, shape (trials, D, r)
-        Orthonormal columns.
-
-    Returns
-    -------
-    ndarray, shape (trials, D, r)
-        Minus N or B times the gradient of their mean distance.
+    This is the inner loop of every descent, and checks nothing. Rows have the shape (N,
+    D), the same for all bases, or (trials, B, D), a batch for each; rows of zeros add
+    nothing. Bases have the shape (trials, D, r), and so have the sums: minus N or B
+    times the gradient of their mean distance.
     """
     if rows.ndim == 3:
         width = max(1, _WORK // max(1, rows[0].size))
@@ -129,6 +117,7 @@ class Glad(Objective):
     """GLAD as a part of a descent: points are bases, and the last one is released."""
 
     space: ClassVar[Space] = "subspaces"
+    replaced: ClassVar[Replaced] = "opposite"
 
     @property
     def sensitivity(self) -> float:

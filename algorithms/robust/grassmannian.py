@@ -34,30 +34,18 @@ from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
 from dpaudit.subspace import principal_angles
 
-__all__ = [
-    "Geodesic",
-    "Polar",
-    "geodesic_step",
-    "polar",
-    "settle",
-    "squared_distance",
-    "to_tangent",
-]
+__all__ = ["Geodesic", "Polar", "settle", "squared_distance"]
 
 _LEAST_RATIO = 1e-4  # of eigenvalues of M^T M, for rounding to stay below 1e-11
 
 
 def polar(matrices: Array) -> Array:
-    """Return the nearest matrices with orthonormal columns.
+    """Return the nearest matrices with orthonormal columns, shape (..., D, r).
 
     Parameters
     ----------
     matrices : ndarray, shape (..., D, r)
         r <= D.
-
-    Returns
-    -------
-    ndarray, shape (..., D, r)
 
     Examples
     --------
@@ -104,31 +92,15 @@ def settle(bases: Array) -> Array:
 
 
 def to_tangent(bases: Array, directions: Array) -> Array:
-    """Return (I - V V^T) H, the part of H that turns the subspace.
-
-    Parameters
-    ----------
-    bases, directions : ndarray, shape (..., D, r)
-        Orthonormal columns; anything.
-    """
+    """Return (I - V V^T) H, the part of H that turns the subspace, (..., D, r)."""
     along = bases @ (bases.swapaxes(-2, -1) @ directions)
     return np.asarray(directions - along)
 
 
 def geodesic_step(bases: Array, tangents: Array) -> Array:
-    """Return Exp_V(H), the end of the geodesic from V that starts along H.
+    """Return Exp_V(H), the end of the geodesic from V that starts along H, (..., D, r).
 
-    Parameters
-    ----------
-    bases : ndarray, shape (..., D, r)
-        Orthonormal columns.
-    tangents : ndarray, shape (..., D, r)
-        V^T H = 0; see `to_tangent`.
-
-    Returns
-    -------
-    ndarray, shape (..., D, r)
-        Orthonormal columns, up to rounding.
+    V^T H must be 0 (`to_tangent`).
 
     Examples
     --------

@@ -38,10 +38,9 @@ runs can be compared entry by entry.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -50,13 +49,13 @@ from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space
-from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.subspace import top_components
 
@@ -71,10 +70,10 @@ __all__ = [
     "Start",
     "WishartStart",
     "check_start",
-    "remaining_mu",
 ]
 
-Values = Mapping[str, Array]
+Values: TypeAlias = dict[str, Array]
+"""Published values by name; trials leading."""
 
 _DEVIATION = 0.1  # of the entries of A in the paper's P_0
 _DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
@@ -97,9 +96,7 @@ class Start(Checked, ABC):
         return None
 
     @abstractmethod
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         """Return what `size` starts publish.
 
         Parameters
@@ -108,8 +105,6 @@ class Start(Checked, ABC):
             Spherised.
         n_components : int
             r.
-        size : int
-        rng : numpy.random.Generator
 
         Returns
         -------
@@ -125,7 +120,7 @@ class Start(Checked, ABC):
         """
         return values["start"]
 
-    def means(self, values: Values, rows: Array) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> Values:
         """Return the conditional means of values that are Gaussian, by name."""
         return {}
 
@@ -156,9 +151,7 @@ class Start(Checked, ABC):
 class PublicStart(Start):
     """A uniformly random subspace, which the data have no part in."""
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         shape = size, rows.shape[1], n_components
         return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
 
@@ -172,9 +165,7 @@ class PrincipalStart(Start):
         """Raise: nothing is promised, and no budget would do."""
         raise InputError("start must be private, but PCA of the rows is not")
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         left = np.linalg.svd(rows.T, full_matrices=False).U
         if left.shape[1] < n_components:
             # Fewer rows than components: any complement will do.
@@ -189,9 +180,7 @@ class CentralStart(Start):
 
     space: ClassVar[Space] = "matrices"
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         return {}
 
     def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
@@ -206,9 +195,7 @@ class RandomMatrixStart(Start):
 
     space: ClassVar[Space] = "matrices"
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         shape = size, rows.shape[1], rows.shape[1]
         factors = 1 + _DEVIATION * rng.standard_normal(shape)
         return {"start": factors.swapaxes(1, 2) @ factors}
@@ -243,13 +230,11 @@ class GaussianStart(_NormalStart):
         sensitivity = second_moment_sensitivity("frobenius", self.relation).value
         return {"start": sensitivity / (sqrt(2) * self.mu)}
 
-    def means(self, values: Values, rows: Array) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> Values:
         flat = _flattened(rows.T @ rows)
         return {"start": np.broadcast_to(flat, values["start"].shape)}
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         _check_dense(rows.shape[1])
         flat = _flattened(rows.T @ rows)
         noisy = rng.standard_normal((size, len(flat)))
@@ -288,15 +273,13 @@ class PowerStart(_NormalStart):
         sensitivity = step_sensitivity(2, self.relation)
         return {"start": sqrt(self.iterations) * sensitivity / self.mu}
 
-    def means(self, values: Values, rows: Array) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> Values:
         steps = values["start"]
         before = np.concatenate([values["start_basis"][:, None], steps[:, :-1]], axis=1)
         before[:, 1:] = orthonormalise(before[:, 1:])
         return {"start": _applied(rows, before)}
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         shape = size, rows.shape[1], n_components
         first = basis = orthonormalise(rng.standard_normal(shape))
         steps = np.empty((size, self.iterations, *shape[1:]))
@@ -334,9 +317,7 @@ class WishartStart(Start):
         """epsilon-DP."""
         return PureDP(self.epsilon)
 
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         _check_dense(rows.shape[1])
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
 
@@ -349,13 +330,7 @@ class WishartStart(Start):
 
 @dataclass(frozen=True)
 class PublishedStart(WishartStart):
-    """Jiang's Wishart mechanism, whose promise of epsilon-DP is false.
-
-    Parameters
-    ----------
-    epsilon, relation
-        See `WishartStart`.
-    """
+    """Jiang's Wishart mechanism, whose promise of epsilon-DP is false."""
 
     relation: Neighbouring = Relation.REPLACE_ONE
 
@@ -376,30 +351,6 @@ def check_start(start: Any, relation: Relation) -> Start:
     if getattr(start, "relation", relation) is not relation:
         raise InputError(f"start must be under {relation}, got {start!r}")
     return start
-
-
-def remaining_mu(epsilon: float, delta: float, start: Start) -> float:
-    """Return the mu that a start leaves of (epsilon, delta) for Gaussian steps.
-
-    Raises
-    ------
-    InputError
-        If it leaves nothing.
-    """
-    match start.claim:
-        case None:
-            return gaussian_mu(epsilon, delta)
-        case GaussianDP(parameters={"mu": spent}):
-            whole = gaussian_mu(epsilon, delta)
-            if spent < whole:
-                return sqrt(whole**2 - spent**2)
-        case PureDP(parameters={"epsilon": spent}):
-            if spent < epsilon:
-                return gaussian_mu(epsilon - spent, delta)
-    raise InputError(
-        f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
-        f"but it is {start.claim}"
-    )
 
 
 def _check_dense(dimension: int) -> None:

@@ -33,11 +33,7 @@ __all__ = [
 
 
 def shown_pair(
-    n_components: int,
-    dimension: int | None,
-    *,
-    count: int,
-    angle: float = np.pi / 4,
+    n_components: int, dimension: int | None, *, count: int, angle: float = np.pi / 4
 ) -> Pair:
     """Return rows at the first r basis vectors, and one that leans out of their span.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar, Literal, TypeAlias
 
+from dpaudit.algorithms.shared.subsampling import Replaced
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.validation import check_count, check_fraction, check_positive
@@ -36,6 +37,10 @@ class Objective(Checked, ABC):
     """
 
     space: ClassVar[Space]
+    replaced: ClassVar[Replaced]
+    """How the terms of a row and of its replacement lie at worst."""
+    norm_ratio: ClassVar[float] = 1.0
+    """A norm of sums over that in the coordinates of calibrated noise."""
 
     @property
     @abstractmethod

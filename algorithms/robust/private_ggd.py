@@ -64,33 +64,37 @@ transcript shows each of the about 20 steps that a row is in, and which row it w
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from dpaudit.algorithms.robust.descent import (
-    DEFAULT_ITERATIONS,
-    FullBatchDescent,
-    RandomBatchDescent,
-)
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PublishedStart,
     Start,
-    check_start,
-    remaining_mu,
 )
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
-from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
-from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
-from dpaudit.claims import ApproxDP
+from dpaudit.algorithms.robust.private_descent import (
+    FullBatchDescent,
+    RandomBatchDescent,
+)
+from dpaudit.algorithms.shared.batches import WithReplacement
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_fraction
 
-__all__ = ["DEFAULT_START_SHARE", "PrivateGGD", "PrivateSGGD"]
+__all__ = ["PrivateGGD", "PrivateSGGD"]
 
-DEFAULT_START_SHARE = 0.2
-_SENSITIVITY = 2.0
+_START_SHARE = 0.2
+
+
+def _paid_start(
+    epsilon: float, delta: float, share: float, relation: Relation | str
+) -> GaussianStart:
+    """Return a start that costs that share of the mu^2 of (epsilon, delta)."""
+    mu = gaussian_mu(epsilon, delta)
+    return GaussianStart(
+        sqrt(check_fraction("start_share", share)) * mu, Relation.parse(relation)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,28 +120,23 @@ class PrivateGGD(FullBatchDescent):
 
     title: ClassVar[str] = "dp-ggd"
 
+    @hands_on("iterations", "step_sizes", n_components=1)
     @classmethod
     def calibrated(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
         start: Start | None = None,
-        start_share: float = DEFAULT_START_SHARE,
-    ) -> "PrivateGGD":
-        """Return the mechanism at the smallest proven sigma.
+        start_share: float = _START_SHARE,
+        **fields: Any,
+    ) -> Self:
+        """Return the mechanism at the smallest proven sigma, under REPLACE_ONE.
 
         Parameters
         ----------
         epsilon, delta : float
-            The promise for start and steps together, under REPLACE_ONE.
-        n_components, iterations
-            See `NoisyDescent`.
-        step_sizes : StepSizes, optional
-            Default: `HalvingSteps`, the paper's.
+            The promise for start and steps together.
         start : Start, optional
             How V_0 is chosen; its claim is counted. Default: a `GaussianStart`.
         start_share : float
@@ -150,37 +149,16 @@ class PrivateGGD(FullBatchDescent):
         """
         if start is None:
             start = _paid_start(epsilon, delta, start_share, Relation.REPLACE_ONE)
-        rest = remaining_mu(epsilon, delta, start)
-        sigma = sqrt(check_count("iterations", iterations)) * _SENSITIVITY / rest
-        return cls(
-            noise=FixedNoise(sigma),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            start=start,
-            iterations=iterations,
-            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
-        )
+        return super().calibrated(epsilon, delta, start=start, **fields)
 
+    @hands_on("iterations", "step_sizes", n_components=1)
     @classmethod
     def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
-        start: Start | None = None,
-    ) -> "PrivateGGD":
+        cls, epsilon: float, delta: float, *, start: Start | None = None, **fields: Any
+    ) -> Self:
         """Return Theorem 6 to the letter, with its claim and c = 1.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-        n_components, iterations, step_sizes
-            See `calibrated`.
-        start : Start, optional
-            Default: a `PublishedStart` at epsilon.
+        By default V_0 is from a `PublishedStart` at epsilon.
 
         Examples
         --------
@@ -188,17 +166,12 @@ class PrivateGGD(FullBatchDescent):
         >>> round(mechanism.noise.sigma / 2000, 3)  # on the mean of 2000 rows
         0.106
         """
-        epsilon = check_positive("epsilon", epsilon)
-        log_term = log(1 / check_fraction("delta", delta))
-        sigma = sqrt(check_count("iterations", iterations)) * log_term / epsilon
-        return cls(
-            noise=FixedNoise(sigma),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            start=PublishedStart(epsilon) if start is None else start,
-            iterations=iterations,
-            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
-        )
+        start = PublishedStart(epsilon) if start is None else start
+        return super().as_published(epsilon, delta, start=start, **fields)
+
+    @staticmethod
+    def printed_sigma(epsilon: float, delta: float, iterations: int) -> float:
+        return sqrt(iterations) * log(1 / delta) / epsilon
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row shows in every step, and in V_T.
@@ -219,11 +192,6 @@ class PrivateGGD(FullBatchDescent):
 class PrivateSGGD(RandomBatchDescent):
     """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T.
 
-    Parameters
-    ----------
-    n_components, claim, relation, batches, noise, start, iterations, step_sizes
-        See `RandomBatchDescent`.
-
     Examples
     --------
     >>> mechanism = PrivateSGGD.calibrated(1.0, 1e-5, n_components=2)
@@ -233,6 +201,7 @@ class PrivateSGGD(RandomBatchDescent):
 
     title: ClassVar[str] = "dp-sggd"
 
+    @hands_on("iterations", "step_sizes", n_components=1)
     @classmethod
     def calibrated(
         cls,
@@ -240,72 +209,44 @@ class PrivateSGGD(RandomBatchDescent):
         delta: float,
         *,
         relation: Relation | str = Relation.REPLACE_ONE,
-        n_components: int = 1,
         rows: int = 2000,
         batch_size: int | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
         start: Start | None = None,
-        start_share: float = DEFAULT_START_SHARE,
-    ) -> "PrivateSGGD":
+        start_share: float = _START_SHARE,
+        **fields: Any,
+    ) -> Self:
         """Return the mechanism at the smallest noise of the accountant.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for start and steps together.
-        relation : Relation or str
-        rows : int
-            A public number of about as many rows as there are.
-        batch_size : int, optional
-            B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.shared.batches.published_batch_size`.
-        n_components, iterations, step_sizes, start, start_share
-            See `PrivateGGD.calibrated`.
+        For `start` and `start_share` see `PrivateGGD.calibrated`, for the others
+        `RandomBatchDescent.calibrated`.
         """
-        relation = Relation.parse(relation)
-        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
         if start is None:
             start = _paid_start(epsilon, delta, start_share, relation)
-        sigma = batches.noise_multiplier(
+        return super().calibrated(
             epsilon,
             delta,
-            steps=iterations,
             relation=relation,
-            replaced="opposite",
-            start=check_start(start, relation).claim,
-        )
-        return cls(
-            noise=FixedNoise(sigma),
-            batches=batches,
-            relation=relation,
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
+            rows=rows,
+            batch_size=batch_size,
             start=start,
-            iterations=iterations,
-            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
+            **fields,
         )
 
+    @hands_on("iterations", "step_sizes", n_components=1)
     @classmethod
     def as_published(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
         batch_size: int | None = None,
-        step_sizes: StepSizes | None = None,
         start: Start | None = None,
-    ) -> "PrivateSGGD":
+        **fields: Any,
+    ) -> Self:
         """Return Theorem 6 to the letter, with its claim and c_2 = 1; REPLACE_ONE.
 
-        Parameters
-        ----------
-        epsilon, delta, n_components, iterations, step_sizes, start
-            See `PrivateGGD.as_published`.
-        batch_size : int, optional
-            B. Default: the paper's rule, for the rows there are.
+        The arguments are those of `PrivateGGD.as_published`; a `batch_size` takes the
+        place of the paper's rule.
 
         Examples
         --------
@@ -313,14 +254,9 @@ class PrivateSGGD(RandomBatchDescent):
         >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
         0.000545
         """
-        return cls(
-            noise=PublishedNoise.of_claim(epsilon, delta, iterations),
-            batches=WithReplacement.as_published(epsilon, iterations, batch_size),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            start=PublishedStart(epsilon) if start is None else start,
-            iterations=iterations,
-            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
+        start = PublishedStart(epsilon) if start is None else start
+        return super().as_published(
+            epsilon, delta, batch_size=batch_size, start=start, **fields
         )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
@@ -336,11 +272,3 @@ class PrivateSGGD(RandomBatchDescent):
             return odd_pair(r, dimension, count=99)
         adds = self.relation is Relation.ADD_REMOVE
         return (added_pair if adds else shown_pair)(r, dimension, count=4 * r)
-
-
-def _paid_start(
-    epsilon: float, delta: float, share: float, relation: Relation
-) -> GaussianStart:
-    """Return a start that costs that share of the mu^2 of (epsilon, delta)."""
-    mu = gaussian_mu(epsilon, delta)
-    return GaussianStart(sqrt(check_fraction("start_share", share)) * mu, relation)

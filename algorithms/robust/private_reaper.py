@@ -57,13 +57,8 @@ times the least.
 
 from dataclasses import dataclass, field
 from math import log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar
 
-from dpaudit.algorithms.robust.descent import (
-    DEFAULT_ITERATIONS,
-    FullBatchDescent,
-    RandomBatchDescent,
-)
 from dpaudit.algorithms.robust.fantope import Entropic, Euclidean, Renormalised
 from dpaudit.algorithms.robust.initialisation import (
     CentralStart,
@@ -76,27 +71,21 @@ from dpaudit.algorithms.robust.pairs import (
     lone_pair,
     shown_pair,
 )
-from dpaudit.algorithms.robust.parts import (
-    FixedNoise,
-    Geometry,
-    Objective,
-    PublishedNoise,
+from dpaudit.algorithms.robust.parts import Geometry, Objective
+from dpaudit.algorithms.robust.private_descent import (
+    FullBatchDescent,
+    RandomBatchDescent,
 )
 from dpaudit.algorithms.robust.reaper import Reaper
-from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
+from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import RootSteps, StepSizes
-from dpaudit.claims import ApproxDP
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = [
     "PrivateGradientReaper",
     "PrivateMirrorReaper",
-    "PrivateReaper",
     "PrivateStochasticGradientReaper",
     "PrivateStochasticMirrorReaper",
-    "PrivateStochasticReaper",
 ]
 
 
@@ -109,8 +98,16 @@ class _OnReaper:
     start: Start = field(default_factory=CentralStart)
     step_sizes: StepSizes = field(default_factory=RootSteps)
 
-    printed: ClassVar[Geometry] = Euclidean()
-    """The geometry as published."""
+    printed_geometry: ClassVar[Geometry] = Euclidean()
+
+    @classmethod
+    def printed(cls) -> dict[str, Any]:
+        start, objective = RandomMatrixStart(), Reaper(diagonal_ratio=1.0)
+        return {
+            "objective": objective,
+            "geometry": cls.printed_geometry,
+            "start": start,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,74 +121,9 @@ class PrivateReaper(_OnReaper, FullBatchDescent):
         the noise is that above the diagonal.
     """
 
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
-    ) -> Self:
-        """Return the mechanism at the smallest sigma there is.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for all steps together, under REPLACE_ONE.
-        n_components, iterations
-            See `NoisyDescent`.
-        step_sizes : StepSizes, optional
-            Default: `RootSteps`, the paper's 8/sqrt k.
-        """
-        mu = gaussian_mu(epsilon, delta)
-        return cls(
-            noise=FixedNoise(sqrt(check_count("iterations", iterations)) / mu),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            iterations=iterations,
-            step_sizes=RootSteps() if step_sizes is None else step_sizes,
-        )
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
-    ) -> Self:
-        """Return what the paper has, with its claim.
-
-        Parameters
-        ----------
-        epsilon, delta, n_components, iterations, step_sizes
-            See `calibrated`.
-
-        Examples
-        --------
-        >>> mechanism = PrivateGradientReaper.as_published(
-        ...     0.8, 2000**-0.5, iterations=2000
-        ... )
-        >>> round(mechanism.noise.sigma / 2000, 2)  # on the mean of 2000 rows
-        1.8
-        """
-        epsilon = check_positive("epsilon", epsilon)
-        iterations = check_count("iterations", iterations)
-        log_term = log(iterations / check_fraction("delta", delta))
-        return cls(
-            objective=Reaper(diagonal_ratio=1.0),
-            geometry=cls.printed,
-            noise=FixedNoise(sqrt(32 * iterations) * log_term / epsilon),
-            start=RandomMatrixStart(),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            iterations=iterations,
-            step_sizes=RootSteps() if step_sizes is None else step_sizes,
-        )
+    @staticmethod
+    def printed_sigma(epsilon: float, delta: float, iterations: int) -> float:
+        return sqrt(32 * iterations) * log(iterations / delta) / epsilon
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row moves every sum by about sqrt 2.
@@ -220,92 +152,7 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
     ----------
     n_components, claim, relation, objective, geometry, batches, noise, start
         See `RandomBatchDescent`. The deviation of the noise is that above the diagonal.
-    iterations, step_sizes
-        See `NoisyDescent`.
     """
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.REPLACE_ONE,
-        n_components: int = 1,
-        rows: int = 2000,
-        batch_size: int | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | None = None,
-    ) -> Self:
-        """Return the mechanism at the smallest noise of the accountant.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for all steps together.
-        relation : Relation or str
-        rows : int
-            A public number of about as many rows as there are.
-        batch_size : int, optional
-            B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.shared.batches.published_batch_size`.
-        n_components, iterations, step_sizes
-            See `PrivateReaper.calibrated`.
-        """
-        relation = Relation.parse(relation)
-        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
-        multiplier = batches.noise_multiplier(
-            epsilon, delta, steps=iterations, relation=relation, replaced="orthogonal"
-        )
-        return cls(
-            noise=FixedNoise(multiplier / sqrt(2)),
-            batches=batches,
-            relation=relation,
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            iterations=iterations,
-            step_sizes=RootSteps() if step_sizes is None else step_sizes,
-        )
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        iterations: int = DEFAULT_ITERATIONS,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | None = None,
-    ) -> Self:
-        """Return what the paper has, with its claim and c_2 = 1; REPLACE_ONE.
-
-        Parameters
-        ----------
-        epsilon, delta, n_components, iterations, step_sizes
-            See `PrivateReaper.calibrated`.
-        batch_size : int, optional
-            B. Default: the paper's rule, for the rows there are.
-
-        Examples
-        --------
-        >>> mechanism = PrivateStochasticGradientReaper.as_published(
-        ...     0.8, 2000**-0.5, iterations=2000
-        ... )
-        >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
-        0.000545
-        """
-        return cls(
-            objective=Reaper(diagonal_ratio=1.0),
-            geometry=cls.printed,
-            noise=PublishedNoise.of_claim(epsilon, delta, iterations),
-            batches=WithReplacement.as_published(epsilon, iterations, batch_size),
-            start=RandomMatrixStart(),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            iterations=iterations,
-            step_sizes=RootSteps() if step_sizes is None else step_sizes,
-        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row has a term of about length 1.
@@ -339,6 +186,9 @@ class PrivateGradientReaper(PrivateReaper):
     >>> basis = mechanism.release(rows, rng=np.random.default_rng(0))
     >>> basis.shape
     (5, 2)
+    >>> published = PrivateGradientReaper.as_published(0.8, 2000**-0.5, iterations=2000)
+    >>> round(published.noise.sigma / 2000, 2)  # on the mean of 2000 rows
+    1.8
     """
 
 
@@ -356,7 +206,7 @@ class PrivateMirrorReaper(PrivateReaper):
     """
 
     geometry: Geometry = field(default_factory=Entropic)
-    printed: ClassVar[Geometry] = Renormalised()
+    printed_geometry: ClassVar[Geometry] = Renormalised()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,4 +225,4 @@ class PrivateStochasticMirrorReaper(PrivateStochasticReaper):
     """dp-SMD-REAP: mirror descent on random batches."""
 
     geometry: Geometry = field(default_factory=Entropic)
-    printed: ClassVar[Geometry] = Renormalised()
+    printed_geometry: ClassVar[Geometry] = Renormalised()

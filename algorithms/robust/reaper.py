@@ -71,11 +71,12 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.algorithms.robust.parts import Objective, Space
+from dpaudit.algorithms.shared.subsampling import Replaced
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.subspace import top_components
 
-__all__ = ["Reaper", "reaper_term_sum", "reaper_terms"]
+__all__ = ["Reaper"]
 
 _ENSEMBLE_RATIO = sqrt(2)  # of the Gaussian orthogonal ensemble
 _ZERO_RESIDUAL = 1e-9
@@ -85,19 +86,9 @@ _WORK = 2**21  # entries of the residuals that are held at a time
 def reaper_term_sum(rows: Array, matrices: Array) -> Array:
     """Return the sum of the terms h_i(P) for each P of a stack; see the module.
 
-    This is the inner loop of every descent, and checks nothing.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D) or (trials, B, D)
-        The same rows for all trials, or a batch for each; rows of zeros add nothing.
-    matrices : ndarray, shape (trials, D, D)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray, shape (trials, D, D)
-        Symmetric.
+    This is the inner loop of every descent, and checks nothing. Rows have the shape (N,
+    D), the same for all trials, or (trials, B, D), a batch for each; rows of zeros add
+    nothing. Matrices have the shape (trials, D, D), symmetric, and so have the sums.
     """
     shared = rows.ndim == 2
     count, dimension = rows.shape[-2:]
@@ -117,18 +108,9 @@ def reaper_term_sum(rows: Array, matrices: Array) -> Array:
 
 
 def reaper_terms(rows: Array, matrices: Array) -> Array:
-    """Return each term h_i(P) for each P of a stack, of few rows.
+    """Return each term h_i(P) of few rows, (N, D), for each P, (trials, D, D).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D)
-    matrices : ndarray, shape (trials, D, D)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray, shape (trials, N, D, D)
-        Symmetric.
+    They are symmetric, shape (trials, N, D, D).
     """
     units = _units(rows, matrices)
     outer = units[..., np.newaxis] * rows[:, np.newaxis]
@@ -148,6 +130,8 @@ class Reaper(Objective):
     diagonal_ratio: Positive = _ENSEMBLE_RATIO
 
     space: ClassVar[Space] = "matrices"
+    replaced: ClassVar[Replaced] = "orthogonal"
+    norm_ratio: ClassVar[float] = _ENSEMBLE_RATIO
 
     @property
     def sensitivity(self) -> float:

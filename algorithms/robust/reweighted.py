@@ -42,9 +42,8 @@ subspace.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,21 +57,16 @@ from dpaudit.algorithms.robust.initialisation import (
     check_start,
 )
 from dpaudit.algorithms.robust.pairs import shown_pair
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
-from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count
 
-__all__ = [
-    "FastMedianSubspace",
-    "IterativeReaper",
-    "Reweighted",
-    "least_squares_eigenvalues",
-]
+__all__ = ["FastMedianSubspace", "IterativeReaper"]
 
 _STILL_ANGLE = 1e-13  # sine of the largest angle between turns
 _STILL_OBJECTIVE = 1e-14  # its relative fall in a turn
@@ -109,40 +103,29 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
         super().__post_init__()
         check_start(self.start, self.relation)
 
+    @hands_on(n_components=1)
     @classmethod
-    def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
+    def claiming(cls, epsilon: float, **fields: Any) -> Any:
         """Return 2 turns from a random start, with the false claim of epsilon-DP."""
-        made = cls(
-            n_components=n_components,
-            claim=PureDP(epsilon),
-            start=PublicStart(),
-            iterations=2,
-        )
-        return cast(Mechanism, made)
+        start = PublicStart()
+        return cls(claim=PureDP(epsilon), start=start, iterations=2, **fields)
 
     def rows(self, data: ArrayLike) -> Array:
         """Return spherised rows, or raise if there is no answer for them."""
         return spherise(data, min_rows=1, n_components=self.n_components)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` releases, shape (size, D, r); they differ by their starts.
 
         Parameters
         ----------
         data : array_like, shape (N, D)
             Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
         r = self.n_components
-        values: Mapping[str, Array] = self.start.draw(rows, r, size, rng=rng)
+        values = self.start.draw(rows, r, size, rng=rng)
         starts = self.start.points(values, (size, rows.shape[1], r))
         releases = np.empty((size, rows.shape[1], r))
         for place in range(size):
@@ -171,11 +154,6 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
 class FastMedianSubspace(Reweighted):
     """FMS, not private; the release is a basis of shape (D, r).
 
-    Parameters
-    ----------
-    n_components, claim, start, iterations, floor
-        See `Reweighted`.
-
     Examples
     --------
     >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
@@ -199,11 +177,6 @@ class FastMedianSubspace(Reweighted):
 @dataclass(frozen=True, kw_only=True)
 class IterativeReaper(Reweighted):
     """IRLS-REAPER, not private; the release is a basis of shape (D, r).
-
-    Parameters
-    ----------
-    n_components, claim, start, iterations, floor
-        See `Reweighted`.
 
     Examples
     --------

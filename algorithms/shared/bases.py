@@ -6,7 +6,7 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,22 +17,27 @@ __all__ = [
     "Batched",
     "ReleasesBasis",
     "ReleasesVector",
+    "Rng",
     "check_components",
     "check_one_component",
+    "check_rank",
 ]
 
 
 Data = TypeVar("Data", contravariant=True)
+
+Rng: TypeAlias = np.random.Generator
+"""Where randomness is from."""
 
 
 class Batched(ABC, Generic[Data]):
     """A mechanism that draws many releases at once, on data of some type."""
 
     @abstractmethod
-    def draw(self, data: Data, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: Data, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along the first axis."""
 
-    def release(self, data: Data, *, rng: np.random.Generator) -> Array:
+    def release(self, data: Data, *, rng: Rng) -> Array:
         """Return one release, as those of `draw`."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
 
@@ -72,15 +77,18 @@ class ReleasesVector:
         return 1
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the vectors as bases of one column, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            For any other number of components than 1.
-        """
+        """Return the vectors as bases of one column, shape (..., d, 1)."""
         check_components(n_components, self.rank)
         return releases[..., np.newaxis]
+
+
+def check_rank(n_components: int, dimension: int) -> None:
+    """Raise unless k <= d."""
+    if n_components > dimension:
+        raise InputError(
+            f"n_components must be at most the length of a row, {dimension}, "
+            f"got {n_components}"
+        )
 
 
 def check_components(n_components: int, released: int) -> None:

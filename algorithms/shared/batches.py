@@ -14,11 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.batch_mixtures import (
     BatchNumbers,
     multinomial_numbers,
@@ -27,23 +28,12 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
-from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.flips import flips_of
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "AllRows",
-    "Batches",
-    "PoissonBatches",
-    "RandomBatches",
-    "WithReplacement",
-    "padded_with_zeros",
-    "poisson_batches",
-    "published_batch_size",
-    "taken",
-]
+__all__ = ["AllRows", "Batches", "PoissonBatches", "RandomBatches", "WithReplacement"]
 
 Drawing: TypeAlias = Callable[[int], Array]
 """From a number of trials to rows, (N, D) for all or (trials, B, D), drawn afresh."""
@@ -67,7 +57,7 @@ class Batches(Checked, ABC):
         """
 
     @abstractmethod
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         """Return what draws batches of rows of shape (N, D), or (trials, N, D)."""
 
     def check_relation(self, relation: Relation) -> None:
@@ -94,7 +84,7 @@ class AllRows(Batches):
     def size_for(self, count: int) -> float:
         return count
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         return lambda trials: rows
 
 
@@ -143,10 +133,9 @@ class PoissonBatches(RandomBatches):
         epsilon: float,
         delta: float,
         *,
-        steps: int,
         relation: Relation,
         replaced: Replaced,
-        start: Claim | None = None,
+        **options: Any,
     ) -> float:
         """Return the least noise of steps on such batches, over the length of a term.
 
@@ -157,15 +146,14 @@ class PoissonBatches(RandomBatches):
             float(epsilon),
             float(delta),
             rate=self.rate,
-            steps=steps,
-            start=start,
             replaced=replaced if relation is Relation.REPLACE_ONE else None,
+            **options,
         )
 
     def size_for(self, count: int) -> float:
         return self.batch_size
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count, padded = rows.shape[-2], padded_with_zeros(rows)
 
         def draw(trials: int) -> Array:
@@ -211,7 +199,7 @@ class WithReplacement(RandomBatches):
             )
         return self.batch_size
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         count = rows.shape[-2]
         size = self.size_for(count)
 
@@ -237,23 +225,12 @@ def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
 
 
 def poisson_batches(
-    count: int, rate: float, size: int, *, rng: np.random.Generator
+    count: int, rate: float, size: int, *, rng: Rng
 ) -> NDArray[np.intp]:
-    """Draw `size` batches, each row in each with probability `rate`.
+    """Draw `size` batches of N rows, each row in each with probability q in (0, 1].
 
-    Parameters
-    ----------
-    count : int
-        N >= 0.
-    rate : float
-        q in (0, 1].
-    size : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int, shape (size, longest)
-        The rows in each batch, in order, and then N as often as is needed to fill up.
+    What is returned has the shape (size, longest): the numbers of the rows in each
+    batch, in order, and then N as often as is needed to fill up.
     """
     cells = count * size
     if rate == 1:
@@ -289,11 +266,8 @@ def padded_with_zeros(rows: Array) -> Array:
 def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
     """Return the rows of each batch, shape (trials, B, D).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D) or (trials, N, D)
-        The same rows for all trials, or each trial's own.
-    batches : ndarray of int, shape (trials, B)
+    Rows are the same for all trials, (N, D), or each trial's own, (trials, N, D);
+    batches are their numbers, (trials, B).
     """
     if rows.ndim == 2:
         return np.asarray(rows[batches])

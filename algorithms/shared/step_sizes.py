@@ -27,6 +27,7 @@ tuned on the data themselves cost privacy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,6 +43,7 @@ __all__ = [
     "ListedSteps",
     "RootSteps",
     "StepSizes",
+    "Steps",
     "as_step_sizes",
 ]
 
@@ -173,10 +175,11 @@ class ListedSteps(StepSizes):
         return np.array(self.values[:count])
 
 
-def as_step_sizes(
-    value: StepSizes | float | Sequence[float] | None,
-    default: StepSizes | None = None,
-) -> StepSizes:
+Steps: TypeAlias = StepSizes | float | Sequence[float]
+"""What users give for step sizes: themselves, one for every step, or a list."""
+
+
+def as_step_sizes(value: Steps | None, default: StepSizes | None = None) -> StepSizes:
     """Return step sizes for a number (that of every step), a list, or themselves.
 
     For None it is the default, if there is one.

@@ -84,7 +84,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Replaced", "noise_multiplier", "subsampled_delta"]
+__all__ = ["Replaced", "noise_multiplier"]
 
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""
@@ -143,11 +143,6 @@ def subsampled_delta(
         see the module docstring. Without it the relation is ADD_REMOVE.
     fineness : float
         How many points of the grid of losses there are to q/multiplier.
-
-    Raises
-    ------
-    UnsupportedError
-        If the start is another kind of claim.
     """
     whole = _distribution(multiplier, rate, steps, start, replaced, fineness)
     rounding = _ROUNDING * (100 + steps)

@@ -76,7 +76,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["amplified_multiplier", "shuffled_delta"]
+__all__ = ["amplified_multiplier"]
 
 _TAIL = 1e-6  # of the delta that is asked for
 _PLAIN = 30.0  # an epsilon beyond which amplification is not tried

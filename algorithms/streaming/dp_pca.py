@@ -81,17 +81,17 @@ The paper's neighbours are multisets that differ by a row added or removed, for 
 batches by position promise nothing. The relation here is REPLACE_ONE.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
+from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -100,7 +100,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.minibatch_pca import (
     POWER_STEPS,
-    MinibatchPCA,
     RowBatch,
     default_steps,
     rebatched,
@@ -110,30 +109,17 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["DPPCA", "OneComponent", "PublishedDPPCA"]
+__all__ = ["DPPCA", "PublishedDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneComponent(ReleasesVector, MinibatchPCA):
-    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN.
-
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-    """
+class OneComponent(ReleasesVector, ShownByPairs):
+    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
     def release_stream(
-        self,
-        blocks: Iterable[ArrayLike],
-        *,
-        count: int,
-        rng: np.random.Generator,
+        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d,).
 
@@ -162,18 +148,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         vectors, _, _ = self._component(chained, rates, start, rng=rng)
         return vectors[0]
 
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a far-away row of the last batch that changes sides.
-
-        See `dpaudit.algorithms.streaming.dp_pca_pairs.far_row`. The default d is 3; at
-        least 2, and more of them show sqrt((d - 1)/d) of the privacy of the mean.
-        """
-        return far_row(self, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self)
-
     def _released(self, bases: Array) -> Array:
         return bases[:, :, 0]
 
@@ -185,15 +159,9 @@ class OneComponent(ReleasesVector, MinibatchPCA):
 class DPPCA(OneComponent):
     """DP-PCA corrected: each half of a batch has all of epsilon and delta.
 
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = DPPCA.calibrated(1.0, 1e-6)
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.3]
@@ -205,6 +173,7 @@ class DPPCA(OneComponent):
     array([nan, nan, nan])
     """
 
+    @hands_on("batch_constant", "batch_size", "row_norm")
     @classmethod
     def calibrated(
         cls,
@@ -212,14 +181,12 @@ class DPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven.
 
@@ -229,14 +196,10 @@ class DPPCA(OneComponent):
             The promise, under REPLACE_ONE.
         n_components : int
             1, and no other number.
-        row_norm, batch_constant, batch_size
-            See `MinibatchPCA`.
         tail : Tail
             Of the gradients; its own zeta is not used.
-        group_constant, bins_per_octave
+        group_constant, bins_per_octave, zeta
             See `TopEigenvalue`.
-        zeta : float
-            In (0, 1): how likely a failure may be altogether, by the paper's analysis.
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `default_steps`.
         """
@@ -251,12 +214,11 @@ class DPPCA(OneComponent):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
+    @hands_on("batch_constant", "batch_size", "row_norm", scale_share=0.2)
     @classmethod
     def tuned(
         cls,
@@ -264,48 +226,30 @@ class DPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         window: Window = DEFAULT_BALL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        scale_share: float = 0.2,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism with parts that the paper does not have.
 
-        What they are, and their proofs: head of the module.
-
-        Parameters
-        ----------
-        epsilon, delta, n_components, row_norm, group_constant, bins_per_octave, zeta
-            As for `calibrated`.
-        window : Window
-            What gradients are truncated to.
-        scale_share, batch_constant, batch_size
-            See `MinibatchPCA`.
-        step_sizes : StepSizes, float or sequence of float, optional
-            Default: `POWER_STEPS`.
+        What they are, and their proofs: head of the module. It differs from
+        `calibrated` in the window, what gradients are truncated to, in its share for
+        the scale, and in its step sizes, `POWER_STEPS`.
         """
         check_one_component("dp-pca-tuned", n_components, others="two-stage-pca")
-        return cls(
-            scale_finder=TopEigenvalue.calibrated(
-                epsilon,
-                delta,
-                group_constant=group_constant,
-                bins_per_octave=bins_per_octave,
-                zeta=zeta,
-            ),
-            mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
-            claim=ApproxDP(epsilon, delta),
+        made = cls.calibrated(
+            epsilon,
+            delta,
+            group_constant=group_constant,
+            bins_per_octave=bins_per_octave,
+            zeta=zeta,
             step_sizes=as_step_sizes(step_sizes, POWER_STEPS),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
-            scale_share=scale_share,
         )
+        mean = MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window)
+        return replace(made, mean=mean, **fields)
 
     @property
     def budget(self) -> BudgetTree:
@@ -320,13 +264,6 @@ class DPPCA(OneComponent):
 class PublishedDPPCA(OneComponent):
     """Algorithm 3 to the letter: both halves of a batch share epsilon and delta.
 
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-
     Examples
     --------
     >>> print(PublishedDPPCA.as_published(0.5, 1e-6).budget)
@@ -340,6 +277,7 @@ class PublishedDPPCA(OneComponent):
 
     scale_factor = 2.0
 
+    @hands_on("batch_size", "row_norm", batch_constant=50.0)
     @classmethod
     def as_published(
         cls,
@@ -347,22 +285,15 @@ class PublishedDPPCA(OneComponent):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         zeta: float = 0.01,
-        batch_constant: float = 50.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> "PublishedDPPCA":
         """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is.
 
-        Parameters
-        ----------
-        epsilon, delta, n_components, row_norm, tail, group_constant, zeta
-            As for `DPPCA.calibrated`.
-        batch_constant, batch_size, step_sizes
-            Likewise.
+        The arguments are those of `DPPCA.calibrated`.
         """
         check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
         halves = (
@@ -375,10 +306,8 @@ class PublishedDPPCA(OneComponent):
             ),
             mean=MeanEstimation.as_published(*halves, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
     @property

@@ -35,7 +35,7 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_length
 
-__all__ = ["far_row", "named_pairs"]
+__all__ = ["ShownByPairs"]
 
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
@@ -229,13 +229,25 @@ def far_from_zero(mechanism: MinibatchPCA, dimension: int) -> Pair:
     return Pair(items, other, "replace-one")
 
 
-def named_pairs(mechanism: MinibatchPCA) -> tuple[Pair, ...]:
-    """Return the pairs for a row that moves a bin of the scale, and those far away."""
-    dimension = _dimension(mechanism)
-    pairs = two_bins(mechanism, dimension), near_threshold(mechanism, dimension)
-    if mechanism.row_norm is not None:
-        return pairs
-    return *pairs, far_from_zero(mechanism, dimension)
+class ShownByPairs(MinibatchPCA):
+    """A form of DP-PCA with the pairs above."""
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a far-away row of the last batch that changes sides.
+
+        See `far_row`. The default d is the larger one of 3 and k + 1; at least 2, and
+        more of them show sqrt((d - 1)/d) of the privacy of the mean. It is seen by the
+        first component; others differ by noise.
+        """
+        return far_row(self, dimension)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, a row that moves a bin of the scale, and others."""
+        d = _dimension(self)
+        pairs = self.worst_case(), two_bins(self, d), near_threshold(self, d)
+        if self.row_norm is not None:
+            return pairs
+        return *pairs, far_from_zero(self, d)
 
 
 def _dimension(mechanism: MinibatchPCA, asked: int | None = None) -> int:

@@ -19,13 +19,13 @@ from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 
-__all__ = ["DP_PCA", "OJA", "STREAMING"]
+__all__ = ["STREAMING"]
 
 _entry = partial(Entry, family="streaming")
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 
-OJA: tuple[Entry, ...] = (
+STREAMING: tuple[Entry, ...] = (
     _entry(
         name="oja",
         source="Oja, J. Math. Biology 1982; the claim is planted",
@@ -58,9 +58,6 @@ OJA: tuple[Entry, ...] = (
         summary="k components by Oja with QR on disjoint batches",
         constructor=BlockOja.calibrated,
     ),
-)
-
-DP_PCA: tuple[Entry, ...] = (
     _entry(
         name="dp-pca",
         source=f"{_PAPER}, Algorithm 3; corrected by dpaudit",
@@ -147,5 +144,3 @@ DP_PCA: tuple[Entry, ...] = (
         epsilon=3.5,
     ),
 )
-
-STREAMING: tuple[Entry, ...] = (*OJA, *DP_PCA)

@@ -88,15 +88,7 @@ from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.gaussian import classical_mu, gaussian_epsilon, gaussian_mu
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "RANGE_CONSTANT",
-    "CalibratedSplit",
-    "GaussianSplit",
-    "MeanNoise",
-    "PublishedSplit",
-    "Split",
-    "laplace_scale",
-]
+__all__ = ["CalibratedSplit", "GaussianSplit", "MeanNoise", "PublishedSplit", "Split"]
 
 RANGE_CONSTANT = 12.0
 """What the paper's constant must be for its window; equation 14 has 8."""
@@ -259,8 +251,6 @@ class PublishedSplit(Split):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The promise.
     constant : float
         In the deviation of the noise: 12, or the 8 of equation 14.
     """

@@ -55,20 +55,21 @@ alone would need m to be hidden.)
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     PublishedSplit,
     Split,
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
@@ -115,15 +116,10 @@ class MeanEstimation(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
+    @hands_on(but=("split",))
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        tail: Window = DEFAULT_TAIL,
-        eigenvalue: float = 1.0,
-        uses: int = 1,
+        cls, epsilon: float, delta: float, *, uses: int = 1, **fields: Any
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven for a split.
 
@@ -131,26 +127,16 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         ----------
         epsilon, delta : float
             The promise.
-        tail, eigenvalue
-            See `MeanEstimation`.
         uses : int
             How often the same rows may be read at that price altogether.
         """
-        split = CalibratedSplit(epsilon, delta, uses=uses)
-        return cls(split=split, tail=tail, eigenvalue=eigenvalue)
+        return cls(split=CalibratedSplit(epsilon, delta, uses=uses), **fields)
 
+    @hands_on(but=("split",))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        tail: Window = DEFAULT_TAIL,
-        eigenvalue: float = 1.0,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the split of the paper, and the constant 12."""
-        split = PublishedSplit(epsilon, delta)
-        return cls(split=split, tail=tail, eigenvalue=eigenvalue)
+        return cls(split=PublishedSplit(epsilon, delta), **fields)
 
     @property
     def claim(self) -> Claim:
@@ -179,7 +165,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         eigenvalues: Array,
         *,
         zeta: float | None = None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> Array:
         """Return the release of every trial, each with its own Lambda.
 
@@ -211,7 +197,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
             totals += inside.sum(axis=1)
         return self._noisy(totals, centres, reach, vectors.count, rng)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size, d).
 
         Raises
@@ -283,12 +269,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         return self.tail.diameter(dimension) / self.split.noise(dimension).mu
 
     def _noisy(
-        self,
-        totals: Array,
-        centres: Array,
-        reach: Array,
-        count: int,
-        rng: np.random.Generator,
+        self, totals: Array, centres: Array, reach: Array, count: int, rng: Rng
     ) -> Array:
         """Return releases for whole numbers of steps, which nothing has rounded yet."""
         steps = _steps_to_the_end(count)

@@ -40,20 +40,18 @@ radius R (R^2 if k = 1); no k and no T. Proof:
 Delta, and sqrt k in the norm of Z_t.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Self
 
 from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
     ReleasesVector,
     check_one_component,
 )
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import Steps
 from dpaudit.algorithms.streaming.noisy_oja import (
-    DEFAULT_ITERATIONS,
     NoisyOja,
-    batch_sensitivity,
-    default_steps,
 )
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
@@ -68,11 +66,6 @@ __all__ = ["BlockOja", "MinibatchOja"]
 class MinibatchOja(ReleasesVector, NoisyOja):
     """Private minibatch Oja for one component; the release is w_T, shape (d,).
 
-    Parameters
-    ----------
-    sigma, step_sizes, claim, iterations, row_norm, clip
-        See `NoisyOja`.
-
     Examples
     --------
     >>> import numpy as np
@@ -85,6 +78,7 @@ class MinibatchOja(ReleasesVector, NoisyOja):
     array([0.6, 0.8])
     """
 
+    @hands_on("row_norm", "clip", "iterations")
     @classmethod
     def calibrated(
         cls,
@@ -92,11 +86,9 @@ class MinibatchOja(ReleasesVector, NoisyOja):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
-    ) -> "MinibatchOja":
+        step_sizes: Steps | None = None,
+        **fields: Any,
+    ) -> Self:
         """Return the mechanism at the smallest proven sigma, Delta/mu.
 
         Parameters
@@ -105,49 +97,21 @@ class MinibatchOja(ReleasesVector, NoisyOja):
             The promise, under REPLACE_ONE.
         n_components : int
             1, and no other number.
-        row_norm, clip, iterations
-            See `NoisyOja`; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         check_one_component("minibatch-oja", n_components, others="block-oja")
-        made = cls.from_mu(
-            gaussian_mu(epsilon, delta),
-            row_norm=row_norm,
-            clip=clip,
-            iterations=iterations,
-            step_sizes=step_sizes,
-        )
-        return replace(made, claim=ApproxDP(epsilon, delta))
+        mu, claim = gaussian_mu(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls._at(1, mu, claim, step_sizes, **fields)
 
+    @hands_on("row_norm", "clip", "iterations")
     @classmethod
     def from_mu(
-        cls,
-        mu: float,
-        *,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
-    ) -> "MinibatchOja":
-        """Return the mechanism that is mu-GDP, which no smaller sigma gives.
-
-        Parameters
-        ----------
-        mu : float
-            > 0.
-        row_norm, clip, iterations, step_sizes
-            As for `calibrated`.
-        """
+        cls, mu: float, *, step_sizes: Steps | None = None, **fields: Any
+    ) -> Self:
+        """Return the mechanism that is mu-GDP, which no smaller sigma gives."""
         mu = check_positive("mu", mu)
-        return cls(
-            sigma=batch_sensitivity(1, row_norm=row_norm, clip=clip) / mu,
-            claim=GaussianDP(mu),
-            row_norm=row_norm,
-            clip=clip,
-            iterations=iterations,
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
-        )
+        return cls._at(1, mu, GaussianDP(mu), step_sizes, **fields)
 
     def _shaped(self, bases: Array) -> Array:
         return bases[..., 0]
@@ -164,8 +128,6 @@ class BlockOja(ReleasesBasis, NoisyOja):
     ----------
     n_components : int
         k, at least 1 and at most d.
-    sigma, step_sizes, claim, iterations, row_norm, clip
-        See `NoisyOja`.
 
     Examples
     --------
@@ -180,6 +142,7 @@ class BlockOja(ReleasesBasis, NoisyOja):
 
     n_components: Count
 
+    @hands_on("row_norm", "clip", "iterations")
     @classmethod
     def calibrated(
         cls,
@@ -187,30 +150,13 @@ class BlockOja(ReleasesBasis, NoisyOja):
         delta: float,
         *,
         n_components: int,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
-    ) -> "BlockOja":
+        step_sizes: Steps | None = None,
+        **fields: Any,
+    ) -> Self:
         """Return the mechanism at the smallest proven sigma, Delta/mu.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise, under REPLACE_ONE.
-        n_components, row_norm, clip, iterations
-            See the class and `NoisyOja`; for general matrices row_norm=None and a clip.
-        step_sizes : StepSizes, float or sequence of float, optional
-            Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
+        The arguments are those of `MinibatchOja.calibrated`, but for k.
         """
-        mu = gaussian_mu(epsilon, delta)
-        delta_of_sum = batch_sensitivity(n_components, row_norm=row_norm, clip=clip)
-        return cls(
-            n_components=n_components,
-            sigma=delta_of_sum / mu,
-            claim=ApproxDP(epsilon, delta),
-            row_norm=row_norm,
-            clip=clip,
-            iterations=iterations,
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
-        )
+        mu, claim = gaussian_mu(epsilon, delta), ApproxDP(epsilon, delta)
+        fields["n_components"] = n_components
+        return cls._at(n_components, mu, claim, step_sizes, **fields)

@@ -30,7 +30,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -159,22 +159,13 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         steps = min(steps, count // _LEAST)
         return count // steps, steps
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along a leading axis.
 
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least 4 rows or matrices, of length at least k.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few.
         """
         return self._released(self._draw(data, size, rng)["components"])
 
@@ -183,7 +174,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         return bases
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return every estimate on the way of `size` independent runs.
 
@@ -198,17 +189,11 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         del runs["components"]
         return runs
 
-    def _draw(
-        self, data: ArrayLike | Moments, size: int, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def _draw(self, data: ArrayLike | Moments, size: int, rng: Rng) -> dict[str, Array]:
         """Return transcripts, and the components, shape (size, d, k)."""
         moments = as_moments(data, row_norm=self.row_norm)
         d = moments.dimension
-        if d < self.rank:
-            raise InputError(
-                f"n_components must be at most the length of a row, {d}, got "
-                f"{self.rank}"
-            )
+        check_rank(self.rank, d)
         batch_size, steps = self.batches(moments.count)
         batches = [
             RowBatch(moments, step * batch_size, batch_size) for step in range(steps)
@@ -226,9 +211,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             self._run(batches, part, rng)
         return runs
 
-    def _run(
-        self, batches: list[RowBatch], runs: dict[str, Array], rng: np.random.Generator
-    ) -> None:
+    def _run(self, batches: list[RowBatch], runs: dict[str, Array], rng: Rng) -> None:
         """Fill in the runs of some trials."""
         found = runs["components"]
         rates = self.step_sizes.sizes(len(batches))
@@ -261,7 +244,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         start: Array,
         *,
         deflated: Array | None = None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> tuple[Array, Array, Array]:
         """Return the component that T steps lead to, and the estimates on the way.
 
@@ -275,7 +258,6 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             w_0, unit vectors; orthogonal to what is deflated.
         deflated : ndarray, shape (trials, d, j), optional
             The components that were found before. NaN in a trial makes all of it NaN.
-        rng : numpy.random.Generator
 
         Returns
         -------
@@ -311,12 +293,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             vectors = np.where(failed[:, np.newaxis], vectors, moved)
         return _finished(vectors, failed), scales, means
 
-    def _start(
-        self,
-        shape: tuple[int, ...],
-        deflated: Array | None,
-        rng: np.random.Generator,
-    ) -> Array:
+    def _start(self, shape: tuple[int, ...], deflated: Array | None, rng: Rng) -> Array:
         """Return uniformly random unit vectors, orthogonal to what was found."""
         start = rng.standard_normal(shape)
         if deflated is not None:

@@ -41,15 +41,20 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
-from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
+from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
+from dpaudit.algorithms.shared.step_sizes import (
+    HarmonicSteps,
+    Steps,
+    StepSizes,
+    as_step_sizes,
+)
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
@@ -63,7 +68,6 @@ __all__ = [
     "DEFAULT_OFFSET",
     "NoisyOja",
     "batch_sensitivity",
-    "default_steps",
     "unit_of",
 ]
 
@@ -108,6 +112,28 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         self.step_sizes.sizes(self.iterations)
         unit_of(self.row_norm, self.clip)
 
+    @classmethod
+    def _at(
+        cls,
+        k: int,
+        mu: float,
+        claim: Claim,
+        step_sizes: Steps | None,
+        *,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return the mechanism at the least noise for mu, with the claim."""
+        return cls(
+            sigma=batch_sensitivity(k, row_norm=row_norm, clip=clip) / mu,
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
+            claim=claim,
+            row_norm=row_norm,
+            clip=clip,
+            **fields,
+        )
+
     @property
     @abstractmethod
     def rank(self) -> int:
@@ -121,23 +147,13 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         """Return what was released as bases (..., d, k)."""
         return released
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along a leading axis.
 
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least T rows or matrices.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or fewer than T, or
-            shorter than k; if they are matrices, and there is a row norm.
         """
         moments = self._moments(data)
         size = check_count("size", size, minimum=0)
@@ -150,7 +166,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         return self._shaped(np.concatenate([empty, *parts]))
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the start and every noisy sum of `size` independent runs.
 
@@ -234,11 +250,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
                 f"data must have at least {self.iterations} rows, one for every batch, "
                 f"got {moments.count}"
             )
-        if moments.dimension < self.rank:
-            raise InputError(
-                "n_components must be at most the length of a row, "
-                f"{moments.dimension}, got {self.rank}"
-            )
+        check_rank(self.rank, moments.dimension)
         return moments
 
     def _rates(self, moments: Moments) -> Array:
@@ -259,11 +271,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         return self.clip
 
     def _run(
-        self,
-        moments: Moments,
-        size: int,
-        rng: np.random.Generator,
-        seen: list[Array] | None,
+        self, moments: Moments, size: int, rng: Rng, seen: list[Array] | None
     ) -> Array:
         """Return V_T of each trial; keep the start and the noisy sums, if asked to."""
         shape = size, moments.dimension, self.rank

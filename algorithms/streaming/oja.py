@@ -32,7 +32,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector
+from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, Rng
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.arrays import Array
@@ -87,22 +87,13 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
         object.__setattr__(self, "batch_size", check_count("batch_size", batch_size))
         object.__setattr__(self, "claim", claim)
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` releases from independent starts, shape (size, d).
 
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             At least B rows or matrices.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or fewer than B.
         """
         moments = as_moments(data)
         if moments.count < self.batch_size:
@@ -128,9 +119,7 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
         d = check_length(dimension, 2, minimum=2)
         return oblique_pair(d, count=20 * self.batch_size, unit=1.0)
 
-    def _run(
-        self, moments: Moments, rates: Array, size: int, rng: np.random.Generator
-    ) -> Array:
+    def _run(self, moments: Moments, rates: Array, size: int, rng: Rng) -> Array:
         start = rng.standard_normal((size, moments.dimension))
         start /= np.linalg.norm(start, axis=1, keepdims=True)
         # Overflow and 0/0 give NaN, which is what stands for no direction.

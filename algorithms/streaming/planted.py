@@ -29,10 +29,11 @@ probability 0.02 the loss is above 4.
 
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, MeanNoise
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -52,7 +53,6 @@ from dpaudit.validation import check_fraction, check_length, check_positive
 __all__ = [
     "ClaimedOja",
     "OverlappingDPPCA",
-    "SplitWithConstant8",
     "UnthresholdedHistogram",
     "mean_with_constant_8",
 ]
@@ -63,13 +63,7 @@ _LOUD = 2.0**40  # by how much the data exceed w_0
 
 
 class ClaimedOja(Oja):
-    """Oja's algorithm with a claim, which is false.
-
-    Parameters
-    ----------
-    step_sizes, batch_size, claim
-        See `Oja`.
-    """
+    """Oja's algorithm with a claim, which is false."""
 
     claim: Claim
 
@@ -83,11 +77,6 @@ class ClaimedOja(Oja):
 class UnthresholdedHistogram(PrivateHistogram):
     """A private histogram that shows every bin that is not empty.
 
-    Parameters
-    ----------
-    noise, claim, width, first, bins
-        See `PrivateHistogram`.
-
     Examples
     --------
     >>> planted = UnthresholdedHistogram.planted(1.0, 1e-5, bins=3)
@@ -95,20 +84,15 @@ class UnthresholdedHistogram(PrivateHistogram):
     array([False,  True, False])
     """
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
     def planted(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
+        cls, epsilon: float, delta: float, **fields: Any
     ) -> "UnthresholdedHistogram":
         """Return the mechanism with the noise that is right, and no threshold."""
         noise = CountNoise(2 / check_positive("epsilon", epsilon), -np.inf)
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        return cls(noise=noise, claim=claim, **fields)
 
     @property
     def true_epsilon(self) -> float:
@@ -127,13 +111,7 @@ class UnthresholdedHistogram(PrivateHistogram):
 
 @dataclass(frozen=True)
 class SplitWithConstant8(CalibratedSplit):
-    """The calibrated split, if the windows were two thirds as wide as they are.
-
-    Parameters
-    ----------
-    epsilon, delta, histogram_share, escape_share, uses
-        See `CalibratedSplit`.
-    """
+    """The calibrated split, if the windows were two thirds as wide as they are."""
 
     def noise(self, dimension: int) -> MeanNoise:
         right = super().noise(dimension)
@@ -141,11 +119,7 @@ class SplitWithConstant8(CalibratedSplit):
 
 
 def mean_with_constant_8(
-    epsilon: float,
-    delta: float,
-    *,
-    tail: Tail = DEFAULT_TAIL,
-    eigenvalue: float = 1.0,
+    epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, eigenvalue: float = 1.0
 ) -> MeanEstimation:
     """Return Algorithm 5 with two thirds of the noise that its promise needs.
 
@@ -165,15 +139,7 @@ def mean_with_constant_8(
 
 @dataclass(frozen=True, kw_only=True)
 class OverlappingDPPCA(DPPCA):
-    """DP-PCA whose mean is taken over the whole batch, at the price of a half.
-
-    Parameters
-    ----------
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
-    """
+    """DP-PCA whose mean is taken over the whole batch, at the price of a half."""
 
     @classmethod
     def planted(

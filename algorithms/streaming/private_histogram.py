@@ -47,13 +47,14 @@ threshold is higher by b log 4 than it must be.
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
 from dpaudit.algorithms.textbook.base import (
     check_dimension,
@@ -120,7 +121,7 @@ class CountNoise(ThresholdedCounts):
         margin = (1 - self.threshold) / self.scale
         return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
 
-    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
         return laplace_noise(shape, self.scale, rng=rng)
 
     def log_density(self, values: Array, counts: ArrayLike) -> Array:
@@ -177,33 +178,19 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest noise and threshold proven above."""
-        noise, claim = CountNoise.calibrated(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        noise = CountNoise.calibrated(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        width: float = 1.0,
-        first: int = 0,
-        bins: int = 5,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the threshold of the paper."""
-        noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+        noise = CountNoise.as_published(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
     def counts(self, data: ArrayLike) -> Array:
         """Return how many rows each of the bins has, shape (bins,); not private."""
@@ -212,7 +199,7 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
         inside = labels[(labels >= 0) & (labels < self.bins)].astype(np.intp)
         return np.bincount(inside, minlength=self.bins).astype(np.float64)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, bins)."""
         counts = self.counts(data)
         size = check_count("size", size, minimum=0)

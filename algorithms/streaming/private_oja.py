@@ -34,16 +34,26 @@ one Gaussian step. `dpaudit.algorithms.streaming.minibatch_oja` needs less noise
 much faster; it is the algorithm to use.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
-from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes, as_step_sizes
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    check_one_component,
+)
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import (
+    HarmonicSteps,
+    Steps,
+    StepSizes,
+    as_step_sizes,
+)
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity, unit_of
@@ -105,6 +115,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         check_fraction("delta", self.claim.parameters["delta"])
         unit_of(self.row_norm, self.clip)
 
+    @hands_on("row_norm", "clip")
     @classmethod
     def calibrated(
         cls,
@@ -112,9 +123,8 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> "PrivateOja":
         """Return the mechanism whose noise is the least proven for the rows it gets.
 
@@ -124,23 +134,17 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             The promise.
         n_components : int
             1, and no other number.
-        row_norm, clip
-            See the class; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
             Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
-
-        Raises
-        ------
-        InputError
-            If an argument is not allowed.
         """
         check_one_component("private-oja", n_components, others="block-oja")
-        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        unit = unit_of(fields.get("row_norm", 1.0), fields.get("clip"))
         return cls(
-            claim=claim,
-            row_norm=row_norm,
-            clip=clip,
-            step_sizes=as_step_sizes(step_sizes, _default_steps(row_norm, clip)),
+            claim=ApproxDP(epsilon, check_fraction("delta", delta)),
+            step_sizes=as_step_sizes(
+                step_sizes, HarmonicSteps(_NUMERATOR / unit, _OFFSET)
+            ),
+            **fields,
         )
 
     @classmethod
@@ -152,7 +156,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         clip: float,
         count: int,
         constant: float,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
     ) -> "PrivateOja":
         """Return Algorithm 2 to the letter, for the constant C that it leaves open.
 
@@ -171,16 +175,13 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         step_sizes
             As for `calibrated`.
         """
-        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        made = cls.calibrated(
+            epsilon, delta, row_norm=None, clip=clip, step_sizes=step_sizes
+        )
         count = check_count("count", count)
         constant = check_positive("constant", constant)
-        return cls(
-            claim=claim,
-            row_norm=None,
-            clip=clip,
-            multiplier=constant * log(count / delta) / (epsilon * sqrt(count)),
-            step_sizes=as_step_sizes(step_sizes, _default_steps(None, clip)),
-        )
+        alpha = constant * log(count / delta) / (epsilon * sqrt(count))
+        return replace(made, multiplier=alpha)
 
     def noise_scale(self, count: int) -> float:
         """Return the standard deviation of the noise for that many rows."""
@@ -190,22 +191,12 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             multiplier = amplified_multiplier(epsilon, delta, count)
         return multiplier * batch_sensitivity(1, row_norm=self.row_norm, clip=self.clip)
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape; if they are matrices,
-            and there is a row norm.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         scale = self.noise_scale(moments.count)
@@ -219,7 +210,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the start and every noisy product of `size` independent runs.
 
@@ -259,7 +250,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         scale: float,
         rates: Array,
         size: int,
-        rng: np.random.Generator,
+        rng: Rng,
         seen: list[Array] | None,
     ) -> Array:
         """Return w_n of each trial; keep the start and the products, if asked to."""
@@ -281,7 +272,3 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
                 vectors = vectors + eta * noisy
                 vectors /= np.sqrt(np.einsum("td,td->t", vectors, vectors))[:, None]
         return vectors
-
-
-def _default_steps(row_norm: float | None, clip: float | None) -> HarmonicSteps:
-    return HarmonicSteps(_NUMERATOR / unit_of(row_norm, clip), _OFFSET)

@@ -27,30 +27,30 @@ Dividing the rows among the components instead, each with all of epsilon, would 
 batches smaller by k: the same for the histograms of the scale, worse for the means.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
+from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
     Tail,
 )
-from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
+from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["RankKDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankKDPPCA(ReleasesBasis, MinibatchPCA):
+class RankKDPPCA(ReleasesBasis, ShownByPairs):
     """DP-PCA for k components, one after the other.
 
     Releases have shape (d, k) and orthonormal columns, or are NaN.
@@ -59,10 +59,6 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     ----------
     n_components : int
         k, at least 1 and at most d.
-    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
-        See `MinibatchPCA`.
-    scale_share
-        Likewise.
 
     Examples
     --------
@@ -78,6 +74,7 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
 
     n_components: Count
 
+    @hands_on("batch_constant", "batch_size", "row_norm")
     @classmethod
     def calibrated(
         cls,
@@ -85,27 +82,17 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         delta: float,
         *,
         n_components: int,
-        row_norm: float | None = None,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         bins_per_octave: int = 1,
         zeta: float = 0.01,
-        batch_constant: float = 25.0,
-        batch_size: int | None = None,
-        step_sizes: StepSizes | float | Sequence[float] | None = None,
+        step_sizes: Steps | None = None,
+        **fields: Any,
     ) -> "RankKDPPCA":
         """Return the mechanism at the noise of the proof above.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for all components together, under REPLACE_ONE.
-        n_components : int
-            k.
-        row_norm, tail, group_constant, bins_per_octave, zeta, batch_constant
-            As for `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
-        batch_size, step_sizes
-            Likewise.
+        That is what all k components together promise, under REPLACE_ONE. The arguments
+        are those of `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
         """
         k = check_count("n_components", n_components)
         return cls(
@@ -119,10 +106,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
-            batch_constant=batch_constant,
-            batch_size=batch_size,
-            row_norm=row_norm,
+            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
+            **fields,
         )
 
     @property
@@ -138,15 +123,3 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         )
         batch = BudgetTree.parallel("a batch", first, self.mean.budget)
         return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a far-away row of the last batch that changes sides.
-
-        Seen by the first component; the others differ by noise. The default d is the
-        larger one of 3 and k + 1.
-        """
-        return far_row(self, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self)

@@ -41,12 +41,18 @@ they give 0.004 (d = 20, 0.1 R^2).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    check_one_component,
+)
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
@@ -64,7 +70,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["DEFAULT_ROUNDS", "StepSizeSearch", "step_size_grid"]
+__all__ = ["StepSizeSearch"]
 
 DEFAULT_ROUNDS = 2
 _RATIO = 4.0
@@ -123,8 +129,6 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         At least one; public.
     share : float
         q in (0, 1), of the rows that judge the runs.
-    iterations, row_norm, clip
-        See `NoisyOja`.
 
     Examples
     --------
@@ -159,6 +163,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             )
         unit_of(self.row_norm, self.clip)
 
+    @hands_on("row_norm", "clip", "iterations", "share")
     @classmethod
     def calibrated(
         cls,
@@ -166,11 +171,8 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         delta: float,
         *,
         n_components: int = 1,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        iterations: int = DEFAULT_ITERATIONS,
         candidates: Sequence[HarmonicSteps] | None = None,
-        share: float = 0.2,
+        **fields: Any,
     ) -> "StepSizeSearch":
         """Return the mechanism at the smallest proven sigma, sqrt(m) Delta/mu.
 
@@ -180,29 +182,24 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             The promise, under REPLACE_ONE.
         n_components : int
             1, and no other number.
-        row_norm, clip, iterations, share
-            See the class.
         candidates : sequence of HarmonicSteps, optional
             Default: two rounds of `step_size_grid`, by factors of 4 about
             `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)
+        bounds = fields.get("row_norm", 1.0), fields.get("clip")
         if candidates is None:
+            numerator = DEFAULT_NUMERATOR / unit_of(*bounds)
             candidates = step_size_grid(
-                DEFAULT_ROUNDS,
-                numerator=DEFAULT_NUMERATOR / unit_of(row_norm, clip),
-                ratio=_RATIO,
+                DEFAULT_ROUNDS, numerator=numerator, ratio=_RATIO
             )
-        moved = batch_sensitivity(1, row_norm=row_norm, clip=clip)
+        moved = batch_sensitivity(1, row_norm=bounds[0], clip=bounds[1])
         return cls(
             claim=ApproxDP(epsilon, delta),
             sigma=sqrt(max(1, len(candidates))) * moved / mu,
             candidates=tuple(candidates),
-            share=share,
-            iterations=iterations,
-            row_norm=row_norm,
-            clip=clip,
+            **fields,
         )
 
     @property
@@ -211,23 +208,13 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         unit = unit_of(self.row_norm, self.clip)
         return unit if self.row_norm is not None else 2 * unit
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
         ----------
         data : array_like, shape (n, d) or (n, d, d), or Moments
             With at least T in the first part, and one in the second.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few; if they are
-            matrices, and there is a row norm.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         self._check_parts(moments.count)
@@ -241,7 +228,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return the results of all runs, and which was chosen.
 
@@ -293,7 +280,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             )
 
     def _run(
-        self, moments: Moments, size: int, rng: np.random.Generator
+        self, moments: Moments, size: int, rng: Rng
     ) -> tuple[Array, NDArray[np.intp]]:
         """Return the results of the runs of each trial, and the choices."""
         m, d = len(self.candidates), moments.dimension

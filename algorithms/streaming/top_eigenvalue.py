@@ -36,18 +36,19 @@ The estimate is a scale, not a measurement: a left edge is too low by 2^(1/(2 r)
 average, and small groups make it too high, like (1 + sqrt(d/b))^2.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, log
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
@@ -105,39 +106,19 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
 
+    @hands_on(but=("noise", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        group_constant: float = 5.0,
-        bins_per_octave: int = 1,
-        zeta: float = 0.01,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise and threshold for the promise."""
-        return cls(
-            noise=CountNoise.calibrated(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            group_constant=group_constant,
-            bins_per_octave=bins_per_octave,
-            zeta=zeta,
-        )
+        noise = CountNoise.calibrated(epsilon, delta)
+        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
+    @hands_on(but=("noise", "claim", "bins_per_octave"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        group_constant: float = 5.0,
-        zeta: float = 0.01,
-    ) -> Self:
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the histogram and the bins of the paper."""
-        made = cls.calibrated(
-            epsilon, delta, group_constant=group_constant, bins_per_octave=4, zeta=zeta
-        )
-        return replace(made, noise=CountNoise.as_published(epsilon, delta))
+        noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls(noise=noise, claim=claim, bins_per_octave=4, **fields)
 
     def groups(self, zeta: float | None = None) -> int:
         """Return k, for another probability of failure than the mechanism's own."""
@@ -175,23 +156,13 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         return np.concatenate(parts, axis=1)
 
     def estimate(
-        self,
-        vectors: Gradients,
-        *,
-        zeta: float | None = None,
-        rng: np.random.Generator,
+        self, vectors: Gradients, *, zeta: float | None = None, rng: Rng
     ) -> Array:
         """Return the release of every trial, shape (trials,), NaN for bottom."""
         return self._release(self._counts(vectors, zeta), rng)
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases on rows of shape (m, d), shape (size,).
-
-        Raises
-        ------
-        InputError
-            If the data are not finite, or have fewer than 2 rows.
-        """
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
+        """Return `size` independent releases on rows of shape (m, d), shape (size,)."""
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
         size = check_count("size", size, minimum=0)
         releases = np.empty(size)
@@ -246,7 +217,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
             octaves = np.log2(self.group_values(vectors, zeta))
         return SparseCounts.of(np.floor(self.bins_per_octave * octaves))
 
-    def _release(self, counts: SparseCounts, rng: np.random.Generator) -> Array:
+    def _release(self, counts: SparseCounts, rng: Rng) -> Array:
         labels = self.noise.fullest(counts, rng=rng)
         return np.asarray(np.exp2(labels / self.bins_per_octave))
 

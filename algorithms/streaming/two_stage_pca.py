@@ -75,14 +75,15 @@ error does not fall below that however many rows there are.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming import two_stage_pairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -152,16 +153,16 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
                 f"{self.covariance.relation.value!r}"
             )
 
+    @hands_on("scale_share", n_components=1)
     @classmethod
     def calibrated(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
         row_norm: float = 1.0,
         window: Window = DEFAULT_BALL,
-        scale_share: float = 0.1,
+        **fields: Any,
     ) -> Self:
         """Return the mechanism at the least noise that is proven.
 
@@ -169,24 +170,19 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         ----------
         epsilon, delta : float
             The promise, under REPLACE_ONE.
-        n_components : int
-            k.
         row_norm : float
             R, public.
         window : Window
             What gradients are truncated to.
-        scale_share : float
-            See `TwoStagePCA`.
         """
         return cls(
-            n_components=n_components,
             covariance=GOEGaussian.calibrated(
                 epsilon, delta, relation=cls.relation, row_norm=row_norm
             ),
             scale_finder=TopEigenvalue.calibrated(epsilon, delta),
             mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
             claim=ApproxDP(epsilon, delta),
-            scale_share=scale_share,
+            **fields,
         )
 
     @property
@@ -203,29 +199,20 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
             self.mean.budget,
         )
 
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d, k).
 
         Parameters
         ----------
         data : array_like, shape (n, d), or Moments
             At least 8 rows, of length at least k. (A `Moments` clips them to R.)
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite rows of such a shape, or too few.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         runs = self.transcript(moments, size, rng=rng)
         return self._released(runs, moments.count // 2)
 
     def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+        self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
         """Return what is found on the way of `size` independent runs.
 
@@ -255,11 +242,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return runs
 
     def release_stream(
-        self,
-        blocks: Iterable[ArrayLike],
-        *,
-        count: int,
-        rng: np.random.Generator,
+        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d, k).
 
@@ -313,13 +296,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return self.worst_case(), *two_stage_pairs.named_pairs(self)
 
     def _half(self, count: int) -> int:
-        """Return how many rows a half has.
-
-        Raises
-        ------
-        InputError
-            If there are fewer than 8 rows.
-        """
+        """Return how many rows a half has."""
         if count < 2 * _LEAST:
             raise InputError(f"data must have at least {2 * _LEAST} rows, got {count}")
         return count // 2
@@ -327,11 +304,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     def _second_moment(self, moments: Moments, half: int) -> Array:
         """Return the sum of x x^T over the first half; not private."""
         d = moments.dimension
-        if d < self.rank:
-            raise InputError(
-                f"n_components must be at most the length of a row, {d}, got "
-                f"{self.rank}"
-            )
+        check_rank(self.rank, d)
         total, step = np.zeros((d, d)), max(1, _WORK // d)
         for first in range(0, half, step):
             part = moments.read(slice(first, min(first + step, half)))
@@ -339,11 +312,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         return total
 
     def _start(
-        self,
-        moment: Array,
-        half: int,
-        runs: dict[str, Array],
-        rng: np.random.Generator,
+        self, moment: Array, half: int, runs: dict[str, Array], rng: Rng
     ) -> None:
         """Fill in the starts and eigenvalues of some trials."""
         d, k = len(moment), self.rank
@@ -355,12 +324,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         runs["eigenvalues"][:, :few] = np.maximum(values[:, : -few - 1 : -1], 0) / half
 
     def _step(
-        self,
-        moments: Moments,
-        first: int,
-        half: int,
-        runs: dict[str, Array],
-        rng: np.random.Generator,
+        self, moments: Moments, first: int, half: int, runs: dict[str, Array], rng: Rng
     ) -> None:
         """Fill in the scales and means of some trials, given their starts."""
         starts = runs["starts"]

@@ -3,25 +3,113 @@
 The release V has shape (d, k) and orthonormal columns: the same space as the paper's,
 the k-dimensional subspaces of R^d, up to the choice of a basis. Rows are clipped to a
 public norm, each on its own, so that clipping maps neighbours to neighbours.
+
+**Frames** are matrices with orthonormal columns, in stacks of shape (size, d, k). The
+uniform law on frames is the only one that no rotation of R^d changes (Haar's). The
+frame Q of a normal matrix G = QR has it, if R has a positive diagonal: Q is then
+unique, hence moves with G under rotations, which do not change the law of G (Mezzadri,
+*How to generate random matrices from the classical compact groups*, Notices of the AMS
+54, 2007). In the same way a frame Q together with normal columns gives a uniform frame
+of the orthogonal complement, because only the components of the normal columns in that
+complement are left.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
+__all__ = [
+    "PureSubspaceMechanism",
+    "SubspaceMechanism",
+    "deflated_frames",
+    "orthonormalise",
+    "uniform_complements",
+    "uniform_frames",
+]
+
+
+def uniform_frames(size: int, d: int, k: int, *, rng: Rng) -> Array:
+    """Return independent uniform frames, shape (size, d, k); 0 <= k <= d.
+
+    Examples
+    --------
+    >>> v = uniform_frames(5, 3, 2, rng=np.random.default_rng(0))
+    >>> np.allclose(v.swapaxes(-2, -1) @ v, np.eye(2))
+    True
+    """
+    return orthonormalise(rng.standard_normal((size, d, k)))
+
+
+def uniform_complements(frames: Array, *, rng: Rng) -> Array:
+    """Return for each frame a uniform one of its orthogonal complement.
+
+    Shape (size, d, k) -> (size, d, d - k); k may be 0, or d.
+    """
+    size, d, k = frames.shape
+    columns = rng.standard_normal((size, d, d - k))
+    return orthonormalise(np.concatenate([frames, columns], axis=-1))[..., k:]
+
+
+def deflated_frames(frames: Array, directions: Array) -> Array:
+    """Return frames of what is left of the spans when one direction is taken away.
+
+    Parameters
+    ----------
+    frames : ndarray, shape (size, d, q)
+        q >= 1.
+    directions : ndarray, shape (size, q)
+        Unit vectors: coordinates, in the frames, of what is taken away.
+
+    Returns
+    -------
+    ndarray, shape (size, d, q - 1)
+        Orthonormal columns in the span, orthogonal to the direction.
+
+    Notes
+    -----
+    Columns two to q of F H, where H is the Householder reflection that exchanges the
+    first basis vector and minus or plus the direction, whichever is further from it:
+    no digits are lost.
+    """
+    normals = directions.copy()
+    normals[:, 0] += np.where(normals[:, 0] < 0, -1.0, 1.0)
+    along = (frames @ normals[..., np.newaxis]) / (1 + np.abs(directions[:, :1, None]))
+    return np.asarray(frames[..., 1:] - along * normals[:, np.newaxis, 1:])
+
+
+def orthonormalise(matrices: Array) -> Array:
+    """Return the Q of QR decompositions whose R has a positive diagonal.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., d, k)
+        Of rank k <= d.
+
+    Returns
+    -------
+    ndarray, shape (..., d, k)
+
+    Examples
+    --------
+    >>> orthonormalise(np.array([[-3.0], [4.0]]))
+    array([[-0.6],
+           [ 0.8]])
+    """
+    q, r = np.linalg.qr(matrices)
+    diagonal = np.diagonal(r, axis1=-2, axis2=-1)[..., np.newaxis, :]
+    return np.asarray(q * np.where(diagonal < 0, -1.0, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +133,7 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
     row_norm: Positive = 1.0
 
     @abstractmethod
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, (size, d, k)."""
 
     def moment(self, data: ArrayLike) -> Array:
@@ -57,14 +145,10 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
             If `data` is not a finite matrix, or its rows are shorter than k.
         """
         moment = gram(data, row_norm=self.row_norm).moment
-        if len(moment) < self.n_components:
-            raise InputError(
-                f"n_components must be at most the length of a row, {len(moment)}, "
-                f"got {self.n_components}"
-            )
+        check_rank(self.n_components, len(moment))
         return moment
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d, k)."""
         moment = self.moment(data)
         size = check_count("size", size, minimum=0)
@@ -77,12 +161,8 @@ class PureSubspaceMechanism(SubspaceMechanism, ABC):
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
     epsilon : float
         The pure epsilon that is promised, > 0.
-    relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     n_components: int = 1
@@ -93,22 +173,11 @@ class PureSubspaceMechanism(SubspaceMechanism, ABC):
         super().__post_init__()
         object.__setattr__(self, "claim", PureDP(self.epsilon))
 
+    @hands_on("relation", "row_norm", "n_components")
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        n_components: int = 1,
-    ) -> Self:
+    def calibrated(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism with the largest coefficients that are epsilon-DP."""
-        return cls(
-            n_components=n_components,
-            epsilon=epsilon,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        return cls(epsilon=epsilon, **fields)
 
     @property
     def coefficient(self) -> float:

@@ -76,12 +76,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
-__all__ = ["VectorBingham", "envelope", "log_bingham_normaliser", "log_mean_density"]
+__all__ = ["VectorBingham", "log_bingham_normaliser"]
 
 
 _BUDGET = 2**18  # numbers in a temporary array
@@ -244,7 +245,7 @@ class VectorBingham:
         log_ratio += gammaln(half) + half - half * np.log(half)
         return np.exp(log_ratio.reshape(self.matrix.shape[:-2]))
 
-    def draw(self, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, size: int, *, rng: Rng) -> Array:
         """Return independent draws, shape (size, d), or (size, m, d) of a stack."""
         size = check_count("size", size, minimum=0)
         count, dimension = self._weights.shape
@@ -258,9 +259,7 @@ class VectorBingham:
         points = points @ self._vectors.swapaxes(-1, -2)
         return points[0] if self.matrix.ndim == 2 else points.swapaxes(0, 1)
 
-    def _coordinates(
-        self, which: NDArray[np.int_], *, rng: np.random.Generator
-    ) -> Array:
+    def _coordinates(self, which: NDArray[np.int_], *, rng: Rng) -> Array:
         """Return a draw for each of the given matrices, in its basis of eigenvectors.
 
         Each gets several proposals a round, of which the first accepted one counts.

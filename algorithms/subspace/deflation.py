@@ -46,10 +46,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism, deflated_frames
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
-from dpaudit.algorithms.subspace.frames import deflated_frames
-from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
+from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -69,8 +69,6 @@ class DeflationExponential(PureSubspaceMechanism):
     ----------
     shares : sequence of float, optional
         k public numbers > 0 in the ratio of the coefficients c_j. Default: all equal.
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -114,7 +112,7 @@ class DeflationExponential(PureSubspaceMechanism):
         """epsilon: the supremum over all pairs of rows with d > k."""
         return self.epsilon
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, shape (size, d, k).
 
         Raises

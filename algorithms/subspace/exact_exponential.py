@@ -77,6 +77,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
@@ -86,7 +87,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
-__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG"]
+__all__ = ["ExactExponential", "ExactlyDrawn"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16
@@ -128,7 +129,7 @@ class MatrixACG:
         self._omega[order] = omega
         object.__setattr__(self, "_log_bound", log_bound)
 
-    def propose(self, size: int, *, rng: np.random.Generator) -> Array:
+    def propose(self, size: int, *, rng: Rng) -> Array:
         """Return frames whose spans have the matrix ACG law, shape (size, d, k)."""
         # Step 2.
         normals = rng.standard_normal((size, len(self._omega), self.k))
@@ -144,7 +145,7 @@ class MatrixACG:
         log_ratio = len(self._omega) / 2 * np.linalg.slogdet(inner).logabsdet
         return log_ratio - (frames**2).sum(axis=-1) @ self._gaps - self._log_bound
 
-    def draw(self, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, size: int, *, rng: Rng) -> Array:
         """Return frames, shape (size, d, k), whose spans have the law."""
         accepted: list[Array] = [np.empty((0, len(self._gaps), self.k))]
         count = tried = 0
@@ -260,11 +261,6 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     Draws take long where acceptance is low: see what is said of it at the head of this
     module before using it for k > 2.
 
-    Parameters
-    ----------
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
-
     Examples
     --------
     >>> mechanism = ExactExponential(n_components=2, epsilon=1.0)
@@ -276,14 +272,10 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     array([1.  , 0.99, 0.01, 0.  ])
     """
 
-    def draw_frames(
-        self, values: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
         return MatrixACG(values, k).draw(size, rng=rng)
 
-    def acceptance(
-        self, data: ArrayLike, *, size: int = 10_000, rng: np.random.Generator
-    ) -> float:
+    def acceptance(self, data: ArrayLike, *, size: int = 10_000, rng: Rng) -> float:
         """Return an estimate of the acceptance probability, from `size` proposals.
 
         For planning: it depends on the data, is not private, and releases do not use

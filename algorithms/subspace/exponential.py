@@ -39,9 +39,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.exact_exponential import ExactlyDrawn
-from dpaudit.algorithms.subspace.pairs import tied_directions_pair
+from dpaudit.algorithms.subspace.perturbation import tied_directions_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -60,8 +61,6 @@ class ExponentialMechanism(ExactlyDrawn):
     ----------
     n_components : int
         1, and no other number.
-    epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -83,7 +82,7 @@ class ExponentialMechanism(ExactlyDrawn):
                 "exponential-pca-deflation"
             )
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         law = VectorBingham(self.coefficient * moment)
         return law.draw(size, rng=rng)[..., np.newaxis]
 

@@ -81,20 +81,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from dpaudit.algorithms.subspace.frames import uniform_frames
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.validation import check_count, check_matrix
 
-__all__ = [
-    "ChainDiagnostics",
-    "GibbsExponential",
-    "PlaneRotations",
-    "effective_sample_size",
-    "split_r_hat",
-]
+__all__ = ["GibbsExponential"]
 
 _FEWEST_DRAWS = 8
 
@@ -141,7 +136,7 @@ class PlaneRotations:
         squares = (self._rows**2).sum(axis=-1)
         return np.asarray((self._values[self._order] * squares).sum(axis=0))
 
-    def sweep(self, count: int, *, rng: np.random.Generator) -> None:
+    def sweep(self, count: int, *, rng: Rng) -> None:
         """Move the chains by `count` sweeps, each independently of the others."""
         for _ in range(count):
             numbering = rng.permuted(self._numbers, axis=0)
@@ -158,7 +153,7 @@ class PlaneRotations:
         second: NDArray[np.int_],
         gaps: Array,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> None:
         one, two = self._rows[first], self._rows[second]
         x = gaps / 2 * ((one - two) * (one + two)).sum(axis=-1)
@@ -199,8 +194,6 @@ class GibbsExponential(MatrixBinghamMechanism):
 
     Parameters
     ----------
-    n_components, epsilon, relation, row_norm
-        See `MatrixBinghamMechanism`.
     sweeps : int
         Public number of sweeps, at least 1. The default is three times what was
         measured to be enough, see the head of this module. Not used where draws are
@@ -220,20 +213,13 @@ class GibbsExponential(MatrixBinghamMechanism):
 
     sweeps: Count = 30
 
-    def draw_frames(
-        self, values: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
         chains = PlaneRotations(values, uniform_frames(size, len(values), k, rng=rng))
         chains.sweep(self.sweeps, rng=rng)
         return chains.frames
 
     def diagnostics(
-        self,
-        data: ArrayLike,
-        *,
-        chains: int = 4,
-        sweeps: int = 200,
-        rng: np.random.Generator,
+        self, data: ArrayLike, *, chains: int = 4, sweeps: int = 200, rng: Rng
     ) -> ChainDiagnostics:
         """Return whether chains that go on after a release agree with one another.
 
@@ -246,7 +232,6 @@ class GibbsExponential(MatrixBinghamMechanism):
             At least 2, each from a uniform start of its own.
         sweeps : int
             At least 8, after the `self.sweeps` that a release takes.
-        rng : numpy.random.Generator
 
         Raises
         ------
@@ -310,11 +295,6 @@ def split_r_hat(traces: ArrayLike) -> float:
         infinite for chains that stand still at different values, and NaN where all
         values are equal, which says nothing.
 
-    Raises
-    ------
-    InputError
-        If `traces` is something else.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -344,11 +324,6 @@ def effective_sample_size(traces: ArrayLike) -> float:
     float
         At most S log10(S) for S values in all (chains that alternate say more than
         independent draws); NaN where all values are equal.
-
-    Raises
-    ------
-    InputError
-        If `traces` is something else.
 
     Examples
     --------

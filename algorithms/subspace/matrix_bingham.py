@@ -40,10 +40,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.subspace.base import (
+    PureSubspaceMechanism,
+    uniform_complements,
+    uniform_frames,
+)
 from dpaudit.algorithms.subspace.bingham import VectorBingham
-from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
-from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_directions_pair
+from dpaudit.algorithms.subspace.perturbation import (
+    new_direction_pair,
+    tied_directions_pair,
+)
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.stacks import check_symmetric
@@ -56,18 +63,10 @@ _BUDGET = 2**18  # numbers in a temporary array
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixBinghamMechanism(PureSubspaceMechanism):
-    """A basis V with density proportional to exp(coefficient tr V^T A V).
-
-    Parameters
-    ----------
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
-    """
+    """A basis V with density proportional to exp(coefficient tr V^T A V)."""
 
     @abstractmethod
-    def draw_frames(
-        self, values: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
         """Return frames whose spans are those of matrix Bingham draws.
 
         Parameters
@@ -76,7 +75,6 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
             The eigenvalues of S, ascending; its eigenvectors are the basis vectors.
         k : int
             From 2 to d/2.
-        size : int
 
         Returns
         -------
@@ -84,7 +82,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
             Any orthonormal bases of the spans.
         """
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases for the second-moment matrix A, shape (size, d, k).
 
         Raises
@@ -154,9 +152,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
         tied = tied_directions_pair(k, k + 7, copies, self.relation, self.row_norm)
         return self.worst_case(), tied
 
-    def _draw_reduced(
-        self, exponent: Array, k: int, size: int, *, rng: np.random.Generator
-    ) -> Array:
+    def _draw_reduced(self, exponent: Array, k: int, size: int, *, rng: Rng) -> Array:
         if k == 0:
             return np.empty((size, len(exponent), 0))
         if k == 1:

@@ -66,15 +66,21 @@ sqrt L or as L. The default L = 4 suits spectra that drop by a factor of a few.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
-from dpaudit.algorithms.subspace.base import SubspaceMechanism
-from dpaudit.algorithms.subspace.frames import orthonormalise, uniform_frames
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.subspace.base import (
+    SubspaceMechanism,
+    orthonormalise,
+    uniform_frames,
+)
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive
@@ -83,13 +89,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
-__all__ = [
-    "DEFAULT_ITERATIONS",
-    "LaplacePowerMethod",
-    "NoisyPowerMethod",
-    "PowerMethod",
-    "step_sensitivity",
-]
+__all__ = ["LaplacePowerMethod", "PowerMethod", "step_sensitivity"]
 
 DEFAULT_ITERATIONS = 4
 
@@ -119,29 +119,30 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
     ----------
     iterations : int
         L, at least 1.
-    n_components, claim, relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     iterations: Count = DEFAULT_ITERATIONS
 
+    @property
+    def step_sensitivity(self) -> float:
+        """Delta, of one product A V."""
+        return step_sensitivity(self.n_components, self.relation, self.row_norm)
+
     @abstractmethod
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return the noise of one step in `size` trials, shape (size, d, k)."""
 
     @abstractmethod
     def deviation(self, dimension: int) -> float:
         """Return the standard deviation of every entry of the noise."""
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         basis = self._start(moment, size, rng)
         for _ in range(self.iterations):
             basis = orthonormalise(self._step(moment, basis, rng))
         return basis
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the start and every noisy product of `size` independent runs.
 
         Returns
@@ -181,10 +182,10 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.n_components)
 
-    def _start(self, moment: Array, size: int, rng: np.random.Generator) -> Array:
+    def _start(self, moment: Array, size: int, rng: Rng) -> Array:
         return uniform_frames(size, len(moment), self.n_components, rng=rng)
 
-    def _step(self, moment: Array, basis: Array, rng: np.random.Generator) -> Array:
+    def _step(self, moment: Array, basis: Array, rng: Rng) -> Array:
         noisy = self.noise(len(basis), len(moment), rng=rng)
         noisy += moment @ basis
         return noisy
@@ -198,8 +199,6 @@ class PowerMethod(NoisyPowerMethod):
     ----------
     sigma : float
         Standard deviation of every entry of the noise.
-    iterations, n_components, claim, relation, row_norm
-        See `NoisyPowerMethod`.
 
     Examples
     --------
@@ -213,56 +212,25 @@ class PowerMethod(NoisyPowerMethod):
 
     sigma: Positive
 
+    @hands_on(but=("sigma", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int,
-        iterations: int = DEFAULT_ITERATIONS,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "PowerMethod":
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven sigma, sqrt(L) Delta/mu."""
         mu = gaussian_mu(epsilon, delta)
-        sensitivity = step_sensitivity(n_components, relation, row_norm)
-        return cls(
-            sigma=sqrt(check_count("iterations", iterations)) * sensitivity / mu,
-            iterations=iterations,
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        return replace(made, sigma=sqrt(made.iterations) * made.step_sensitivity / mu)
 
+    @hands_on(but=("sigma", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int,
-        iterations: int = DEFAULT_ITERATIONS,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "PowerMethod":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
         epsilon = check_positive("epsilon", epsilon)
         log_term = log(1 / check_fraction("delta", delta))
-        entries = check_count("n_components", n_components)
-        entries *= check_count("iterations", iterations)
-        sensitivity = check_positive("row_norm", row_norm) ** 2
-        return cls(
-            sigma=sensitivity * sqrt(4 * entries * log_term) / epsilon,
-            iterations=iterations,
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
+        root = sqrt(4 * (made.n_components * made.iterations) * log_term)
+        return replace(made, sigma=made.row_norm**2 * root / epsilon)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         noise = rng.standard_normal((size, dimension, self.n_components))
         noise *= self.sigma
         return noise
@@ -293,8 +261,6 @@ class LaplacePowerMethod(NoisyPowerMethod):
     ----------
     unit_scale : float
         Scale of every entry of the noise, over sqrt(d).
-    iterations, n_components, claim, relation, row_norm
-        See `NoisyPowerMethod`.
 
     Examples
     --------
@@ -304,54 +270,25 @@ class LaplacePowerMethod(NoisyPowerMethod):
 
     unit_scale: Positive
 
+    @hands_on(but=("unit_scale", "claim"))
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        n_components: int,
-        iterations: int = DEFAULT_ITERATIONS,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "LaplacePowerMethod":
+    def calibrated(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven scale, L sqrt(d k) Delta/eps."""
         epsilon = check_positive("epsilon", epsilon)
-        sensitivity = step_sensitivity(n_components, relation, row_norm)
-        steps = check_count("iterations", iterations)
-        return cls(
-            unit_scale=steps * sqrt(n_components) * sensitivity / epsilon,
-            iterations=iterations,
-            n_components=n_components,
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(unit_scale=1.0, claim=PureDP(epsilon), **fields)
+        length = made.iterations * sqrt(made.n_components) * made.step_sensitivity
+        return replace(made, unit_scale=length / epsilon)
 
+    @hands_on(but=("unit_scale", "claim"))
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        *,
-        n_components: int,
-        iterations: int = DEFAULT_ITERATIONS,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "LaplacePowerMethod":
+    def as_published(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
         epsilon = check_positive("epsilon", epsilon)
-        entries = check_count("n_components", n_components)
-        entries *= check_count("iterations", iterations)
-        sensitivity = check_positive("row_norm", row_norm) ** 2
-        return cls(
-            unit_scale=sensitivity * 2 * entries / epsilon,
-            iterations=iterations,
-            n_components=n_components,
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        made = cls(unit_scale=1.0, claim=PureDP(epsilon), **fields)
+        length = made.row_norm**2 * 2 * (made.n_components * made.iterations)
+        return replace(made, unit_scale=length / epsilon)
 
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+    def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         scale = self.unit_scale * sqrt(dimension)
         return rng.laplace(scale=scale, size=(size, dimension, self.n_components))
 

@@ -53,14 +53,16 @@ no worse under REPLACE_ONE.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
+from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
@@ -72,7 +74,7 @@ from dpaudit.checked import Nonnegative, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
@@ -89,8 +91,6 @@ class NoisyProjector(SubspaceMechanism, ABC):
         Scale of the Laplace noise on the eigengap, in the unit of A.
     margin : float
         What is taken off the noisy eigengap, in the unit of A.
-    n_components, claim, relation, row_norm
-        See `SubspaceMechanism`.
     """
 
     gap_scale: Positive
@@ -130,7 +130,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
             )
         return moment
 
-    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         _, projectors = self._noisy(moment, size, rng)
         bases = np.full((*projectors.shape[:2], self.n_components), np.nan)
         there = np.isfinite(projectors).all(axis=(-2, -1))
@@ -139,9 +139,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
         bases[there] = top * np.sign(np.take_along_axis(top, peaks, axis=-2))
         return bases
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the proof releases in `size` independent runs.
 
         Returns
@@ -155,9 +153,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
         gaps, projectors = self._noisy(self.moment(data), size, rng)
         return {"gap": gaps, "projector": projectors}
 
-    def _noisy(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _noisy(self, moment: Array, size: int, rng: Rng) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(moment)
         cut = len(values) - self.n_components
         gap = values[cut] - values[cut - 1]
@@ -187,8 +183,6 @@ class PrivateSubspace(NoisyProjector):
     ----------
     mu : float
         Privacy of W given the noisy eigengap, as that of N(mu, 1) against N(0, 1).
-    gap_scale, margin, n_components, claim, relation, row_norm
-        See `NoisyProjector`.
 
     Examples
     --------
@@ -206,42 +200,30 @@ class PrivateSubspace(NoisyProjector):
 
     diagonal_ratio = sqrt(2)
 
+    @hands_on("n_components", "relation", "row_norm")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        gap_share: float = 0.1,
-    ) -> "PrivateSubspace":
+        cls, epsilon: float, delta: float, *, gap_share: float = 0.1, **fields: Any
+    ) -> Self:
         """Return the mechanism at the smallest proven noise for a split of the budget.
 
         Parameters
         ----------
         epsilon, delta : float
             The promise.
-        n_components, relation, row_norm
-            See `SubspaceMechanism`.
         gap_share : float
             Share of epsilon and of delta that is spent on the eigengap, in (0, 1).
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
         share = check_fraction("gap_share", gap_share)
-        unit = check_positive("row_norm", row_norm) ** 2
-        scale = gap_sensitivity(relation) * unit / (share * epsilon)
-        return cls(
-            gap_scale=scale,
-            margin=scale * max(0.0, log(1 / (2 * share * delta))),
-            mu=gaussian_mu((1 - share) * epsilon, (1 - share) * delta),
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+        mu = gaussian_mu((1 - share) * epsilon, (1 - share) * delta)
+        claim = ApproxDP(epsilon, delta)
+        made = cls(gap_scale=1.0, margin=0.0, mu=mu, claim=claim, **fields)
+        unit = made.row_norm**2
+        scale = gap_sensitivity(made.relation) * unit / (share * epsilon)
+        margin = scale * max(0.0, log(1 / (2 * share * delta)))
+        return replace(made, gap_scale=scale, margin=margin)
 
     def projector_scale(self, gaps: ArrayLike) -> Array:
         certified = (np.asarray(gaps) - self.margin) / self.row_norm**2

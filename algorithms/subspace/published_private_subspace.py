@@ -31,12 +31,14 @@ under REPLACE_ONE for 1e-5 <= delta' <= 0.01 and epsilon' <= 1. To return bottom
 the denominator is not positive would repair it there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
@@ -55,8 +57,6 @@ class PublishedPrivateSubspace(NoisyProjector):
     ----------
     numerator : float
         The deviation of E times the absolute value of g - margin, in the unit of A.
-    gap_scale, margin, n_components, claim, relation, row_norm
-        See `NoisyProjector`.
 
     Examples
     --------
@@ -71,29 +71,21 @@ class PublishedPrivateSubspace(NoisyProjector):
 
     diagonal_ratio = 1.0
 
+    @hands_on("n_components", "relation", "row_norm")
     @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "PublishedPrivateSubspace":
+    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 2 at epsilon/2 and delta/2, with the claim of Theorem 11."""
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
-        unit = check_positive("row_norm", row_norm) ** 2
         stage_epsilon, log_term = epsilon / 2, log(2 / delta)
-        return cls(
+        claim = ApproxDP(epsilon, delta)
+        made = cls(gap_scale=1.0, margin=0.0, numerator=1.0, claim=claim, **fields)
+        unit = made.row_norm**2
+        return replace(
+            made,
             gap_scale=unit * 2 / stage_epsilon,
             margin=unit * 2 * (1 + log_term / stage_epsilon),
             numerator=unit * (1 + sqrt(2 * log_term)) / stage_epsilon,
-            n_components=n_components,
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
         )
 
     def projector_scale(self, gaps: ArrayLike) -> Array:

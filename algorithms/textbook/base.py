@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim, PureDP
@@ -54,14 +54,14 @@ class TextbookMechanism(Batched[ArrayLike], Checked):
         """Return the exact query that is randomised."""
 
     @abstractmethod
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         """Return `size` releases on the answers, stacked along the first axis."""
 
     @abstractmethod
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the pair on which `true_epsilon` is attained or approached."""
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, stacked along the first axis."""
         answers = self.answers(data)
         whole, rest = divmod(check_count("size", size, minimum=0), _BLOCK)
@@ -91,9 +91,7 @@ class PureTextbookMechanism(TextbookMechanism):
         return self.epsilon
 
 
-def laplace_noise(
-    shape: int | tuple[int, ...], scale: float, *, rng: np.random.Generator
-) -> Array:
+def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Array:
     """Draw independent centred Laplace variables, density exp(-|x|/scale)/(2 scale).
 
     An exponential with a random sign: a third of the time that

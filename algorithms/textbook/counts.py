@@ -72,6 +72,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
     PureTextbookMechanism,
     check_dimension,
@@ -119,8 +120,6 @@ class FixedQueriesMechanism(CountingMechanism, ABC):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     queries : int
         Columns that the data must have, >= 1.
     """
@@ -197,8 +196,6 @@ class TruncatedGeometric(PureTextbookMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     people : int
         Public bound n on the count, >= 1.
 
@@ -232,7 +229,7 @@ class TruncatedGeometric(PureTextbookMechanism):
         bits = np.rint(check_scalars(data).clip(0.0, 1.0))
         return np.minimum(bits.sum(), float(self.people))
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         up_to = np.cumsum(self.distribution(int(answers)))[:-1]
         return np.searchsorted(up_to, rng.random(size), side="right").astype(np.float64)
 
@@ -281,11 +278,6 @@ class NoisyHist1(_NoisyHistogram):
     """A histogram with noise Lap(1/epsilon): correct, and exactly epsilon-DP.
 
     Releases have the shape (k,) of the rows.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
     """
 
 
@@ -294,11 +286,6 @@ class NoisyHist2(_NoisyHistogram):
     """A histogram with noise Lap(epsilon): exactly (1/epsilon)-DP.
 
     Releases have the shape (k,) of the rows.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
     """
 
     @property
@@ -311,13 +298,6 @@ class NoisyHist2(_NoisyHistogram):
 class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
     """Running totals of noisy counts; releases have shape (queries,).
 
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 1; the true epsilon depends on it.
-
     Examples
     --------
     >>> PrefixSum(0.1).true_epsilon
@@ -329,7 +309,7 @@ class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
         """Queries times epsilon, exactly."""
         return self.queries * self.epsilon
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         increments = super()._sample(answers, size, rng=rng)
         return np.cumsum(increments, axis=1, out=increments)
 

@@ -48,6 +48,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import check_dimension, laplace_noise
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw, unit_rule
@@ -79,7 +80,7 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
         """2/epsilon."""
         return 2 / self.epsilon
 
-    def _noisy(self, answers: Array, size: int, rng: np.random.Generator) -> Array:
+    def _noisy(self, answers: Array, size: int, rng: Rng) -> Array:
         shape = (size, self.queries)
         if self.exponential:
             noisy = rng.standard_exponential(shape)
@@ -100,7 +101,7 @@ class _PlaceOfMax(_NoisyMax, ABC):
     def _log_chances(self, answers: Array) -> Array:
         """Return the log-probability of each place, shape (queries,)."""
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         return self._noisy(answers, size, rng).argmax(axis=1).astype(np.float64)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -121,7 +122,7 @@ class _ValueOfMax(_NoisyMax, ABC):
     def _log_density(self, releases: Array, answers: Array) -> Array:
         """Return the log-density of the largest noisy answer, shape (size,)."""
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         return self._noisy(answers, size, rng).max(axis=1)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -141,13 +142,6 @@ class NoisyMax1(_PlaceOfMax):
     """The place of the largest count, Laplace noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     def _log_chances(self, answers: Array) -> Array:
@@ -173,13 +167,6 @@ class NoisyMax2(_PlaceOfMax):
     """The place of the largest count, exponential noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     exponential: ClassVar[bool] = True
@@ -202,13 +189,6 @@ class NoisyMax3(_ValueOfMax):
     """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP.
 
     Releases are real numbers, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2; the true epsilon depends on it.
     """
 
     @property
@@ -239,13 +219,6 @@ class NoisyMax4(_ValueOfMax):
     """The largest noisy count, exponential noise: not private at any epsilon.
 
     Releases are real numbers, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    queries : int
-        Columns of the data, >= 2.
     """
 
     exponential: ClassVar[bool] = True

@@ -50,6 +50,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import binom, expit
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
     PureTextbookMechanism,
     check_dimension,
@@ -66,11 +67,6 @@ __all__ = ["OneTimeRappor", "RandomisedResponse", "Rappor"]
 @dataclass(frozen=True)
 class RandomisedResponse(PureTextbookMechanism):
     """One bit, flipped at random; releases are 0.0 or 1.0, shape ().
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
 
     Examples
     --------
@@ -91,7 +87,7 @@ class RandomisedResponse(PureTextbookMechanism):
         """Return the bit, shape ()."""
         return np.rint(np.clip(check_one_scalar(data), 0.0, 1.0))
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         truly = rng.random(size) < self.truth
         return np.where(truly, answers, 1 - answers)
 
@@ -143,7 +139,7 @@ class _BloomFilterResponse(PureTextbookMechanism, ABC):
         bits[list(_hashes(int(np.rint(check_one_scalar(data)))))] = 1.0
         return bits
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         one, zero = self.told_as_one
         told = rng.random((size, _BITS)) < np.where(answers > 0, one, zero)
         return told.astype(np.float64)

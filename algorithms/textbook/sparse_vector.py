@@ -86,6 +86,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import (
@@ -104,7 +105,6 @@ from dpaudit.validation import check_count, check_real
 __all__ = [
     "EndlessSparseVector",
     "Mask",
-    "SparseVector",
     "StoppingSparseVector",
     "Streams",
     "check_length",
@@ -211,8 +211,6 @@ class SparseVector(CountingMechanism, ABC):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     threshold : float
         The public T, >= 0.
     """
@@ -244,11 +242,11 @@ class SparseVector(CountingMechanism, ABC):
         """How many answers above end the stream."""
         return inf
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         """Return what is released for noisy answers above the threshold."""
         return np.ones_like(noisy)
 
-    def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
+    def _renew(self, thresholds: Array, above: Mask, rng: Rng) -> None:
         """Draw thresholds anew, in place, where the answer was above."""
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -256,11 +254,6 @@ class SparseVector(CountingMechanism, ABC):
 
         Infinite where a release is impossible on one dataset, NaN where it is on both.
         See `dpaudit.algorithms.textbook.stream_losses`.
-
-        Raises
-        ------
-        InputError
-            If releases do not have one column for each column of either dataset.
         """
         answers, other_answers = self.answers(data), self.answers(other)
         releases = check_releases(releases, len(answers))
@@ -282,7 +275,7 @@ class SparseVector(CountingMechanism, ABC):
     def _law(self, answers: Array) -> StreamLaw:
         return StreamLaw(answers, self.threshold, *self.scales)
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = np.full((len(answers), size), self.unreached)
         thresholds = laplace_noise(size, self.threshold_scale, rng=rng)
         thresholds += self.threshold
@@ -311,8 +304,6 @@ class StoppingSparseVector(SparseVector, ABC):
 
     Parameters
     ----------
-    epsilon, threshold
-        See `SparseVector`.
     cutoff : int
         Answers above that end the stream, >= 1.
     """

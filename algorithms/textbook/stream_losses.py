@@ -61,9 +61,7 @@ __all__ = [
     "BELOW",
     "UNREACHED",
     "Codes",
-    "Pieces",
     "StreamLaw",
-    "end_rule",
     "log_laplace_interval",
     "unit_rule",
 ]

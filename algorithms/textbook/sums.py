@@ -57,6 +57,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
     PureTextbookMechanism,
     TextbookMechanism,
@@ -72,7 +73,7 @@ from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
-__all__ = ["BoundedSum", "Gaussian", "Laplace", "LaplaceNoise", "LaplaceParallel"]
+__all__ = ["Gaussian", "Laplace", "LaplaceNoise", "LaplaceParallel"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
         """The scale b of the noise: 1/epsilon, where a subclass says nothing else."""
         return 1 / self.epsilon
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = laplace_noise((size, *answers.shape), self.scale, rng=rng)
         releases += answers
         return releases
@@ -158,10 +159,6 @@ class Laplace(BoundedSum, LaplaceNoise):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
     noise_factor : float
         What the scale that the claim needs is multiplied by; 1 is correct.
 
@@ -207,8 +204,6 @@ class LaplaceParallel(BoundedSum, LaplaceNoise):
     ----------
     epsilon : float
         The claim, > 0, for all copies together.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
     copies : int
         >= 1.
     """
@@ -238,8 +233,6 @@ class Gaussian(BoundedSum):
         Standard deviation of the noise.
     claim : Claim
         What is promised.
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
 
     Examples
     --------
@@ -305,7 +298,7 @@ class Gaussian(BoundedSum):
         delta = self.claim.parameters.get("delta", 0.0)
         return GaussianDP(self.mu).epsilon(delta)
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = rng.standard_normal(size)
         releases *= self.sigma
         releases += answers

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.sparse_vector import (
@@ -50,11 +51,6 @@ class SVT1(StoppingSparseVector):
     """The sparse vector technique as it should be: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY
@@ -70,18 +66,13 @@ class SVT2(StoppingSparseVector):
     """The sparse vector technique with renewed thresholds: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     @property
     def scales(self) -> tuple[float, float]:
         return 2 * self.cutoff / self.epsilon, 4 * self.cutoff / self.epsilon
 
-    def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
+    def _renew(self, thresholds: Array, above: Mask, rng: Rng) -> None:
         count = int(np.count_nonzero(above))
         fresh = laplace_noise(count, self.threshold_scale, rng=rng)
         thresholds[above] = self.threshold + fresh
@@ -110,11 +101,6 @@ class SVT3(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: the noisy answer where it is above, NaN where
     it is below, -inf where it is not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     below: ClassVar[float] = nan
@@ -130,7 +116,7 @@ class SVT3(StoppingSparseVector):
         """Infinite; k epsilon/(2 cutoff) for streams of length k."""
         return inf
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return noisy
 
     def _log_density(self, streams: Streams, answers: Array) -> Array:
@@ -153,11 +139,6 @@ class SVT4(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
 
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
-
     Examples
     --------
     >>> round(SVT4(0.1).true_epsilon, 3)
@@ -179,11 +160,6 @@ class SVT5(EndlessSparseVector):
     """A sparse vector technique without noise on the queries: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-
-    Parameters
-    ----------
-    epsilon, threshold
-        See `SparseVector`.
     """
 
     @property
@@ -218,11 +194,6 @@ class SVT6(EndlessSparseVector):
     """A sparse vector technique that never stops: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-
-    Parameters
-    ----------
-    epsilon, threshold
-        See `SparseVector`.
     """
 
     @property
@@ -236,11 +207,6 @@ class NumericalSVT(StoppingSparseVector):
 
     Releases have the shape (k,) of a row: a fresh noisy answer where the stream is
     above, NaN where it is below, -inf where it is not reached.
-
-    Parameters
-    ----------
-    epsilon, threshold, cutoff
-        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY
@@ -259,7 +225,7 @@ class NumericalSVT(StoppingSparseVector):
         """The b3 of the table."""
         return 3 * self.cutoff / self.epsilon
 
-    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+    def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return answer + laplace_noise(len(noisy), self.value_scale, rng=rng)
 
     def _log_density(self, streams: Streams, answers: Array) -> Array:
@@ -276,8 +242,6 @@ class SVT34Parallel(CountingMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     threshold : float
         The public T of both, >= 0.
     cutoff : int
@@ -301,7 +265,7 @@ class SVT34Parallel(CountingMechanism):
         """Infinite, because that of SVT3 is."""
         return inf
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         return np.hstack([p._sample(answers, size, rng=rng) for p in self.parts])
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:

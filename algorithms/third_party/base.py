@@ -29,7 +29,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_components
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_components
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
@@ -47,11 +47,8 @@ __all__ = [
     "EigenvectorMechanism",
     "MissingLibraryError",
     "PCAMechanism",
-    "RowMechanism",
     "Sampler",
     "ScalarSum",
-    "ThirdPartyMechanism",
-    "near_degenerate_pair",
 ]
 
 
@@ -105,28 +102,20 @@ class ThirdPartyMechanism(Checked, ABC):
         return PureDP(self.epsilon)
 
     @abstractmethod
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         """Return a function that makes one release on `data` each time.
 
         Here, and only here, the library is imported.
         """
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Release:
-        """Return `size` independent releases, at least one, along the first axis.
-
-        Raises
-        ------
-        MissingLibraryError
-            If the library is not installed.
-        InputError
-            If `data` is not what the mechanism takes.
-        """
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Release:
+        """Return `size` independent releases, at least one, along the first axis."""
         size = check_count("size", size)
         with _installed(self.library):
             sample = self._sampler(data, rng)
             return _stack([sample() for _ in range(size)])
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Release:
+    def release(self, data: ArrayLike, *, rng: Rng) -> Release:
         """Return one release; raises as `draw` does."""
         with _installed(self.library):
             return self._sampler(data, rng)()
@@ -151,10 +140,10 @@ class ScalarSum(ThirdPartyMechanism):
     relation = Relation.ADD_REMOVE
 
     @abstractmethod
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         """Return a function from rows in [0, 1], shape (n,), to their noisy sum."""
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = check_scalars(data).clip(0.0, 1.0)
         noisy_sum = self._noisy_sum(rng)
         return lambda: np.asarray(noisy_sum(rows), dtype=np.float64)
@@ -226,12 +215,10 @@ class EigenvectorMechanism(ReleasesVector, RowMechanism):
     """
 
     @abstractmethod
-    def _eigenvector(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
         """Return a sampler for the second-moment matrix A of `size` rows."""
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = self._rows(data)
         moment = second_moment(clip_rows(rows, self.row_norm))
         return self._eigenvector(moment, len(rows), rng)
@@ -258,13 +245,7 @@ class PCAMechanism(RowMechanism):
         return rows
 
     def components(self, releases: Release, n_components: int) -> Array:
-        """Return the bases, shape (..., d, k); k is that of the mechanism.
-
-        Raises
-        ------
-        InputError
-            For any other number of components.
-        """
+        """Return the bases, shape (..., d, k); k is that of the mechanism."""
         check_components(n_components, self.n_components)
         if isinstance(releases, np.ndarray):
             raise InputError("releases must be dictionaries with 'components'")

@@ -49,6 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
@@ -81,7 +82,7 @@ class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
     mechanism: ClassVar[str]
     """Its name in the library, which is told the claim and a sensitivity of 1."""
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         mechanism = getattr(_mechanisms(), self.mechanism)(
             **self.claim.parameters, sensitivity=1, random_state=_random_state(rng)
         )
@@ -91,11 +92,6 @@ class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
 @dataclass(frozen=True)
 class DiffprivlibLaplace(_ScalarNoise):
     """``diffprivlib.mechanisms.Laplace`` on a sum.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
 
     Examples
     --------
@@ -114,8 +110,6 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
     ----------
     epsilon : float
         In (0, 1]: the library refuses more.
-    delta : float
-        In (0, 1).
     """
 
     def __post_init__(self) -> None:
@@ -131,15 +125,7 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
 
 @dataclass(frozen=True)
 class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
-    """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    delta : float
-        In (0, 1).
-    """
+    """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise."""
 
     mechanism: ClassVar[str] = "GaussianAnalytic"
 
@@ -152,8 +138,6 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
     row_norm : float
         Rows are clipped to it; the sensitivity is its square.
 
@@ -163,9 +147,7 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
     (5998, 8)
     """
 
-    def _eigenvector(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
         mechanism = _mechanisms().Bingham(
             epsilon=self.epsilon,
             sensitivity=self.row_norm**2,
@@ -192,7 +174,7 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
         What the library calls ``data_norm``, and clips rows to.
     """
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         library = import_module("diffprivlib")
         rows, random_state = self._rows(data), _random_state(rng)
 
@@ -220,5 +202,5 @@ def _mechanisms() -> Any:
     return import_module("diffprivlib.mechanisms")
 
 
-def _random_state(rng: np.random.Generator) -> np.random.RandomState:
+def _random_state(rng: Rng) -> np.random.RandomState:
     return np.random.RandomState(rng.bit_generator)

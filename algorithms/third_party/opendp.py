@@ -50,6 +50,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
@@ -81,11 +82,6 @@ class _OpenDP:
 class OpenDPLaplace(_OpenDP, ScalarSum):
     """``then_clamp``, ``then_sum``, ``then_laplace``.
 
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-
     Examples
     --------
     >>> OpenDPLaplace(epsilon=0.5).claim, OpenDPLaplace.relation.value
@@ -96,28 +92,20 @@ class OpenDPLaplace(_OpenDP, ScalarSum):
         """Return the library's measurement."""
         return _laplace_sum(self.epsilon)
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         measurement = self.measurement()
         return lambda rows: float(measurement(rows.tolist()))
 
 
 @dataclass(frozen=True)
 class OpenDPGaussian(_OpenDP, ApproximateScalarSum):
-    """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    delta : float
-        In (0, 1).
-    """
+    """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta."""
 
     def measurement(self) -> Any:
         """Return the library's measurement."""
         return _gaussian_sum(self.epsilon, self.delta)
 
-    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
         measurement = self.measurement()
         return lambda rows: float(measurement(rows.tolist()))
 
@@ -148,9 +136,7 @@ class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
             domain, dp.symmetric_distance(), self.epsilon
         )
 
-    def _eigenvector(
-        self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
         measurement = self.measurement(len(moment), size)
         return lambda: np.asarray(measurement(moment), dtype=np.float64)
 
@@ -184,7 +170,7 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
             n_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
 
@@ -243,7 +229,7 @@ class OpenDPCentredPCA(_OpenDP, PCAMechanism):
             num_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
         measurement = self.measurement(dimension, size)

@@ -29,16 +29,17 @@ the right sign: no gradient is NaN, however large a row is.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -101,6 +102,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         super().__post_init__()
         self.batches.check_relation(self.relation)
 
+    @hands_on("iterations", "clip_norm", "learning_rate")
     @classmethod
     def calibrated(
         cls,
@@ -110,9 +112,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         relation: Relation | str = Relation.ADD_REMOVE,
         rows: int = DEFAULT_ROWS,
         batch_size: int = DEFAULT_BATCH,
-        iterations: int = DEFAULT_ITERATIONS,
-        clip_norm: float = 1.0,
-        learning_rate: float = 1.0,
+        **fields: Any,
     ) -> "DPSGD":
         """Return the mechanism at the smallest noise of the accountant.
 
@@ -125,22 +125,19 @@ class DPSGD(Batched[ArrayLike], Checked):
             A public number of about as many rows as there are.
         batch_size : int
             B, at most `rows`: how many of them are in a batch on average.
-        iterations, clip_norm, learning_rate
-            See `DPSGD`.
         """
         relation = Relation.parse(relation)
-        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
+        steps = fields.get("iterations", DEFAULT_ITERATIONS)
+        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, steps)
         multiplier = batches.noise_multiplier(
-            epsilon, delta, steps=iterations, relation=relation, replaced="opposite"
+            epsilon, delta, steps=steps, relation=relation, replaced="opposite"
         )
         return cls(
             claim=ApproxDP(epsilon, delta),
             relation=relation,
             batches=batches,
             multiplier=multiplier,
-            clip_norm=clip_norm,
-            iterations=iterations,
-            learning_rate=learning_rate,
+            **fields,
         )
 
     @property
@@ -157,20 +154,13 @@ class DPSGD(Batched[ArrayLike], Checked):
         """Return B, by which a sum becomes a mean, for `count` rows."""
         return float(self.batches.size_for(count))
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, d).
 
         Parameters
         ----------
         data : array_like, shape (n, d + 1)
             Finite rows (x, label), d >= 1.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
         """
         rows = self.rows(data)
         weights = np.zeros((check_count("size", size, minimum=0), rows.shape[1] - 1))
@@ -179,9 +169,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         weights *= self.learning_rate / self.denominator(len(rows))
         return weights
 
-    def transcript(
-        self, data: ArrayLike, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return every noisy sum of `size` independent runs.
 
         Returns
@@ -198,7 +186,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         return {"steps": steps}
 
     def _steps(
-        self, rows: Array, size: int, rng: np.random.Generator
+        self, rows: Array, size: int, rng: Rng
     ) -> Iterator[tuple[slice, int, Array]]:
         """Yield noisy sums: of which runs, in which step, and the sums, (runs, d)."""
         count, d = len(rows), rows.shape[1] - 1

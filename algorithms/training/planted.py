@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.batches import Batches, Drawing, PoissonBatches
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.arrays import Array
@@ -134,7 +135,7 @@ class RowsInTurn(Batches):
     def size_for(self, count: int) -> float:
         return self.batch_size
 
-    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+    def drawing(self, rows: Array, rng: Rng) -> Drawing:
         step = -1
 
         def draw(trials: int) -> Array:

@@ -4,6 +4,7 @@ Type-I error: `run_conformance` may fail a correct mechanism with probability 2e
 less than 2e-7 for the 63 cases; the seed is fixed.
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -53,6 +54,15 @@ def test_every_entry_promises_what_was_asked(name):
         assert mechanism.relation is relation
         if each.has_row_norm:
             assert mechanism.row_norm == 2.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constructors_show_what_they_take(name):
+    """Those too that hand on fields of their class."""
+    shown = inspect.signature(entry(name).constructor).parameters
+    assert not any(each.kind is each.VAR_KEYWORD for each in shown.values())
+    with pytest.raises(TypeError, match="surprise"):
+        entry(name).constructor(**asked(entry(name)), surprise=1)
 
 
 def test_an_entry_reads_from_its_constructor_what_it_takes():

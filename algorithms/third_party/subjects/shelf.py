@@ -17,13 +17,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.claims import Claim, PureDP
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_name
 
-__all__ = ["OfLibrary", "Shelf", "Subject", "subjects_of"]
+__all__ = ["Shelf", "Subject", "subjects_of"]
 
 Make = Callable[[Any, np.random.Generator], Any]
 
@@ -104,14 +105,8 @@ class OfLibrary:
     seedable: ClassVar[bool] = False
     """Few libraries take a generator; most draw from the operating system."""
 
-    def release(self, data: Any, *, rng: np.random.Generator) -> Any:
-        """Return one release of the library.
-
-        Raises
-        ------
-        InputError
-            If there is no such subject, or the data have too few rows or too many.
-        """
+    def release(self, data: Any, *, rng: Rng) -> Any:
+        """Return one release of the library."""
         known = subjects_of(self.shelf)
         subject = known[check_name("subject", self.name, tuple(known))]
         least = Domain.parse(subject.domain).n_rows if subject.sized else subject.least

@@ -53,7 +53,7 @@ from scipy.special import digamma
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError

@@ -12,11 +12,13 @@ from scipy import stats
 from dpaudit import InputError, Relation
 from dpaudit.algorithms.covariance.wishart_accountant import (
     MAX_EXCESS,
-    efficient_excess,
-    largest_shift,
     neighbours_delta,
     pair_delta,
     pair_profile,
+)
+from dpaudit.algorithms.covariance.wishart_approximate import (
+    efficient_excess,
+    largest_shift,
     smallest_excess,
 )
 from dpaudit.claims import NO_LOSS

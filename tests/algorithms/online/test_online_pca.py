@@ -23,7 +23,7 @@ from dpaudit.algorithms.online.doubling_rules import (
     PublishedRule,
 )
 from dpaudit.algorithms.online.entries import ONLINE
-from dpaudit.algorithms.online.fenwick import tree_height
+from dpaudit.algorithms.online.noise_memory import tree_height
 from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (

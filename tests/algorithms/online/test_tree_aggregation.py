@@ -16,17 +16,22 @@ from scipy.stats import multivariate_normal
 from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, UnsupportedError
-from dpaudit.algorithms.online.fenwick import (
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    PublishedNodeNoise,
+    pack,
+    pack_rows,
+    unpack,
+)
+from dpaudit.algorithms.online.noise_memory import (
     accumulate,
     differences,
     parent,
     tree_height,
 )
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.perturbed_leader import StepwiseSums
 from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
-from dpaudit.algorithms.online.triangles import pack, pack_rows, unpack
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.mechanism import (

@@ -1,23 +1,17 @@
-"""GLAD and REAPER, their gradients, and projections onto H, at one point or a stack.
+"""GLAD and REAPER, their gradients, projections onto H; and whether noise is normal.
 
 What descents minimise, in one line each: `dpaudit.algorithms.robust.glad` and
 `dpaudit.algorithms.robust.reaper` have the formulas, and compute sums of terms only.
 """
 
 import numpy as np
+from scipy import stats
 
 from dpaudit.algorithms.robust.fantope import Entropic, Euclidean
 from dpaudit.algorithms.robust.glad import term_sum
 from dpaudit.algorithms.robust.reaper import reaper_term_sum
 
-__all__ = [
-    "bregman_projection",
-    "frobenius_projection",
-    "glad",
-    "glad_gradient",
-    "reaper",
-    "reaper_subgradient",
-]
+TYPE_I_ERROR = 1e-9
 
 
 def glad(rows, bases):
@@ -50,3 +44,14 @@ def frobenius_projection(matrices, n_components):
 def bregman_projection(logs, n_components):
     """Return the Bregman projections of exp(M) onto H, for the von Neumann entropy."""
     return Entropic().moved(logs, 0.0, n_components)[1]
+
+
+def looks_standard_normal(values):
+    """Test the shape by Kolmogorov and Smirnov, and the scale by the sum of squares.
+
+    Numbers that are independent N(0, 1) fail with probability 1e-9, half for each.
+    """
+    flat = np.ravel(values)
+    tail = stats.chi2(flat.size).cdf(np.sum(flat**2))
+    shape = stats.kstest(flat, "norm").pvalue
+    return shape > TYPE_I_ERROR / 2 and abs(tail - 0.5) < 0.5 - TYPE_I_ERROR / 4

@@ -12,11 +12,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from normal_law import TYPE_I_ERROR, looks_standard_normal
 from robust_objectives import (
+    TYPE_I_ERROR,
     bregman_projection,
     frobenius_projection,
     glad_gradient,
+    looks_standard_normal,
     reaper,
 )
 from scipy import stats
@@ -654,7 +655,7 @@ def test_the_loss_with_replacement_is_that_of_all_batches(kind):
         free = {"start": PublicStart()}
     else:
         free = {"objective": Reaper(diagonal_ratio=1.0), "start": RandomMatrixStart()}
-        free |= {"geometry": kind.printed, "step_sizes": RootSteps(0.5)}
+        free |= {"geometry": kind.printed_geometry, "step_sizes": RootSteps(0.5)}
     mechanism = kind(
         n_components=1,
         claim=ApproxDP(1.0, 1e-5),

@@ -5,7 +5,7 @@ Type-I error: 1e-9 for each test of a law, 1e-8 in all, at fixed seeds.
 
 import numpy as np
 import pytest
-from normal_law import looks_standard_normal
+from robust_objectives import looks_standard_normal
 from seeded import rng
 
 from dpaudit import GaussianDP, InputError, PureDP, Relation, UnsupportedError

@@ -15,7 +15,7 @@ from seeded import rng
 from dpaudit import ApproxDP, InputError, Pair, Profile, UnsupportedError
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.codec import encode, rebuild
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 

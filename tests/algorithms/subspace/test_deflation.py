@@ -15,7 +15,7 @@ from seeded import random_pair
 
 from dpaudit import InputError, PureDP, Relation
 from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build, entry
-from dpaudit.algorithms.subspace.frames import uniform_frames
+from dpaudit.algorithms.subspace.base import uniform_frames
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 

@@ -21,8 +21,8 @@ from seeded import random_pair
 
 from dpaudit import InputError, Pair, Relation, UnsupportedError
 from dpaudit.algorithms import ExponentialMechanism, build, entry
+from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
-from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import NO_LOSS, PureDP
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))

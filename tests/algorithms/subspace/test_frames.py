@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.subspace.frames import (
+from dpaudit.algorithms.subspace.base import (
     deflated_frames,
     uniform_complements,
     uniform_frames,
 )
-from dpaudit.algorithms.subspace.pairs import (
+from dpaudit.algorithms.subspace.perturbation import (
     new_direction_pair,
     repeated_direction_pair,
     tied_directions_pair,

@@ -16,8 +16,8 @@ from matrix_bingham_oracles import TYPE_I_ERROR, plane_p_values, same_law_p_valu
 
 from dpaudit import InputError, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import ExponentialMechanism, build, entry
+from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
-from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
 from dpaudit.subspace import captured_variance
 from dpaudit.testing import run_conformance

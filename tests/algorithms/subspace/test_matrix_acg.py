@@ -20,8 +20,8 @@ from matrix_bingham_oracles import (
 )
 from scipy import optimize
 
+from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import MatrixACG
-from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.errors import InputError
 
 

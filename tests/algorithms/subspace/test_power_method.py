@@ -11,7 +11,7 @@ from scipy import stats
 from seeded import gram_schmidt, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
-from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.algorithms.subspace.power_method import (
     LaplacePowerMethod,
     PowerMethod,
