@@ -176,8 +176,14 @@ class Database:
             )
         address = f"{self.place.as_uri()}?{options}"
         try:
+            # Only who opened it uses it, but what is left of an audit that was given up
+            # may be collected, and then closed, in any thread.
             connection = sqlite3.connect(
-                address, uri=True, timeout=_PATIENCE, isolation_level=None
+                address,
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
             )
             with closing(connection) as db:
                 db.text_factory = _text
