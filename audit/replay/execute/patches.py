@@ -180,7 +180,11 @@ def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
             np.random.RandomState, name
         ):
             yield np.random, name, getattr(RecordingGenerator, name)
-    yield np.random, "default_rng", _default_rng(np.random.default_rng)
+    real = np.random.default_rng
+    yield (
+        *(np.random, "default_rng"),
+        lambda rng, seed=None: rng.spawn(1)[0] if seed is None else real(seed),
+    )
     for name, function in _PYTHON.items():
         yield random, name, function
     for name in _PYTHON_COINS:
@@ -214,13 +218,6 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
         return real(*args, **kwargs)
 
     return call
-
-
-def _default_rng(real: Any) -> Callable[..., Any]:
-    def default_rng(rng: RecordingGenerator, seed: Any = None) -> Any:
-        return rng.spawn(1)[0] if seed is None else real(seed)
-
-    return default_rng
 
 
 def _python_coin(name: str) -> Callable[..., Any]:
