@@ -32,7 +32,7 @@ _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differ
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
 _none: Callable[[], Array] = partial(np.empty, 0)
-_no_families: Callable[[], NDArray[np.intp]] = partial(np.empty, 0, dtype=np.intp)
+_no_families: Callable[[], NDArray[np.intp]] = partial(np.array, [], np.intp)
 
 
 def _whitened(
