@@ -179,7 +179,7 @@ def _cyclic_poisson(rng: RecordingGenerator) -> Callable[..., Any]:
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
         if self.cycle_length != 1 or self.truncated_batch_size is not None:
-            return None
+            return NotImplemented
         dtype, chance = np.min_scalar_type(-num_examples), float(self.sampling_prob)
         flips = (rng.flips(chance, num_examples) for _ in range(self.iterations))
         return (np.flatnonzero(chosen).astype(dtype) for chosen in flips)
@@ -200,7 +200,7 @@ def _uniform_sampler(rng: RecordingGenerator) -> Callable[..., Any]:
 
 def _not_followed(rng: RecordingGenerator) -> Callable[..., Any]:
     """Stand for what draws by a seed or key that is taken for secret."""
-    return lambda *args, **kwargs: None
+    return lambda *args, **kwargs: NotImplemented
 
 
 def _stand_in(
@@ -208,21 +208,21 @@ def _stand_in(
     draws: Callable[[RecordingGenerator], Callable[..., Any]],
     real: Any,
 ) -> Callable[..., Any]:
-    """Return what draws from the recorder in an execution, and is the real one else.
+    """Return a function that draws from the recorder in an execution.
 
-    So it is where what stands for it draws nothing, with a note on the tape.
+    Else it is the real one; so it is, with a note, where nothing stands for its draws.
     """
     drawn = draws(rng)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        made = None
         if rng.tape.follows:
             made = drawn(*args, **kwargs)
-            if made is None:
-                rng.tape.cannot_follow(
-                    "correlated noise, or batches of this kind, are not followed"
-                )
-        return real(*args, **kwargs) if made is None else made
+            if made is not NotImplemented:
+                return made
+            rng.tape.cannot_follow(
+                "correlated noise, or batches of this kind, are not followed"
+            )
+        return real(*args, **kwargs)
 
     return call
 

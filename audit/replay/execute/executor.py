@@ -100,27 +100,15 @@ class Trace:
         return ("scale" if (coef == 0).all() else "release"), self.place_of(used[0])
 
     def again(
-        self,
-        seed: int | None = None,
-        *,
-        data: Array | None = None,
-        script: Observations | None = None,
-        follows: bool = True,
-        goes_on: bool = False,
+        self, seed: int | None = None, *, data: Array | None = None, **more: Any
     ) -> "Trace":
         """Execute the mechanism again; by default on the same data from the same seed.
 
-        Parameters are those of `execute`.
+        All other parameters are those of `execute`.
         """
-        return execute(
-            self.mechanism,
-            self.data if data is None else data,
-            self.tape.seed if seed is None else seed,
-            script=script,
-            follows=follows,
-            mode=self.tape.mode,
-            goes_on=goes_on,
-        )
+        data = self.data if data is None else data
+        seed = self.tape.seed if seed is None else seed
+        return execute(self.mechanism, data, seed, mode=self.tape.mode, **more)
 
     def plainly(self) -> "Trace":
         """Execute the mechanism again with ordinary draws, those of the same seed.

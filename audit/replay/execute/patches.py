@@ -29,6 +29,24 @@ from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 
 __all__ = ["patched"]
 
+
+def _choices(
+    rng: RecordingGenerator,
+    population: Any,
+    weights: Any = None,
+    *,
+    cum_weights: Any = None,
+    k: int = 1,
+) -> list[Any]:
+    """Do what `random.choices` does."""
+    if cum_weights is not None:
+        weights = np.diff(np.asarray(cum_weights, dtype=np.float64), prepend=0.0)
+    count = len(population)
+    weights = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
+    places = rng.choice(count, k, p=weights / weights.sum())
+    return [population[place] for place in places]
+
+
 _LEGACY: dict[str, Callable[..., Any]] = {
     "rand": lambda rng, *shape: rng.random(shape or None),
     "randn": lambda rng, *shape: rng.standard_normal(shape or None),
@@ -48,27 +66,13 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "gauss": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
-    "choices": lambda rng, population, weights=None, *, cum_weights=None, k=1: _choices(
-        rng, population, weights, cum_weights, k
-    ),
+    "choices": _choices,
 }
 _PYTHON_COINS = (
     *("randint", "randrange", "choice", "sample", "shuffle"),
     *("getrandbits", "randbytes", "triangular", "betavariate", "gammavariate"),
     *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
 )
-
-
-def _choices(
-    rng: RecordingGenerator, population: Any, weights: Any, cumulated: Any, k: int
-) -> list[Any]:
-    """Do what `random.choices` does."""
-    if cumulated is not None:
-        weights = np.diff(np.asarray(cumulated, dtype=np.float64), prepend=0.0)
-    count = len(population)
-    weights = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
-    places = rng.choice(count, k, p=weights / weights.sum())
-    return [population[place] for place in places]
 
 
 _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
@@ -85,16 +89,13 @@ def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[N
         replaced = _made.get(follows)
         if replaced is None or not replaced.in_place:
             replaced = _made[follows] = _Replacements(follows)
-        try:
-            replaced.put(tape, rng)
-            with ForeignGenerators([random._inst, np.random.mtrand._rand]) as watch:
-                try:
-                    yield
-                finally:
-                    if watch.used():
-                        tape.cannot_follow(_BY_NAME)
-        finally:
-            replaced.put_back()
+        generators = [random._inst, np.random.mtrand._rand]
+        with replaced.put(tape, rng), ForeignGenerators(generators) as watch:
+            try:
+                yield
+            finally:
+                if watch.used():
+                    tape.cannot_follow(_BY_NAME)
 
 
 class _Replacements:
@@ -131,17 +132,18 @@ class _Replacements:
             for name, real in functions.items()
         )
 
-    def put(self, tape: Tape, rng: RecordingGenerator) -> None:
-        """Replace what there is, for an execution."""
+    @contextmanager
+    def put(self, tape: Tape, rng: RecordingGenerator) -> Iterator[None]:
+        """Replace functions for an execution, and make all as it was after it."""
         self.tape, self.rng = tape, rng
-        for owner, functions in self._ours.items():
-            vars(owner).update(functions)
-
-    def put_back(self) -> None:
-        """Make all as it was."""
-        for owner, functions in self._real.items():
-            vars(owner).update(functions)
-        self.tape = self.rng = None
+        try:
+            for owner, functions in self._ours.items():
+                vars(owner).update(functions)
+            yield
+        finally:
+            for owner, functions in self._real.items():
+                vars(owner).update(functions)
+            self.tape = self.rng = None
 
     def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:
         if follows:
@@ -180,7 +182,11 @@ def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
             np.random.RandomState, name
         ):
             yield np.random, name, getattr(RecordingGenerator, name)
-    yield np.random, "default_rng", _default_rng(np.random.default_rng)
+    real = np.random.default_rng
+    yield (
+        *(np.random, "default_rng"),
+        lambda rng, seed=None: rng.spawn(1)[0] if seed is None else real(seed),
+    )
     for name, function in _PYTHON.items():
         yield random, name, function
     for name in _PYTHON_COINS:
@@ -214,13 +220,6 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
         return real(*args, **kwargs)
 
     return call
-
-
-def _default_rng(real: Any) -> Callable[..., Any]:
-    def default_rng(rng: RecordingGenerator, seed: Any = None) -> Any:
-        return rng.spawn(1)[0] if seed is None else real(seed)
-
-    return default_rng
 
 
 def _python_coin(name: str) -> Callable[..., Any]:

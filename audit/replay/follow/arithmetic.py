@@ -68,7 +68,7 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
             before, other = value.terms.factor, cast(np.float64, factor[()])
             times = float(before / other if divide else before * other)
             terms = Terms(block=block, factor=times)
-            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+            return Tracked(value.tape, mean, terms, bare=value.bare)
         if shape == value.shape and value.terms.image is None:
             flat = factor
             if factor.shape == shape:
@@ -78,7 +78,7 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
             # A factor on every term: of the same sign and size as on the mean.
             coef = value.coef / flat if divide else value.coef * flat
             terms = Terms(value.index, coef)
-            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+            return Tracked(value.tape, mean, terms, bare=value.bare)
     kept, by = value.copy(), factor.copy()
 
     def of_noise(noise: Array) -> Array:
@@ -92,7 +92,7 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
 
     invertible = bool(mean.size and np.isfinite(factor).all() and factor.all())
     terms = _image(value, make, of_noise if invertible else None)
-    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+    return Tracked(value.tape, mean, terms, bare=value.bare)
 
 
 def _image(
@@ -164,7 +164,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
                 return own * noise
 
             terms = _image(value, make, spread if mean.size else None)
-        joined = Tracked.of(value.tape, mean, terms)
+        joined = Tracked(value.tape, mean, terms)
         if value.tape.mode.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
@@ -180,7 +180,8 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     left.tape.rounding.cancels(mean, wide[0].centre, wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
-    return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
+    bare = wide[0].bare and wide[1].bare
+    return Tracked(left.tape, mean, Terms(index, coef), bare=bare)
 
 
 def sums(
@@ -211,7 +212,7 @@ def sums(
     if keepdims:
         mean = np.expand_dims(mean, tuple(axes))
     terms = Terms(index, coef, image=_summed(value, axes, mean.shape))
-    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+    return Tracked(value.tape, mean, terms, bare=value.bare)
 
 
 def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | None:
@@ -278,7 +279,7 @@ def matrix_product(left: Any, right: Any) -> Any:
 
     tall = len(rows) >= p
     terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
-    return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
+    return Tracked(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 
 def _with_random_sign(size: Any, sign: Any) -> Any:
@@ -306,4 +307,5 @@ def _with_random_sign(size: Any, sign: Any) -> Any:
 
     made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
     tape.draws.use_up(np.concatenate([draws, signs]))
-    return Tracked(tape, np.zeros(size.shape), made.index, np.abs(size.coef), bare=True)
+    terms = Terms(made.index, np.abs(size.coef))
+    return Tracked(tape, np.zeros(size.shape), terms, bare=True)

@@ -45,8 +45,8 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     tape : Tape
     mean : ndarray of float
         Of the shape that the array has.
-    index, coef : ndarray, shape (size, m)
-        The terms of each entry, in C order; an index of -1 is no term.
+    terms : Terms
+        Of each entry, in C order.
     bare : bool
         Whether nothing was added to the draws yet.
     """
@@ -60,25 +60,9 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     __slots__ = ("bare", "centre", "tape", "terms")
 
     def __init__(
-        self,
-        tape: Tape,
-        mean: Array,
-        index: NDArray[np.intp],
-        coef: Array,
-        *,
-        bare: bool = False,
+        self, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
     ) -> None:
-        self.tape, self.centre, self.bare = tape, mean, bare
-        self.terms = Terms(index, coef)
-
-    @classmethod
-    def of(
-        cls, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
-    ) -> "Tracked":
-        """Return an array whose terms may not be written out yet."""
-        made = cls.__new__(cls)
-        made.tape, made.centre, made.bare, made.terms = tape, mean, bare, terms
-        return made
+        self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
 
     @classmethod
     def fresh(
@@ -88,12 +72,12 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
         terms = Terms(block=tape.draw(family, values, recipe))
         # One zero for all entries; who writes into it takes an array of its own.
         zero = np.ndarray(values.shape, buffer=_ZERO, strides=(0,) * values.ndim)
-        return cls.of(tape, zero, terms, bare=True)
+        return cls(tape, zero, terms, bare=True)
 
     @classmethod
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
         """Return numbers without noise, which noise may be written into."""
-        return cls.of(tape, mean, Terms.none(mean.size), bare=True)
+        return cls(tape, mean, Terms.none(mean.size), bare=True)
 
     @property
     def index(self) -> NDArray[np.intp]:
@@ -166,9 +150,8 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
         """Return the entries at some places of the flat array."""
         flat = places.ravel()
         mean = self.centre.ravel()[flat].reshape(places.shape)
-        return Tracked(
-            self.tape, mean, self.index[flat], self.coef[flat], bare=self.bare
-        )
+        terms = Terms(self.index[flat], self.coef[flat])
+        return Tracked(self.tape, mean, terms, bare=self.bare)
 
     def spread(self, shape: tuple[int, ...]) -> "Tracked":
         """Return its entries as they are broadcast to a shape."""
@@ -226,7 +209,7 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
         return self.moved(lambda places: places.transpose(*axes))
 
     def copy(self, order: str = "C") -> "Tracked":
-        return Tracked.of(self.tape, self.centre.copy(), self.terms, bare=self.bare)
+        return Tracked(self.tape, self.centre.copy(), self.terms, bare=self.bare)
 
     def __copy__(self) -> "Tracked":
         return self.copy()
@@ -350,14 +333,10 @@ def numeric(value: Any) -> Array | None:
 def joined(tape: Tape, parts: list[Tracked]) -> Tracked:
     """Return the entries of some arrays as one flat array."""
     width = max(part.index.shape[1] for part in parts)
-    terms = [_widened(part, width) for part in parts]
-    return Tracked(
-        tape,
-        np.concatenate([part.centre.ravel() for part in parts]),
-        np.concatenate([index for index, _ in terms]),
-        np.concatenate([coef for _, coef in terms]),
-        bare=all(part.bare for part in parts),
-    )
+    mean = np.concatenate([part.centre.ravel() for part in parts])
+    columns = zip(*[_widened(part, width) for part in parts], strict=True)
+    terms = Terms(*[np.concatenate(column) for column in columns])
+    return Tracked(tape, mean, terms, bare=all(part.bare for part in parts))
 
 
 def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:

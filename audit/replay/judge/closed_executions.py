@@ -1,7 +1,8 @@
 """Executions in which noisy values were looked at: transcripts, and their losses."""
 
+from collections import defaultdict
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 
 import numpy as np
@@ -229,16 +230,19 @@ def _sampled_transcript(
     made.unfollowed = [*here.unfollowed, *there.unfollowed]
     others = there.without.tape.observations
     losses = mixed_losses(here, there, values, over, trace.value, trace)
-    groups: dict[int | None, SampledComparison] = {}
+    batches: defaultdict[int | None, list[SampledComparison]] = defaultdict(list)
     for number, (one, other) in enumerate(zip(values, others, strict=False)):
         found = next(losses)
         if number in here.shapes:
-            _add_flips(made, here, there, number, found)
+            compared = compare(here.rest(number), there.rest(number))
+            if compared.moved:  # the flips of the rows that both have
+                made.add(one.place, compared, found)
+                made.coin(one.place, "rows are drawn with other probabilities on D'")
         else:
             step = _compared(here, there, number, over[number])
             _add_value(made, one.place, step, found)
             made.may_hide(one, *step.both, *step.rest)
-            groups[over[number]] = _joined(groups.get(over[number]), step)
+            batches[over[number]].append(step)
             for compared in (*step.both, *step.rest):
                 made.find(compared, one.place, other.place)
     if made.comes_to_an_end(there.without):
@@ -248,8 +252,8 @@ def _sampled_transcript(
             made.end_impossibly(rest)
         elif len(both.shift) or not both.known or found:
             _add_value(made, made.end, step, found)
-            groups[over[-1]] = _joined(groups.get(over[-1]), step)
-    made.composed.extend(groups.values())
+            batches[over[-1]].append(step)
+    made.composed += [reduce(SampledComparison.joined, e) for e in batches.values()]
     return made
 
 
@@ -270,25 +274,6 @@ def _compared(
     )
 
 
-def _joined(
-    batch: SampledComparison | None, step: SampledComparison
-) -> SampledComparison:
-    return step if batch is None else batch.joined(step)
-
-
-def _add_flips(
-    made: Transcript, here: Side, there: Side, number: int, found: float
-) -> None:
-    """Add flips by row; those of the common rows are to have the same law."""
-    compared = compare(here.rest(number), there.rest(number))
-    if compared.moved:
-        place = made.trace.tape.observations[number].place
-        made.add(place, compared, found)
-        made.coins.append(
-            Unfollowed(place, "rows are drawn with other probabilities on D'")
-        )
-
-
 def _add_value(
     made: Transcript, place: str, step: SampledComparison, found: float
 ) -> None:
@@ -296,8 +281,6 @@ def _add_value(
     made.add_part(place, both, found, of=step)
     moves = [each for side in step.moves for each in side]
     if any(each.singular for each in moves):
-        made.coins.append(
-            Unfollowed(place, "a number without noise depends on the batch")
-        )
+        made.coin(place, "a number without noise depends on the batch")
     if not any(each.moved for each in (both, rest, *moves)):
         made.unmoved[place] = None

@@ -18,6 +18,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.util import resolve_name
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -80,11 +81,11 @@ def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
         if id(thing) in seen:
             continue
         seen.add(id(thing))
+        reached: list[Any] = []
         if isinstance(thing, partial):
-            waiting += [(each, None) for each in (thing.func, *thing.args)]
-            waiting += [(each, None) for each in thing.keywords.values()]
+            reached = [thing.func, *thing.args, *thing.keywords.values()]
         elif isinstance(thing, MethodType):
-            waiting.append((thing.__self__, None))
+            reached = [thing.__self__]
         elif isinstance(thing, FunctionType):
             if not _is_foreign(thing.__code__.co_filename):
                 continue
@@ -93,23 +94,23 @@ def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
                 thing.__globals__.get(name) for name in sorted(_names(thing.__code__))
             ]
             for cell in thing.__closure__ or ():
-                try:
+                with suppress(ValueError):  # it is empty yet
                     reached.append(cell.cell_contents)
-                except ValueError:  # it is empty yet
-                    continue
-            waiting += [(each, None) for each in reached if callable(each)]
-            waiting.append((_part(thing, "__wrapped__"), owner))
-        elif _part(thing, "__wrapped__") is not None:
-            waiting.append((_part(thing, "__wrapped__"), owner))
+            reached = [each for each in reached if callable(each)]
+        waiting += [(each, None) for each in reached]
+        if isinstance(thing, partial | MethodType):
+            continue
+        wrapped = _part(thing, "__wrapped__")
+        if isinstance(thing, FunctionType) or wrapped is not None:
+            waiting.append((wrapped, owner))
         elif thing is mechanism or callable(thing):
             kind = thing if isinstance(thing, type) else type(thing)
-            for base in kind.__mro__:
-                several = [
-                    getattr(each, "fget", None) or getattr(each, "__func__", each)
-                    for each in vars(base).values()
-                    if isinstance(each, _METHODS)
-                ]
-                waiting += [(each, kind) for each in several]
+            waiting += [
+                (getattr(each, "fget", None) or getattr(each, "__func__", each), kind)
+                for base in kind.__mro__
+                for each in vars(base).values()
+                if isinstance(each, _METHODS)
+            ]
             held = _part(thing, "__dict__")
             if kind is not thing and isinstance(held, dict):
                 waiting += [(each, None) for each in held.values() if callable(each)]

@@ -161,8 +161,7 @@ class ReplayedMechanism:
         """
         rows = []
         for _ in range(size):
-            seed = int(rng.integers(_MOST_SEED))
-            trace = execute(self.mechanism, data, seed, mode=self.mode)
+            trace = self._execute(data, seed=int(rng.integers(_MOST_SEED)))
             _check_followed(trace)
             rows.append(self._seen(trace, data))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
@@ -183,24 +182,19 @@ class ReplayedMechanism:
         UnsupportedError
             If a replay cannot be followed.
         """
-        size = len(transcript[_RELEASE])
-        return np.array(
-            [
-                self._loss({k: v[row] for k, v in transcript.items()}, data, other)
-                for row in range(size)
-            ]
+        rows = (
+            {name: values[row] for name, values in transcript.items()}
+            for row in range(len(transcript[_RELEASE]))
         )
+        return np.array([self._loss(row, data, other) for row in rows])
 
     @cached_property
     def _by_row(self) -> tuple[Shapes, Shapes]:
         """The shapes of the flips by row on the two datasets of the pair."""
         if self.pair is None or self.mode.public:
             return {}, {}
-        sides = (
-            execute(self.mechanism, data, 0, mode=self.mode)
-            for data in (self.pair.data, self.pair.neighbour)
-        )
-        return flips_by_row(self.pair, *sides)
+        sides = self.pair.data, self.pair.neighbour
+        return flips_by_row(self.pair, *map(self._execute, sides))
 
     def _side(self, data: Array) -> tuple[int | None, Shapes]:
         """Return where a dataset has the row that differs, and its flips by row."""
@@ -221,15 +215,17 @@ class ReplayedMechanism:
             values[f"value {number}"] = value
         return {**values, _RELEASE: trace.value}
 
-    def _given(self, data: Array, script: Observations) -> Trace:
-        return execute(self.mechanism, data, 0, script=script, mode=self.mode)
+    def _execute(
+        self, data: Array, script: Observations | None = None, seed: int = 0
+    ) -> Trace:
+        return execute(self.mechanism, data, seed, script=script, mode=self.mode)
 
     def _mixed(
         self, script: list[Observation], release: Array, data: Array, other: Array
     ) -> float:
         """Return the loss of a transcript over secret batches."""
         here, there = (
-            Side.of(partial(self._given, each), 0, script, *self._side(each))
+            Side.of(partial(self._execute, each), 0, script, *self._side(each))
             for each in (data, other)
         )
         try:
@@ -267,7 +263,7 @@ class ReplayedMechanism:
         if self._by_row[0]:
             return _known(self._mixed(given, release, data, other))
         script = Observations(given)
-        here, there = self._given(data, script), self._given(other, script)
+        here, there = self._execute(data, script), self._execute(other, script)
         for trace in (here, there):
             _check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in (here, there)]

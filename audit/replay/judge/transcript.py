@@ -208,6 +208,10 @@ class Transcript:
     def _not_known(self, place: str) -> None:
         self.unknown_at = self.unknown_at or place
 
+    def coin(self, place: str, why: str) -> None:
+        """Note what stands in the way of a proof, and where."""
+        self.coins.append(Unfollowed(place, why))
+
     def may_hide(self, value: Observation, *compared: LawComparison) -> None:
         """Note that a value may be hidden: a flip, or a choice alike on both sides."""
         seen = value.how == DECLARED or self.trace.tape.mode.public
@@ -215,7 +219,7 @@ class Transcript:
             return
         moved = any(each.moved for each in compared)
         if not moved or value.law.kind == "flip":
-            self.coins.append(Unfollowed(value.place, _HIDDEN))
+            self.coin(value.place, _HIDDEN)
 
     def find(self, compared: LawComparison, place: str, other: str) -> None:
         """Add a finding if a value's noise differs on the two sides."""
@@ -243,7 +247,7 @@ class Transcript:
         diverged = script.diverged
         if diverged is not None:
             if script.left_at_choice and not again.tape.mode.public:
-                self.coins.append(Unfollowed(diverged.place, _HIDDEN))
+                self.coin(diverged.place, _HIDDEN)
             where = values[len(others)].place if fewer > 0 else diverged.place
             what = where, diverged.why, diverged.place
         elif fewer > 0:

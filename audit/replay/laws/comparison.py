@@ -4,7 +4,9 @@ The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves i
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -29,6 +31,8 @@ _SAME = 1e-9  # relative: what differs by less is one scale, or one slope
 _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
+_none: Callable[[], Array] = partial(np.empty, 0)
+_no_families: Callable[[], NDArray[np.intp]] = partial(np.array, [], np.intp)
 
 
 def _whitened(
@@ -67,14 +71,6 @@ def _whitened(
         for each in (law, other)
     ]
     return white[0], white[1], into
-
-
-def _none() -> Array:
-    return np.empty(0)
-
-
-def _no_families() -> NDArray[np.intp]:
-    return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
