@@ -1,15 +1,25 @@
 """The section on the auditor, from what ``dpaudit bench-audit`` has left."""
 
+from pathlib import Path
 from typing import Any
 
-from dpaudit.reports.bench.summary import load_summary, render_html, render_markdown
+from dpaudit.reports.bench.summary import (
+    Summary,
+    load_summary,
+    render_html,
+    render_markdown,
+)
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.sections import Part, Results, Section
 
 __all__ = ["SECTION"]
 
 
-def _context(results: Results) -> dict[str, Any] | None:
+def beside(folder: Path) -> Summary | None:
+    return load_summary(folder / "bench")
+
+
+def context(results: Results) -> dict[str, Any] | None:
     found = results.beside.get("auditor")
     if found is None:
         return None
@@ -23,7 +33,5 @@ SECTION = Section(
     name="auditor",
     title="The auditor audited",
     parts=(Part("auditor-audited", "The auditor audited", 850),),
-    context=_context,
-    beside=lambda folder: load_summary(folder / "bench"),
     optional=True,
 )

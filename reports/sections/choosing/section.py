@@ -27,7 +27,7 @@ NEARLY = 1.1
 _CLOSE = 1.5  # a printed error is right if it is not this many times off
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     found = [
         Experiment(
             name="recommend-held-out",
@@ -144,7 +144,11 @@ def _winners() -> list[figures.Field]:
     return figures.winners(shipped_grid())
 
 
-def _best(results: Results) -> list[str]:
+def answer(results: Results) -> list[str]:
+    return advice_notes(results["recommend-held-out"])
+
+
+def best(results: Results) -> list[str]:
     """Return which mechanisms win where, on the grid that ships, in two sentences."""
     sentences = []
     fields = [field for field in _winners() if field.mechanism]
@@ -166,7 +170,7 @@ def _best(results: Results) -> list[str]:
     return sentences
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     fields = _winners()
     rows = []
     for pure in (True, False):
@@ -199,16 +203,11 @@ SECTION = Section(
     name="choosing",
     title="Which mechanism when",
     parts=(Part("choosing", "Which mechanism when", 290),),
-    context=_context,
-    figures={"winners": figures.winners_map},
     sizes=sizes(
         settings=(10, 50, 200),  # drawn at random
         held_out_columns=(100, 1000, 1000),  # at most
         held_out_releases=(101, 201, 201),
         grid_releases=(0, 101, 201),  # none: the grid that ships is used
     ),
-    experiments=_experiments,
-    answer=lambda found: advice_notes(found["recommend-held-out"]),
-    best=_best,
     notes={("recommend-held-out",): advice_notes},
 )

@@ -6,7 +6,6 @@ from typing import Any
 from dpaudit.reports.experiment import CONFIDENCE, Experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.dp_pca import (
-    figures,
     findings,
     floors,
     gradients,
@@ -51,7 +50,7 @@ _SLOW = (OJA, PRIVATE_OJA)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
     base = float(size.rate_base)
     others = {"d": size.rate_lengths, "epsilon": size.rate_epsilons}
@@ -158,7 +157,7 @@ def _pair(
     ]
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     rates, example = (findings.panels(results, each) for each in (RATES, EXAMPLE))
     refuted = refuted_mechanisms(results[CLAIMS])
     return {
@@ -179,13 +178,6 @@ SECTION = Section(
     name="dp_pca",
     title="DP-PCA, as in its paper",
     parts=(Part("dp-pca", "DP-PCA, as in its paper", 310),),
-    context=_context,
-    figures={
-        gradients.TABLE: gradients.draw_gradients,
-        "dp-pca-rates": figures.draw_rates,
-        "dp-pca-example": figures.draw_example,
-        "dp-pca-floors": floors.draw_floors,
-    },
     sizes=sizes(
         rate_sets=(2, 8, 20),  # data sets behind every point
         rate_single_sets=(1, 2, 5),  # where a step is taken for every row
@@ -210,7 +202,6 @@ SECTION = Section(
         rate_floor_sets=(4, 8, 40),
         rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
     ),
-    experiments=_experiments,
     notes={
         (gradients.TABLE,): gradients.gradient_notes,
         (CLAIMS,): findings.claim_notes,

@@ -41,8 +41,7 @@ from dpaudit.atomic import replacing
 from dpaudit.neighbours import Relation
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.runner import Job, Progress, carry_out
-from dpaudit.reports.saved import load_json, save_json
-from dpaudit.reports.store import STORE, WorkStore
+from dpaudit.reports.store import STORE, WorkStore, load_json, save_json
 from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction, check_name, check_positive
 

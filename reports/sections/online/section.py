@@ -18,7 +18,7 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.online import figures, measures
+from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
@@ -72,7 +72,7 @@ _MANY = 4  # times the first guess: two epochs have ended by then, or nearly
 _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     lengths = tuple(map(float, size.online_rows))
     experiment = partial(
         Experiment, measure=measures.online_regret, repetitions=size.online_draws
@@ -340,7 +340,7 @@ def _proven(bound: float, optimum: float) -> str:
     return count(bound) if bound < optimum else "above OPT"
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     regrets, optimum = results["online-regret"], results["regret-optimum"]
     found = scores(results)
     return {
@@ -365,11 +365,6 @@ SECTION = Section(
     name="online",
     title="Online PCA",
     parts=(Part("online", "Online PCA", 500),),
-    context=_context,
-    figures={
-        "online-regret": figures.regret_by_length,
-        "regret-optimum": figures.regret_by_optimum,
-    },
     sizes=sizes(
         online_draws=(3, 6, 20),  # releases on each stream
         # The lengths of streams, ascending, three or more.
@@ -383,7 +378,6 @@ SECTION = Section(
         online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
         online_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
-    experiments=_experiments,
     audits=("online-audits",),
     notes={("online-regret",): online_notes},
 )

@@ -9,7 +9,7 @@ from dpaudit.datasets import covertype, mnist
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.symmetric_noise import figures, measures
+from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.symmetric_noise.classification import (
     TRAINING,
     error_rows,
@@ -69,7 +69,7 @@ def _wanted(dataset: str) -> str:
     return f"{name} from {url} ({'; '.join(files)})"
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     found = []
     for dataset in size.paper_datasets:
         if not is_there(dataset):
@@ -203,7 +203,7 @@ def _rounded(value: float) -> str:
     return setting(float(f"{value:.2g}"))
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     size = SECTION.sizes[results.profile]
     wall = results["privacy-wall"]
     by_epsilon = tables_of(results, "epsilon")
@@ -246,11 +246,6 @@ SECTION = Section(
     name="symmetric_noise",
     title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
-    context=_context,
-    figures={
-        "symmetric-noise-epsilon": figures.by_epsilon,
-        "symmetric-noise-rows": figures.by_rows,
-    },
     sizes=sizes(
         paper_datasets=((SYNTHETIC,), tuple(DATASETS), tuple(DATASETS)),
         paper_draws=(10, 10, 20),  # 10 in the paper
@@ -258,6 +253,5 @@ SECTION = Section(
         paper_points=(7, 7, 13),  # of epsilon, and of n
         paper_rows=(60_000, 60_000, 60_000),  # at most
     ),
-    experiments=_experiments,
     uses=("privacy",),
 )

@@ -14,7 +14,7 @@ from dpaudit.datasets import load
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.utility import figures, measures
+from dpaudit.reports.sections.utility import measures
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import (
     FIRST_COMPONENT,
@@ -59,7 +59,7 @@ _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 _FEW_DIMENSIONS = frozenset({"k-norm-covariance"})
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = tuple(n for n in names_of("covariance") if n not in _FEW_DIMENSIONS)
     private_pca = (*covariance, *names_of("subspace"))
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
@@ -259,7 +259,7 @@ def _medians(variance: pd.DataFrame) -> "pd.Series[float]":
     return groups["captured_share"].median()
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     options = results.options("captured-variance")
     data = load(options["dataset"])
     n, d = data.rows.shape
@@ -279,13 +279,16 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _answer(results: Results) -> list[str]:
+def answer(results: Results) -> list[str]:
     return utility_answer(
         results["privacy-wall"], results["exact-privacy"], results["captured-variance"]
     )
 
 
-def _facts(results: Results) -> list[Fact]:
+best = answer
+
+
+def facts(results: Results) -> list[Fact]:
     """Return what mechanisms keep of the variance, and how long they take."""
     found = []
     for (name, epsilon), share in _medians(results["captured-variance"]).items():
@@ -307,19 +310,10 @@ SECTION = Section(
         Part("components", "Ten components at a glance", 210),
         Part("run-time", "Run time", 220),
     ),
-    context=_context,
-    figures={
-        "captured-variance": figures.captured_variance,
-        "run-time": figures.run_time,
-    },
     sizes=sizes(
         repetitions=(50, 400, 1000),  # releases behind every median of a curve
         epsilons=(9, 17, 33),  # as in the section on privacy
         timings=(5, 200, 400),  # of every fit
     ),
-    experiments=_experiments,
     uses=("privacy",),
-    answer=_answer,
-    best=_answer,
-    facts=_facts,
 )
