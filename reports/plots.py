@@ -43,8 +43,6 @@ __all__ = [
     "SERIES",
     "STYLE",
     "WIDE",
-    "Box",
-    "Drawing",
     "beside",
     "boxes",
     "canvas",

@@ -19,7 +19,7 @@ from dpaudit.reports.site import INDEX, render
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
 
-__all__ = ["Written", "staging", "write_report", "write_results"]
+__all__ = ["staging", "write_report"]
 
 
 DIGITS = 9

@@ -33,7 +33,7 @@ from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_name
 
-__all__ = ["STUDIES", "bench_audit", "write_up"]
+__all__ = ["STUDIES", "bench_audit"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),

@@ -26,14 +26,7 @@ from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Tab
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.words import count
 
-__all__ = [
-    "Cost",
-    "audit_and_tell_memory",
-    "engine_share",
-    "peak_memory",
-    "peak_resident",
-    "processor_time",
-]
+__all__ = ["Cost", "peak_resident"]
 
 _SHARE, _MEMORY = "engine's share of the time", "peak memory"
 _FIRST, _MANY = "processor time of the first releases", "processor time of many"

@@ -38,7 +38,6 @@ from dpaudit.streams import stream
 
 __all__ = [
     "CONFIDENCE",
-    "SLACK",
     "AuditCase",
     "CountsCase",
     "CoverageCase",

@@ -48,7 +48,7 @@ from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["SUBJECTS", "Limits", "growth"]
+__all__ = ["Limits"]
 
 _EPSILON, _DELTA = 1.0, 1e-5
 _CONFIDENCES = {0.95: 2.5, 0.999: 2.0}

@@ -30,7 +30,7 @@ from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["Refutation", "limit"]
+__all__ = ["Refutation"]
 
 _BLACK_BOX = "half laplace, black box"
 _BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95

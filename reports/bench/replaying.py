@@ -23,7 +23,7 @@ from dpaudit.reports.bench.cost import peak_resident
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count
 
-__all__ = ["Replaying", "dp_sgd", "overhead", "record_and_tell_memory", "replay_memory"]
+__all__ = ["Replaying"]
 
 _GAUSS, _SGD = "replay-overhead, AnalyzeGauss", "replay-overhead, DP-SGD"
 _MEMORY = "replay-memory"

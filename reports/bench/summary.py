@@ -13,7 +13,6 @@ from dpaudit.reports.templates import environment
 from dpaudit.reports.words import aligned
 
 __all__ = [
-    "FILE",
     "Findings",
     "Summary",
     "load_summary",

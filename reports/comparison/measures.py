@@ -62,7 +62,6 @@ __all__ = [
     "Problem",
     "audited",
     "measured",
-    "pair_of",
     "problem_of",
     "shown",
     "timed",

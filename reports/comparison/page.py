@@ -35,7 +35,7 @@ from dpaudit.reports.words import (
 )
 from dpaudit.reports.writer import staging
 
-__all__ = ["answer", "check_folder", "render", "write_page"]
+__all__ = ["check_folder", "write_page"]
 
 
 def check_folder(output: Path) -> None:

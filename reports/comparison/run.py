@@ -32,14 +32,7 @@ from dpaudit.reports.words import listed, percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "WARNING",
-    "Comparison",
-    "compare",
-    "compared",
-    "epsilon_list",
-    "told",
-]
+__all__ = ["WARNING", "Comparison", "compare", "compared", "told"]
 
 WARNING = (
     "These measures are computed from the rows without noise. Choosing a mechanism (or "

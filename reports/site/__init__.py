@@ -25,7 +25,7 @@ from dpaudit.reports.site.frame import Frame, Made, made_now
 from dpaudit.reports.site.shown import Shown
 from dpaudit.reports.templates import TEMPLATES
 
-__all__ = ["INDEX", "KINDS", "Made", "Rendered", "made_now", "render"]
+__all__ = ["INDEX", "render"]
 
 INDEX = "index.html"
 

@@ -16,7 +16,7 @@ from dpaudit.reports.site.prose import first_paragraph
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["FOLDER", "leaves", "summary_rows"]
+__all__ = ["leaves"]
 
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}

@@ -16,7 +16,7 @@ from dpaudit.reports.sections import Fact, Leaf, Results, Section
 from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["FOLDER", "Standing", "leaves", "standings"]
+__all__ = ["Standing", "leaves", "standings"]
 
 FOLDER = "mechanisms"
 

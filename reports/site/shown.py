@@ -11,7 +11,7 @@ from dpaudit.reports.sections import Fact, Leaf, Part, Results, Section
 from dpaudit.reports.site.frame import Frame
 from dpaudit.reports.templates import TEMPLATES
 
-__all__ = ["Shown", "ShownPart"]
+__all__ = ["Shown"]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dpaudit.reports.sections.choosing import figures, measures
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
 
-__all__ = ["NEARLY", "SECTION", "advice", "advice_notes"]
+__all__ = ["SECTION"]
 
 NEARLY = 1.1
 """The advice is good where its error is at most this times the least."""

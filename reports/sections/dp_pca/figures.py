@@ -27,7 +27,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
 )
 from dpaudit.reports.words import count, listed, number, setting, spread
 
-__all__ = ["draw_example", "draw_panels", "draw_rates"]
+__all__ = ["draw_panels"]
 
 _HIGH = 290  # CSS pixels of a panel
 _LISTED = 22.0  # and of a name below, on phones

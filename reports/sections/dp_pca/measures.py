@@ -68,7 +68,6 @@ __all__ = [
     "STREAMING",
     "TUNED",
     "TWO_STAGE",
-    "Maker",
     "check_range",
     "checked",
     "claims",

@@ -72,13 +72,7 @@ from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "GaussianPacking",
-    "HeavyPacking",
-    "Packing",
-    "identification_error",
-    "sign_packing",
-]
+__all__ = ["GaussianPacking", "HeavyPacking", "Packing", "sign_packing"]
 
 
 _ATTEMPTS = 1000  # per direction

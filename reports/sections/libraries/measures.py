@@ -40,16 +40,7 @@ from dpaudit.reports.store import load_json, save_json
 from dpaudit.subspace import captured_variance_share
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "CONTENDERS",
-    "FILE",
-    "SETTINGS",
-    "Comparison",
-    "Contender",
-    "compare",
-    "installed",
-    "load_comparison",
-]
+__all__ = ["Comparison", "compare", "installed", "load_comparison"]
 
 FILE = "comparison.json"
 """The name of the file, beside the results of the audits of other libraries."""

@@ -25,7 +25,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION", "Beside", "library_rows", "settings_of", "tour_note"]
+__all__ = ["SECTION"]
 
 
 @dataclass(frozen=True)

@@ -45,16 +45,7 @@ from dpaudit.reports.store import STORE, WorkStore, load_json, save_json
 from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction, check_name, check_positive
 
-__all__ = [
-    "EXPLAINED",
-    "FILE",
-    "SHELVES",
-    "Stop",
-    "load_tour",
-    "stops",
-    "tour_table",
-    "toured",
-]
+__all__ = ["SHELVES", "Stop", "load_tour", "stops", "tour_table", "toured"]
 
 FILE = "tour.json"
 """The name of the file, beside the results of the other audits of libraries."""

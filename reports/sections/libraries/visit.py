@@ -42,8 +42,6 @@ from dpaudit.nonfinite import WithNonfinite
 from dpaudit.printable import said
 from dpaudit.reports.store import plain_number
 
-__all__ = ["visit"]
-
 _TRANSCRIPTS = 100  # executions a side, where transcripts are put to a test
 _REPLAY_S = 8.0  # for the pairs of a replay
 _STRANGE = 2_000  # releases a side, for each kind of strange rows

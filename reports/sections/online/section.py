@@ -51,16 +51,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = [
-    "SECTION",
-    "head",
-    "online_notes",
-    "online_rows",
-    "score_notes",
-    "score_rows",
-    "scores",
-    "smaller_notes",
-]
+__all__ = ["SECTION"]
 
 _PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
 _EXPONENTS = (ALGORITHM_3, ALGORITHM_4)

@@ -21,7 +21,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Row, fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["KEY", "SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
+__all__ = ["SECTION"]
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:

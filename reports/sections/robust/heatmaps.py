@@ -22,7 +22,7 @@ from dpaudit.reports.plots import INK, MUTED, RULE, SERIES
 from dpaudit.reports.sections import Results
 from dpaudit.reports.words import count, delta, listed, setting, short
 
-__all__ = ["DRAWN", "failed", "final_error", "time_taken"]
+__all__ = ["failed", "final_error"]
 
 _CELL = 24.0  # CSS pixels of height
 _AROUND: dict[str, Any] = {"left": 46.0, "right": 8.0, "top": 46.0, "bottom": 46.0}

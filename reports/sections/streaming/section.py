@@ -22,7 +22,7 @@ from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.tables import Quartiles, quarters
 from dpaudit.reports.words import count, number, signed, spread
 
-__all__ = ["SECTION", "error_by_size", "error_by_spread"]
+__all__ = ["SECTION"]
 
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0

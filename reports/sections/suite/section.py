@@ -11,7 +11,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Printed, Row, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION", "suite_notes", "suite_rows"]
+__all__ = ["SECTION"]
 
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 

@@ -22,15 +22,7 @@ from dpaudit.reports.tables import Printed, quartiles
 from dpaudit.reports.words import listed
 from dpaudit.subspace import second_moment, top_components
 
-__all__ = [
-    "PRINTED",
-    "TEST_ROWS",
-    "TRAINING",
-    "error_rows",
-    "error_sentences",
-    "errors",
-    "two_classes",
-]
+__all__ = ["TRAINING", "error_rows", "error_sentences", "errors"]
 
 TEST_ROWS, TRAINING = 4000, (4000.0, 6000.0)
 

@@ -12,7 +12,7 @@ from dpaudit.reports.sections import Results
 from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import count, delta, percent, setting, short, spread
 
-__all__ = ["PUBLIC", "by_epsilon", "by_rows", "chosen_delta", "tables_of"]
+__all__ = ["PUBLIC", "chosen_delta", "tables_of"]
 
 PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""

@@ -30,7 +30,7 @@ from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import delta, listed, percent, setting
 
-__all__ = ["DATASETS", "MECHANISMS", "SECTION", "missing", "verdicts"]
+__all__ = ["SECTION"]
 
 PUBLISHED = "symmetric-noise"
 AG = "analyze-gauss-published"

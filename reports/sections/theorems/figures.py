@@ -26,8 +26,6 @@ from dpaudit.reports.sections.theorems.findings import scores
 from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
 from dpaudit.reports.words import count, number, signed, spread
 
-__all__ = ["exponents"]
-
 _HEIGHT = 158  # CSS pixels of a panel
 _SHORT = {
     "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",

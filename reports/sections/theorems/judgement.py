@@ -78,11 +78,9 @@ from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 
 __all__ = [
-    "ALARM",
     "CONSISTENT",
     "CONTRADICTED",
     "FASTER",
-    "MEANS",
     "NOTHING",
     "OFTEN",
     "RARER",

@@ -18,10 +18,10 @@ from dpaudit.reports.sections.theorems.judgement import (
     stated,
 )
 from dpaudit.reports.sections.theorems.rows import Chance, Row
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
+from dpaudit.reports.sections.theorems.scoreboard import GRIDS
 from dpaudit.reports.words import listed
 
-__all__ = ["SECTION", "experiments"]
+__all__ = ["SECTION"]
 
 
 def _judged(results: Results) -> tuple[list[Score], list[Share]]:

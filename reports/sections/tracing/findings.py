@@ -31,7 +31,6 @@ __all__ = [
     "clusters",
     "culling_notes",
     "culling_rows",
-    "few_rows",
     "head",
     "instance_notes",
     "refusals",

@@ -25,7 +25,7 @@ from dpaudit.reports.sections.tracing.findings import Shares, clusters, shares
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, percent, setting, spread
 
-__all__ = ["SECTION", "useful_and_traced"]
+__all__ = ["SECTION"]
 
 _HEIGHTS = {False: 220, True: 190}  # of a panel, by narrow
 _AROUND = {"left": 48.0, "right": 72.0, "top": 42.0, "bottom": 46.0}

@@ -11,7 +11,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
 
-__all__ = ["SECTION", "training_notes"]
+__all__ = ["SECTION"]
 
 _RIGHT = "dp-sgd"
 

@@ -39,7 +39,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION", "component_rows", "time_rows", "utility_answer", "variance_notes"]
+__all__ = ["SECTION"]
 
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
