@@ -10,20 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
-from dpaudit.reports import lines
+from dpaudit.reports import lines, plots
 from dpaudit.reports.comparison.run import Comparison
-from dpaudit.reports.plots import (
-    NARROW,
-    STYLE,
-    WIDE,
-    canvas,
-    finish,
-    names_width,
-    panel,
-    thinned,
-    to_svg,
-    write,
-)
 from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, number, percent, setting, spread
 
@@ -153,13 +141,13 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
     shown, curves = SHOWN[measure], _curves(found, measure)
     foot = lines.FOOT[narrow]
     below = _KEY_STEP * len(curves) if narrow else 0
-    width = NARROW if narrow else WIDE
+    width = plots.NARROW if narrow else plots.WIDE
     height = 330 + below if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
     names = [curve.line.label for curve in curves]
-    right = 16.0 if narrow else 32 + names_width(names)
-    with matplotlib.rc_context(STYLE):
-        figure = canvas(height + foot, narrow=narrow)
-        axes = panel(
+    right = 16.0 if narrow else 32 + plots.names_width(names)
+    with matplotlib.rc_context(plots.STYLE):
+        figure = plots.canvas(height + foot, narrow=narrow)
+        axes = plots.panel(
             figure,
             (0, foot, width, height),
             left=62,
@@ -171,7 +159,7 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
         for curve in curves:
             _draw(axes, shown, curve)
         heading = shown.heading if not narrow else _folded(shown.heading)
-        write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
+        plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
         if narrow:
             ordered = sorted(curves, key=lambda curve: -_end(shown, curve)[1])
             named = [curve.line for curve in ordered]
@@ -180,7 +168,7 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
             ends = [(curve.line, _end(shown, curve)) for curve in curves]
             lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
         lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
-        return to_svg(
+        return plots.to_svg(
             figure,
             f"compare-{measure.replace('_', '-')}",
             narrow=narrow,
@@ -248,16 +236,16 @@ def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
         texts = {m: shown.text(m) for m in (min(medians), max(medians))}
         ticks = list(texts)
     places = axes.transData.transform([(1.0, shown.height(t)) for t in ticks])[:, 1]
-    ticks = [ticks[i] for i in thinned(places, _TICK_GAP)]
+    ticks = [ticks[i] for i in plots.thinned(places, _TICK_GAP)]
     axes.set_yticks([shown.height(t) for t in ticks], [texts[t] for t in ticks])
     epsilons = sorted({float(e) for curve in curves for e in curve.epsilon})
     axes.set_xscale("log")
     span = (epsilons[-1] / epsilons[0]) ** 0.03 * (1.5 if len(epsilons) == 1 else 1.0)
     axes.set_xlim(epsilons[0] / span, epsilons[-1] * span)
     across = axes.transData.transform([(e, low) for e in epsilons])[:, 0]
-    marks = [epsilons[i] for i in thinned(across, 1.4 * _TICK_GAP)]
+    marks = [epsilons[i] for i in plots.thinned(across, 1.4 * _TICK_GAP)]
     axes.set_xticks(marks, [setting(e) for e in marks])
-    finish(axes, "claimed ε", pad=7)
+    plots.finish(axes, "claimed ε", pad=7)
 
 
 def _draw(axes: Axes, shown: _Measure, curve: _Curve) -> None:

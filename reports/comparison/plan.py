@@ -21,14 +21,8 @@ from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
+from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
-from dpaudit.reports.comparison.measures import (
-    Problem,
-    audited,
-    measured,
-    shown,
-    timed,
-)
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job
 from dpaudit.reports.sections.libraries.audits import library_versions
@@ -61,7 +55,7 @@ class Point:
 def points(
     mechanisms: Sequence[str],
     own: Mapping[str, Any],
-    problem: Problem,
+    problem: measures.Problem,
     epsilons: tuple[float, ...],
     settings: Mapping[str, Any],
     notes: list[str],
@@ -131,12 +125,12 @@ def _check_known(name: str) -> None:
 
 
 def _identity(
-    problem: Problem, contender: Contender, epsilon: float, seed: int
+    problem: measures.Problem, contender: Contender, epsilon: float, seed: int
 ) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if contender.own is None:
         return json.dumps(library_versions(entry(contender.name).extra))
-    first, again = (shown(problem, contender, epsilon, seed) for _ in range(2))
+    first, again = (measures.shown(problem, contender, epsilon, seed) for _ in range(2))
     if first != again:
         return None
     return hashlib.sha256(describe(contender.own).encode() + first).hexdigest()
@@ -153,7 +147,7 @@ def _check_sendable(contender: Contender) -> None:
 
 
 def _jobs(
-    problem: Problem,
+    problem: measures.Problem,
     contender: Contender,
     epsilon: float,
     settings: Mapping[str, Any],
@@ -163,9 +157,9 @@ def _jobs(
 ) -> dict[str, Job]:
     seed = settings["seed"]
     how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
-        "measured": (measured, {"repetitions": settings["repetitions"]}, 1.0),
-        "timed": (timed, {}, 0.2),
-        "audited": (audited, {"samples": settings["samples"]}, 3.0),
+        "measured": (measures.measured, {"repetitions": settings["repetitions"]}, 1.0),
+        "timed": (measures.timed, {}, 0.2),
+        "audited": (measures.audited, {"samples": settings["samples"]}, 3.0),
     }
     what = ["compare", contender.name, epsilon, *what]
     return {

@@ -18,12 +18,7 @@ from numpy.typing import ArrayLike
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Relation
 from dpaudit.printable import said
-from dpaudit.reports.comparison.measures import (
-    EXACT,
-    MEASURES,
-    Problem,
-    problem_of,
-)
+from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.plan import Point, points
 from dpaudit.reports.experiment import CONFIDENCE, Record
 from dpaudit.reports.runner import Failure, Progress, carry_out
@@ -72,7 +67,7 @@ class Comparison:
 
     table: pd.DataFrame
     failed: Mapping[str, Exception]
-    problem: Problem
+    problem: measures.Problem
     settings: Mapping[str, Any]
     audits: tuple[Record, ...] = ()
     notes: tuple[str, ...] = ()
@@ -183,7 +178,7 @@ def compared(
     InputError
         As `compare`.
     """
-    problem = problem_of(data, source, row_norm, n_components, delta, relation)
+    problem = measures.problem_of(data, source, row_norm, n_components, delta, relation)
     asked = epsilon_list(epsilons)
     settings: dict[str, Any] = {
         "repetitions": check_count("repetitions", repetitions),
@@ -252,7 +247,7 @@ def epsilon_list(epsilons: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted({check_positive("epsilon", each) for each in epsilons}))
 
 
-def _notes(problem: Problem) -> list[str]:
+def _notes(problem: measures.Problem) -> list[str]:
     """Return what is to be known of the rows, a sentence each."""
     notes, norm = [], problem.setting.row_norm
     if problem.scaled:
@@ -271,7 +266,7 @@ def _notes(problem: Problem) -> list[str]:
         notes.append(
             "There are as many components as columns: whatever is released keeps all."
         )
-    elif values[k - 1] - values[k] <= EXACT * values[0]:
+    elif values[k - 1] - values[k] <= measures.EXACT * values[0]:
         notes.append(
             f"The {k} components of PCA without noise are not unique, for there is no "
             "gap after them: angles to them mean little."
@@ -283,7 +278,7 @@ def _comparison(
     work: Sequence[Point],
     found: Mapping[str, Any],
     failed: dict[str, Exception],
-    problem: Problem,
+    problem: measures.Problem,
     settings: Mapping[str, Any],
     notes: list[str],
 ) -> Comparison:
@@ -303,7 +298,7 @@ def _comparison(
         if record["measured"]["empty"]:
             empty.setdefault((name, record["measured"]["empty"]), []).append(epsilon)
         audits.append({"mechanism": name, "epsilon": epsilon, **record["audited"]})
-        for measure in MEASURES:
+        for measure in measures.MEASURES:
             values = np.array(record["measured"][measure])
             low, median, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
             rows.append(
@@ -365,4 +360,6 @@ def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:
     nothing = dict.fromkeys(("median", "low", "high", "seconds"), math.nan)
     key = {"mechanism": name, "epsilon": epsilon}
     verdict = {"verdict": f"failed: {told(name, error)}"}
-    return [{**key, "measure": each, **nothing, **verdict} for each in MEASURES]
+    return [
+        {**key, "measure": each, **nothing, **verdict} for each in measures.MEASURES
+    ]

@@ -9,44 +9,26 @@ from dpaudit.reports.sections.dp_pca import (
     findings,
     floors,
     gradients,
+    measures,
     stages,
 )
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
-from dpaudit.reports.sections.dp_pca.measures import (
-    AG,
-    AG_PUBLISHED,
-    DEFAULT,
-    DP_PCA,
-    GOE,
-    MECHANISMS,
-    MINIBATCH_OJA,
-    OJA,
-    ORDERED,
-    OWN_PARTS,
-    PRIVATE_OJA,
-    PUBLISHED,
-    TUNED,
-    TWO_STAGE,
-    checked,
-    claims,
-    component_errors,
-)
 from dpaudit.reports.tables import refuted_mechanisms
 
 __all__ = ["SECTION"]
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 _FAST = (
-    MINIBATCH_OJA,
-    PUBLISHED,
-    DP_PCA,
-    OWN_PARTS,
-    TWO_STAGE,
-    AG_PUBLISHED,
-    AG,
-    GOE,
+    measures.MINIBATCH_OJA,
+    measures.PUBLISHED,
+    measures.DP_PCA,
+    measures.OWN_PARTS,
+    measures.TWO_STAGE,
+    measures.AG_PUBLISHED,
+    measures.AG,
+    measures.GOE,
 )
-_SLOW = (OJA, PRIVATE_OJA)
+_SLOW = (measures.OJA, measures.PRIVATE_OJA)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
 
@@ -69,8 +51,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             name=CLAIMS,
             title="Claims of streaming PCA",
             source=_PAPER,
-            measure=claims,
-            mechanisms=MECHANISMS,
+            measure=measures.claims,
+            mechanisms=measures.MECHANISMS,
             grid={"epsilon": (_EPSILON,)},
             options={
                 "delta": _DELTA,
@@ -79,19 +61,31 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             },
             effort=4.0,
         ),
-        *_pair("dp-pca-n", DEFAULT, {"n": size.rate_rows}, fixed, size, gaussian),
-        *_pair("dp-pca-n-tuned", TUNED, {"n": size.rate_rows}, fixed, size, gaussian),
+        *_pair(
+            "dp-pca-n", measures.DEFAULT, {"n": size.rate_rows}, fixed, size, gaussian
+        ),
+        *_pair(
+            "dp-pca-n-tuned",
+            measures.TUNED,
+            {"n": size.rate_rows},
+            fixed,
+            size,
+            gaussian,
+        ),
     ]
     for variable, values in others.items():
         found += _pair(
             f"dp-pca-{variable}",
-            DEFAULT,
+            measures.DEFAULT,
             {variable: values},
             {**fixed, "n": base},
             size,
             gaussian,
         )
-    for name, steps in (("dp-pca-example", DEFAULT), ("dp-pca-example-tuned", TUNED)):
+    for name, steps in (
+        ("dp-pca-example", measures.DEFAULT),
+        ("dp-pca-example-tuned", measures.TUNED),
+    ):
         found += _pair(
             name,
             steps,
@@ -115,7 +109,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             )
         )
     found += stages.stage_experiments(size)
-    return (*found[:2], *map(checked, found[2:]))
+    return (*found[:2], *map(measures.checked, found[2:]))
 
 
 def _pair(
@@ -132,13 +126,13 @@ def _pair(
         Experiment,
         title="Errors of streaming PCA",
         source=f"{_PAPER}, {place}",
-        measure=component_errors,
+        measure=measures.component_errors,
         options=options,
     )
     (variable,) = grid
     values = tuple(map(float, grid[variable]))
     # Of what a random order asks for, all rows are in memory.
-    held = tuple(x for x in values if variable != "n" or x <= ORDERED)
+    held = tuple(x for x in values if variable != "n" or x <= measures.ORDERED)
     return [
         made(
             name=name,
@@ -169,7 +163,7 @@ def context(results: Results) -> dict[str, Any]:
         "stage_notes": stages.stage_notes(results),
         "claim_notes": findings.claim_notes(results[CLAIMS]),
         "rate": results.options("dp-pca-n"),
-        "ordered": ORDERED,
+        "ordered": measures.ORDERED,
         "base": results.options("dp-pca-d")["n"],
     }
 

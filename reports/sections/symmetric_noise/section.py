@@ -9,18 +9,7 @@ from dpaudit.datasets import covertype, mnist
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.symmetric_noise import measures
-from dpaudit.reports.sections.symmetric_noise.classification import (
-    TRAINING,
-    error_rows,
-    error_sentences,
-    errors,
-)
-from dpaudit.reports.sections.symmetric_noise.figures import (
-    PUBLIC,
-    chosen_delta,
-    tables_of,
-)
+from dpaudit.reports.sections.symmetric_noise import classification, figures, measures
 from dpaudit.reports.sections.symmetric_noise.measures import (
     NEEDED,
     SYNTHETIC,
@@ -96,7 +85,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 **common,
             ),
             Experiment(
-                name=f"sn-epsilon-{dataset}{PUBLIC}",
+                name=f"sn-epsilon-{dataset}{figures.PUBLIC}",
                 title=f"Captured variance by epsilon, {dataset}, public centre",
                 source=source.format(1),
                 grid={"epsilon": tuple(map(float, epsilons))},
@@ -116,9 +105,9 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 name=f"sn-errors-{dataset}",
                 title=f"Errors of a classifier, {dataset}",
                 source="Imtiaz, Sarwate, ICASSP 2016, Table 1",
-                measure=errors,
+                measure=classification.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
-                grid={"n": TRAINING},
+                grid={"n": classification.TRAINING},
                 repetitions=size.paper_splits,
                 options={
                     "dataset": dataset,
@@ -138,7 +127,9 @@ def verdicts(
 
     Of medians; nothing is said of a difference that is smaller than a share of 0.01.
     """
-    groups = chosen_delta(table, at).groupby(["mechanism", "epsilon"], sort=True)
+    groups = figures.chosen_delta(table, at).groupby(
+        ["mechanism", "epsilon"], sort=True
+    )
     medians = groups["captured_share"].median().unstack("epsilon")
     own, ag = medians.loc[PUBLISHED], medians.loc[AG]
     behind = [
@@ -188,7 +179,7 @@ def _public_sentence(own: pd.DataFrame, public: pd.DataFrame, dataset: str) -> s
     for table in (own, public):
         epsilons = table["epsilon"].unique()
         least = epsilons[np.argmin(np.abs(np.log(epsilons)))]
-        chosen = chosen_delta(table, _TINY_DELTA)
+        chosen = figures.chosen_delta(table, _TINY_DELTA)
         chosen = chosen[chosen["epsilon"].eq(least) & chosen["mechanism"].eq(PROVEN)]
         kept.append(percent(chosen["captured_share"].median()))
     return (
@@ -206,23 +197,23 @@ def _rounded(value: float) -> str:
 def context(results: Results) -> dict[str, Any]:
     size = SECTION.sizes[results.profile]
     wall = results["privacy-wall"]
-    by_epsilon = tables_of(results, "epsilon")
+    by_epsilon = figures.tables_of(results, "epsilon")
     notes = [
         sentence
         for dataset, table in by_epsilon.items()
         for sentence in verdicts(
             table, dataset, results.options(f"sn-epsilon-{dataset}")["deltas"][0], wall
         )
-        if not dataset.endswith(PUBLIC)
+        if not dataset.endswith(figures.PUBLIC)
     ]
     notes += [
-        _public_sentence(by_epsilon[name], by_epsilon[name + PUBLIC], name)
+        _public_sentence(by_epsilon[name], by_epsilon[name + figures.PUBLIC], name)
         for name in by_epsilon
-        if name + PUBLIC in by_epsilon
+        if name + figures.PUBLIC in by_epsilon
     ]
-    tables = tables_of(results, "errors")
+    tables = figures.tables_of(results, "errors")
     for dataset, table in tables.items():
-        notes += error_sentences(table, dataset)
+        notes += classification.error_sentences(table, dataset)
     absent = [_wanted(name) for name in missing(size)]
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
@@ -230,14 +221,16 @@ def context(results: Results) -> dict[str, Any]:
         "errors": [
             row
             for dataset, table in tables.items()
-            for row in error_rows(table, dataset, refuted_mechanisms(wall))
+            for row in classification.error_rows(
+                table, dataset, refuted_mechanisms(wall)
+            )
         ],
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",
         "data": [
             results.options(f"sn-epsilon-{name}")
             for name in by_epsilon
-            if not name.endswith(PUBLIC)
+            if not name.endswith(figures.PUBLIC)
         ],
     }
 

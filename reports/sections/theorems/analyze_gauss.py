@@ -8,11 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.reports.sections.online.measures import (
-    ALGORITHM_3,
-    ALGORITHM_4,
-    SMALLER,
-)
+from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.theorems.grids import Grid
 from dpaudit.reports.sections.theorems.measures import (
     FLAT,
@@ -104,7 +100,7 @@ _REGRET: dict[str, Any] = {
 _EXPONENTS = {"optimum": 0.5, "dimension": 0.25, "n_components": 0.5, "rows": 0.5}
 _FIRST = {
     "theorem": "Analyze Gauss, Theorem 14 and Corollary 17",
-    "mechanism": ALGORITHM_3,
+    "mechanism": measures.ALGORITHM_3,
     "regime": "rivals; ε tuned to OPT, δ = 1/m, private in each step only",
     "proven": "proven",
     **_REGRET,
@@ -112,7 +108,7 @@ _FIRST = {
 _SECOND = {
     "theorem": "Analyze Gauss, Theorem 18",
     "unmet": "ε < 0.1",
-    "mechanism": ALGORITHM_4,
+    "mechanism": measures.ALGORITHM_4,
     **_REGRET,
 }
 
@@ -126,7 +122,7 @@ REGRET: tuple[Row, ...] = (
     ),
     *(
         row
-        for epsilon in SMALLER
+        for epsilon in measures.SMALLER
         for row in rows_of(
             f"ag-18-epsilon-{epsilon:g}",
             {"optimum": 0.5},

@@ -6,16 +6,9 @@ PCA*, NeurIPS 2022.
 
 from typing import Any
 
+from dpaudit.reports.sections.dp_pca import theorem_measures
 from dpaudit.reports.sections.dp_pca.measures import PRIVATE_OJA, PUBLISHED
-from dpaudit.reports.sections.dp_pca.theorem_measures import (
-    failures,
-    private_oja_noise,
-)
-from dpaudit.reports.sections.streaming.measures import (
-    DP_PCA,
-    MINIBATCH_OJA,
-    streaming_errors,
-)
+from dpaudit.reports.sections.streaming import measures
 from dpaudit.reports.sections.theorems.grids import Grid
 from dpaudit.reports.sections.theorems.measures import oja_error
 from dpaudit.reports.sections.theorems.rows import Chance, Row, rows_of
@@ -43,7 +36,7 @@ def _private_oja(variable: str, values: tuple[float, ...], **fixed: float) -> Gr
         variable=variable,
         values=values,
         fixed={"delta": _DELTA, **fixed},
-        measure=private_oja_noise,
+        measure=theorem_measures.private_oja_noise,
         share=0.1,
         effort=4.0,
     )
@@ -55,7 +48,7 @@ def _zeta(name: str, share: float) -> Grid:
         variable="zeta",
         values=(0.3, 0.1, 0.03, 0.01),
         fixed={"delta": _DELTA, "epsilon": 0.8, "d": 2},
-        measure=failures,
+        measure=theorem_measures.failures,
         most=0.5,
         share=share,
         effort=2.0,
@@ -77,7 +70,7 @@ GRIDS = (
         variable="epsilon",
         values=(0.8, 0.6, 0.45, 0.34),
         fixed={"delta": _DELTA, "d": 20},
-        measure=streaming_errors,
+        measure=measures.streaming_errors,
         most=0.9,
         share=1 / 24,
         effort=10.0,
@@ -93,7 +86,7 @@ _SINE: dict[str, Any] = {
 _NOISE: dict[str, Any] = {
     "theorem": "DP-PCA, Theorem 5.1, Corollary 5.2, with our constants",
     "source": _LIU,
-    "mechanism": DP_PCA,
+    "mechanism": measures.DP_PCA,
     "error": "sine of the angle, what noise adds",
     "column": "noise_error",
     "bound": "formula",
@@ -132,7 +125,7 @@ ROWS: tuple[Row, ...] = (
         "dp-pca-sampling",
         {"n": -0.5},
         theorem="DP-PCA, Theorem 5.1, first term",
-        mechanism=DP_PCA,
+        mechanism=measures.DP_PCA,
         regime="Gaussian rows, ε = 1,000: sampling is all there is",
         unmet="ε < 0.9",
         where={"epsilon": (1000.0,)},
@@ -162,7 +155,7 @@ ROWS: tuple[Row, ...] = (
         "dp-pca",
         {"noise": 1.0},
         theorem="DP-PCA, Corollary 5.2, Example 4.1",
-        mechanism=DP_PCA,
+        mechanism=measures.DP_PCA,
         bound="formula",
         regime="rows that vary by σ about ±v, ε = 1",
         unmet="ε < 0.9",
@@ -172,7 +165,7 @@ ROWS: tuple[Row, ...] = (
         "minibatch-oja",
         {"noise": 0.0},
         theorem="DP-PCA, equation (7), Example 4.1",
-        mechanism=MINIBATCH_OJA,
+        mechanism=measures.MINIBATCH_OJA,
         bound="formula",
         regime="rows that vary by σ ≤ 0.003 about ±v",
         where={"noise": (0.0003, 0.001, 0.003)},

@@ -12,10 +12,7 @@ from typing import Any
 
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Measure
-from dpaudit.reports.sections.theorems.measures import (
-    check_point,
-    second_moment_errors,
-)
+from dpaudit.reports.sections.theorems import measures
 from dpaudit.validation import check_positive
 
 __all__ = ["Grid", "check_grid"]
@@ -65,8 +62,8 @@ def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:
         at = f"grid {grid.name!r} at {grid.variable} = {value}"
         try:
             check_positive(grid.variable, value, largest=grid.most)
-            if grid.measure is second_moment_errors:
+            if grid.measure is measures.second_moment_errors:
                 for name in mechanisms:
-                    check_point(name, {**grid.fixed, grid.variable: value})
+                    measures.check_point(name, {**grid.fixed, grid.variable: value})
         except InputError as error:
             raise InputError(f"{at}: {error}") from error

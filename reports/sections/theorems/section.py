@@ -8,23 +8,15 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.reports.sections import Leaf, Part, Results, Section, sizes
-from dpaudit.reports.sections.theorems import findings
-from dpaudit.reports.sections.theorems.judgement import (
-    CONTRADICTED,
-    RESOLVED,
-    TOLERANCE,
-    Score,
-    Share,
-    stated,
-)
+from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.rows import Chance, Row
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS
+from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
 from dpaudit.reports.words import listed
 
-__all__ = ["SECTION"]
+__all__ = ["SECTION", "experiments"]
 
 
-def _judged(results: Results) -> tuple[list[Score], list[Share]]:
+def _judged(results: Results) -> tuple[list[judgement.Score], list[judgement.Share]]:
     return findings.scores(results), findings.chances(results)
 
 
@@ -37,8 +29,8 @@ def context(results: Results) -> dict[str, Any]:
         "bounds": findings.bound_rows(results),
         "chances": findings.chance_summary(seen),
         "rows": findings.score_rows(found) + findings.chance_rows(seen),
-        "tolerance": TOLERANCE,
-        "resolved": RESOLVED,
+        "tolerance": judgement.TOLERANCE,
+        "resolved": judgement.RESOLVED,
     }
 
 
@@ -82,8 +74,8 @@ def pages(results: Results) -> list[Leaf]:
                 context=partial(dict, told),
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=_VERDICTS[stated(own)] if own else verdicts[0],
-                refuted=CONTRADICTED in verdicts,
+                verdict=_VERDICTS[judgement.stated(own)] if own else verdicts[0],
+                refuted=judgement.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )

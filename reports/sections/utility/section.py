@@ -11,6 +11,7 @@ import pandas as pd
 
 from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
+from dpaudit.reports import tables
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
@@ -20,14 +21,6 @@ from dpaudit.reports.sections.utility.measures import (
     FIRST_COMPONENT,
     RANDOM_SUBSPACE,
     SYNTHETIC,
-)
-from dpaudit.reports.tables import (
-    Printed,
-    fallen,
-    point,
-    quartiles,
-    records,
-    refuted_mechanisms,
 )
 from dpaudit.reports.words import (
     delta,
@@ -140,14 +133,16 @@ def variance_notes(
     return notes
 
 
-def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Printed]:
+def component_rows(
+    components: pd.DataFrame, wall: pd.DataFrame
+) -> list[tables.Printed]:
     """Return what each mechanism captures, the most first, beside its verdict."""
-    shares = quartiles(components, "mechanism", "captured_share")
-    audited = {row["mechanism"]: row for row in records(wall)}
+    shares = tables.quartiles(components, "mechanism", "captured_share")
+    audited = {row["mechanism"]: row for row in tables.records(wall)}
     return [
-        Printed(
+        tables.Printed(
             name=name,
-            claim=point(audited[name], "claimed_{}"),
+            claim=tables.point(audited[name], "claimed_{}"),
             captured=percent(middle),
             spread=f"{percent(low)} to {percent(high)}",
             refuted=audited[name]["verdict"] == "REFUTED",
@@ -164,7 +159,7 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     middle = components.groupby("mechanism", sort=False)["captured_share"].median()
     ranking = middle.sort_values(ascending=False, kind="stable").index
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
-    fell = refuted_mechanisms(wall)
+    fell = tables.refuted_mechanisms(wall)
     notes = []
     for kind, wanted in (("approximate", True), ("pure", False)):
         some = [n for n in ranking if (deltas[n] > 0) == wanted and n not in fell]
@@ -198,16 +193,16 @@ def time_note(times: pd.DataFrame) -> str:
     )
 
 
-def time_rows(times: pd.DataFrame) -> list[Printed]:
+def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
     """Return the table of run times, in the order of the table."""
-    fits = quartiles(times, "mechanism", "fit_seconds")
-    ratios = quartiles(times, "mechanism", "ratio")
-    drawn = quartiles(times, "mechanism", "releases_per_second")
+    fits = tables.quartiles(times, "mechanism", "fit_seconds")
+    ratios = tables.quartiles(times, "mechanism", "ratio")
+    drawn = tables.quartiles(times, "mechanism", "releases_per_second")
     rows = []
     for name, (low, middle, high) in fits.items():
         throughput = drawn[name][1]
         rows.append(
-            Printed(
+            tables.Printed(
                 name=name,
                 fit=duration(middle),
                 spread=f"{duration(low)} – {duration(high)}",
@@ -227,7 +222,7 @@ def utility_answer(
     shares = _medians(variance).xs(at, level="epsilon")
     ranking = shares.sort_values(ascending=False, kind="stable").index
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
-    broken = {*wall["mechanism"][fallen(wall)], *exact["mechanism"][false]}
+    broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
     standing = [name for name in ranking if name not in broken and name in deltas]
     pure = [name for name in standing if deltas[name] == 0]
