@@ -245,7 +245,8 @@ class Section:
             raise AttributeError(f"a section has no {hook}")
         module = import_module(f"{__name__}.{self.name}.section")
         missing: Callable[..., Any] = lambda *_: _HOOKS[hook]()  # noqa: E731
-        return getattr(module, hook, missing)
+        found = getattr(module, hook, missing)
+        return found if callable(found) else missing  # a module may have the name
 
     @property
     def figures(self) -> dict[str, Callable[..., str]]:

@@ -46,9 +46,13 @@ from dpaudit.reports.bench.best_events import (
 )
 from dpaudit.reports.bench.cost import (
     Cost,
+    Replaying,
+    dp_sgd,
     engine_share,
+    overhead,
     peak_memory,
     peak_resident,
+    replay_memory,
 )
 from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
@@ -63,7 +67,6 @@ from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
-from dpaudit.reports.bench.replaying import Replaying, dp_sgd, overhead, replay_memory
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS

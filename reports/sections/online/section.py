@@ -31,10 +31,9 @@ from dpaudit.reports.sections.online.measures import (
 )
 from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
-    CONSISTENT,
     TOLERANCE,
-    UNDECIDED,
     VERDICTS,
+    Judged,
     Score,
     score,
     stated,
@@ -159,7 +158,7 @@ def head(found: Sequence[Score]) -> str:
             for name in VERDICTS[1:]
             if any(e.verdict == name for e in some)
         ]
-        same = sum(each.verdict == CONSISTENT for each in some)
+        same = sum(each.verdict == Judged.CONSISTENT for each in some)
         unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
         parts.append(
             f"{stated(some)} {_short(theorem)} ({same} of {len(some)} exponents "
@@ -302,7 +301,7 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
             f"{number(times.max())} times the first guess"
         )
         low, high = each.fit.low - TOLERANCE, each.fit.high + TOLERANCE
-        near = low <= each.row.predicted <= high and each.verdict != UNDECIDED
+        near = low <= each.row.predicted <= high and each.verdict != Judged.UNDECIDED
         if near and times.max() >= _MANY:
             reached.append(epsilon)
     where = "at none of them"

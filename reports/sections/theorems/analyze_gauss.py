@@ -17,7 +17,7 @@ from dpaudit.reports.sections.theorems.measures import (
 )
 from dpaudit.reports.sections.theorems.rows import Row, rows_of
 
-__all__ = ["GRIDS", "REGRET", "ROWS"]
+__all__ = ["REGRET"]
 
 _EPSILONS = tuple(2.0**-i for i in range(6))
 _GAPS = tuple(1e4 * 2**i for i in range(6))

@@ -13,7 +13,7 @@ from dpaudit.reports.sections.theorems.grids import Grid
 from dpaudit.reports.sections.theorems.measures import oja_error
 from dpaudit.reports.sections.theorems.rows import Chance, Row, rows_of
 
-__all__ = ["CHANCES", "GRIDS", "ROWS"]
+__all__ = ["CHANCES"]
 
 _DELTA = 1e-6
 

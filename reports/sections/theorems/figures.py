@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.reports import plots
 from dpaudit.reports.sections.theorems.findings import scores
-from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
+from dpaudit.reports.sections.theorems.judgement import Judged, Score
 from dpaudit.reports.words import count, number, signed, spread
 
 _HEIGHT = 158  # CSS pixels of a panel
@@ -29,7 +29,7 @@ _SHORT = {
     ", second term": "",
     ", Corollary 5.2": "",
 }
-_COLOURS = {CONSISTENT: plots.SERIES[0], UNDECIDED: plots.MUTED}
+_COLOURS = {Judged.CONSISTENT: plots.SERIES[0], Judged.UNDECIDED: plots.MUTED}
 # Decades of errors that a panel shows at least, for each decade of its variable.
 _LEAST = 0.5
 
@@ -105,7 +105,7 @@ def _draw(axes: Axes, each: Score) -> None:
 def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
     """Write above a panel, in three lines, what it shows."""
     numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
-    if each.verdict != CONSISTENT:
+    if each.verdict != Judged.CONSISTENT:
         numbers += f": {each.verdict.split()[0]}"
     x, y = place
     title = f"{_short(each.row.theorem)}, {each.row.variable}"

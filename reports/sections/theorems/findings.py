@@ -6,6 +6,7 @@ from math import isfinite
 import pandas as pd
 
 from dpaudit.reports.sections.theorems import judgement
+from dpaudit.reports.sections.theorems.judgement import Judged
 from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
 from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
 from dpaudit.reports.tables import Printed
@@ -155,13 +156,13 @@ def chance_summary(seen: Sequence[judgement.Share]) -> str:
     """Return how many events are as rare as a theorem says."""
     parts = []
     for verdict, words in (
-        (judgement.RARER, "at most half as frequent as the theorem allows"),
-        (judgement.CONSISTENT, "consistent with it"),
-        (judgement.OFTEN, "more frequent than it says"),
-        (judgement.CONTRADICTED, "contradicted"),
+        (Judged.RARER, "at most half as frequent as the theorem allows"),
+        (Judged.CONSISTENT, "consistent with it"),
+        (Judged.OFTEN, "more frequent than it says"),
+        (Judged.CONTRADICTED, "contradicted"),
     ):
         these = [each for each in seen if each.verdict == verdict]
-        if not these and verdict != judgement.CONTRADICTED:
+        if not these and verdict != Judged.CONTRADICTED:
             continue
         names = listed(
             [
@@ -172,7 +173,7 @@ def chance_summary(seen: Sequence[judgement.Share]) -> str:
         )
         named = (
             f" ({names})"
-            if verdict in (judgement.OFTEN, judgement.CONTRADICTED) and these
+            if verdict in (Judged.OFTEN, Judged.CONTRADICTED) and these
             else ""
         )
         verb = "is" if len(these) == 1 else "are"
@@ -187,18 +188,18 @@ def summary(found: Sequence[judgement.Score]) -> str:
         verdict: [each for each in found if each.verdict == verdict]
         for verdict in judgement.VERDICTS
     }
-    same = groups.pop(judgement.CONSISTENT)
+    same = groups.pop(Judged.CONSISTENT)
     parts = [f"{spelt(len(same))} are consistent with the theorem"]
     words = {
         **{
-            judgement.FASTER: "faster than the bound",
-            judgement.STEEPER: "steeper than it on this grid",
+            Judged.FASTER: "faster than the bound",
+            Judged.STEEPER: "steeper than it on this grid",
         },
-        judgement.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
-        judgement.NOTHING: "of a mechanism that released nothing",
+        Judged.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
+        Judged.NOTHING: "of a mechanism that released nothing",
     }
     for verdict, these in groups.items():
-        if these or verdict == judgement.CONTRADICTED:
+        if these or verdict == Judged.CONTRADICTED:
             who = dict.fromkeys(map(_named, these))  # several mechanisms may share one
             names = f" ({listed(who)})" if these else ""
             verb = "is" if len(these) == 1 else "are"
@@ -309,10 +310,10 @@ def _named(each: judgement.Score) -> str:
 def _details(each: judgement.Score) -> str:
     """Return by how much a slope is another, and where errors are below the bound."""
     parts = []
-    if each.verdict in (judgement.FASTER, judgement.STEEPER):
+    if each.verdict in (Judged.FASTER, Judged.STEEPER):
         apart = abs(each.fit.exponent - each.row.predicted)
         parts.append(f"by {signed(apart)} in the exponent")
-    if each.verdict == judgement.WITHIN:
+    if each.verdict == Judged.WITHIN:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
         parts.append(f"by {signed(off)}")

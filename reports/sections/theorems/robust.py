@@ -18,7 +18,7 @@ from dpaudit.reports.sections.theorems.robust_measures import (
 )
 from dpaudit.reports.sections.theorems.rows import Row
 
-__all__ = ["GRIDS", "ROWS"]
+__all__: list[str] = []
 
 _HAYSTACK: dict[str, Any] = {"n_components": 2, "inlier_share": 0.5, "epsilon": 0.8}
 _DELTA = 0.01

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpaudit.reports.sections import Leaf, Part, Results, Section, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
+from dpaudit.reports.sections.theorems.judgement import Judged
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
 from dpaudit.reports.words import listed
@@ -75,7 +76,7 @@ def pages(results: Results) -> list[Leaf]:
                 group=some[0].source,
                 line=listed(_measured(some)),
                 verdict=_VERDICTS[judgement.stated(own)] if own else verdicts[0],
-                refuted=judgement.CONTRADICTED in verdicts,
+                refuted=Judged.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )
