@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots
-from dpaudit.reports.comparison.run import Comparison
+from dpaudit.reports.comparison.findings import Comparison
 from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, number, percent, setting, spread
 

@@ -19,8 +19,8 @@ from dpaudit.reports.comparison.figures import (
     has_figure,
     refuted_names,
 )
+from dpaudit.reports.comparison.findings import WARNING, Comparison, told
 from dpaudit.reports.comparison.measures import MEASURES
-from dpaudit.reports.comparison.run import WARNING, Comparison, told
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.page import render_one, render_pictures
 from dpaudit.reports.tables import Printed, Row, records

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpaudit.algorithms import entry
+from dpaudit.algorithms import CATALOGUE, entry, names_of
 from dpaudit.audit.keeping.description import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
+from dpaudit.reports.comparison.contenders import Contender, Setting, blamed
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job
 from dpaudit.reports.sections.libraries.audits import library_versions
@@ -173,3 +173,29 @@ def _jobs(
         )
         for kind, (work, size, effort) in how.items()
     }
+
+
+def suitable(setting: Setting) -> tuple[str, ...]:
+    """Return the names of the catalogue that are compared when none are given.
+
+    Those that release a second-moment matrix or a basis, for rows of a public norm,
+    whose claim can be made under this relation and delta and is not known to be false.
+    Of ``X`` and ``X-published`` it is the first, dpaudit's own calibration.
+    """
+    k = setting.n_components
+    # One draws one component; who asks the other for more than two may wait for ever,
+    # and so may who asks the third for many dimensions.
+    fits = {
+        "exponential-pca": k == 1,
+        "exponential-pca-acg": k == 2,
+        "k-norm-covariance": False,
+    }
+    return tuple(
+        name
+        for name in (*names_of("covariance"), *names_of("subspace"))
+        if setting.relation in (each := CATALOGUE[name]).relations
+        and (setting.delta > 0 or not each.approximate)
+        and not each.expected_refuted
+        and name.removesuffix("-published") == name
+        and fits.get(name, True)
+    )

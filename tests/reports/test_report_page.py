@@ -29,9 +29,9 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Results, all_sections, chosen_sections, plan
 from dpaudit.reports.sections.libraries import section as libraries
+from dpaudit.reports.sections.libraries.findings import FILE as TOUR_FILE
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
 from dpaudit.reports.sections.libraries.section import SECTION, Beside
-from dpaudit.reports.sections.libraries.tour import FILE as TOUR_FILE
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility

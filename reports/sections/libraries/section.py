@@ -11,8 +11,8 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.reports.sections import Leaf, Part, Results, Section
+from dpaudit.reports.sections.libraries.findings import Stop, load_tour, stops
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
-from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import (
     delta,
