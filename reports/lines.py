@@ -153,11 +153,7 @@ def mark(name: str, refuted: Collection[str]) -> str:
 
 
 def band(
-    axes: Axes,
-    x: ArrayLike,
-    quartiles: ArrayLike,
-    line: Line,
-    texts: Sequence[str],
+    axes: Axes, x: ArrayLike, quartiles: ArrayLike, line: Line, texts: Sequence[str]
 ) -> None:
     """Draw medians as a line, and the middle halves around them as a band.
 

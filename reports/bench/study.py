@@ -15,16 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = [
-    "Figure",
-    "Record",
-    "Records",
-    "Row",
-    "Study",
-    "Table",
-    "Unit",
-    "seed_of",
-]
+__all__ = ["Figure", "Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
 
 Record: TypeAlias = dict[str, Any]
 

@@ -29,10 +29,7 @@ __all__ = ["WARNING", "Comparison", "compare", "compared", "told"]
 
 
 def compare(
-    mechanisms: Sequence[str] = (),
-    *,
-    output: Path | None = None,
-    **options: Any,
+    mechanisms: Sequence[str] = (), *, output: Path | None = None, **options: Any
 ) -> pd.DataFrame:
     """Compare mechanisms for private PCA on rows.
 

@@ -86,9 +86,7 @@ class Standing:
 
 
 def standings(
-    results: Results,
-    sections: Sequence[Section],
-    remarks: Mapping[str, Sequence[str]],
+    results: Results, sections: Sequence[Section], remarks: Mapping[str, Sequence[str]]
 ) -> dict[str, Standing]:
     """Return how every claim stands: those of the catalogue first, in its order.
 

@@ -180,11 +180,7 @@ def pages(results: Results) -> list[Leaf]:
     for library in dict.fromkeys(each.library for each in found):
         own = [each for each in found if each.library == library]
         fell = sum(each.verdict.startswith("REFUTED") for each in own)
-        told = {
-            "tour": own,
-            "tour_note": tour_note(own),
-            "witnesses": left.witnesses,
-        }
+        told = {"tour": own, "tour_note": tour_note(own), "witnesses": left.witnesses}
         leaves.append(
             Leaf(
                 folder="libraries",

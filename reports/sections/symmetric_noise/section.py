@@ -147,10 +147,7 @@ DATASETS: dict[str, dict[str, Any]] = {
     "mnist": {"n": 10_000, "n_components": 50, "deltas": (_TINY_DELTA,)},
 }
 _EFFORTS = {SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
-_NAMES = {
-    "covertype": ("Covertype", covertype.URL),
-    "mnist": ("MNIST", mnist.MIRROR),
-}
+_NAMES = {"covertype": ("Covertype", covertype.URL), "mnist": ("MNIST", mnist.MIRROR)}
 
 
 def missing(size: Size) -> list[str]:

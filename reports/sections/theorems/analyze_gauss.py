@@ -10,11 +10,7 @@ from typing import Any
 
 from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.theorems.grids import Grid
-from dpaudit.reports.sections.theorems.measures import (
-    FLAT,
-    GAP,
-    second_moment_errors,
-)
+from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
 from dpaudit.reports.sections.theorems.rows import Row, rows_of
 
 __all__ = ["REGRET"]

@@ -91,11 +91,7 @@ _NOISE: dict[str, Any] = {
     "column": "noise_error",
     "bound": "formula",
 }
-_NOISE_AT_ONE = {
-    **_NOISE,
-    "regime": "Gaussian rows, ε = 1",
-    "unmet": "ε < 0.9",
-}
+_NOISE_AT_ONE = {**_NOISE, "regime": "Gaussian rows, ε = 1", "unmet": "ε < 0.9"}
 
 ROWS: tuple[Row, ...] = (
     *rows_of(
