@@ -17,10 +17,8 @@ from dpaudit.reports.words import listed, number, percent, setting, spread
 
 __all__ = [
     "SHOWN",
-    "compared_names",
     "comparison_figure",
     "has_figure",
-    "refuted_names",
 ]
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
@@ -109,17 +107,6 @@ SHOWN = {
 }
 
 
-def compared_names(found: Comparison) -> list[str]:
-    """Return who was compared."""
-    return list(dict.fromkeys(each["mechanism"] for each in found.audits))
-
-
-def refuted_names(found: Comparison) -> list[str]:
-    """Return whose claim was refuted at any epsilon."""
-    names = (e["mechanism"] for e in found.audits if e["verdict"] == "REFUTED")
-    return list(dict.fromkeys(names))
-
-
 def has_figure(found: Comparison, measure: str) -> bool:
     """Say whether there is anything to draw."""
     return bool(_curves(found, measure))
@@ -203,9 +190,9 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
         if row["measure"] == measure and math.isfinite(row["median"])
     ]
     standing = {e["mechanism"] for e in found.audits if e["verdict"] == "NOT_REFUTED"}
-    verdicts = lines.Verdicts(refuted_names(found), standing)
+    verdicts = lines.Verdicts(found.refuted, standing)
     curves = []
-    for place, name in enumerate(compared_names(found)):
+    for place, name in enumerate(found.names):
         own = sorted(
             (row for row in rows if row["mechanism"] == name),
             key=lambda row: row["epsilon"],

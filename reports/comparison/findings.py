@@ -1,6 +1,7 @@
 """What a comparison found: its table, its audits, and what is to be known of them."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from dpaudit.reports.comparison.measures import MEASURES, Problem
 from dpaudit.reports.comparison.plan import Point
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure
+from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 
 __all__ = ["WARNING", "Comparison", "comparison_of", "told"]
@@ -61,6 +63,17 @@ class Comparison:
     audits: tuple[Record, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> list[str]:
+        """Who was compared."""
+        return list(dict.fromkeys(each["mechanism"] for each in self.audits))
+
+    @property
+    def refuted(self) -> list[str]:
+        """Whose claim was refuted at any epsilon."""
+        fell = (e["mechanism"] for e in self.audits if e["verdict"] == "REFUTED")
+        return list(dict.fromkeys(fell))
+
 
 def comparison_of(
     work: Sequence[Point],
@@ -73,39 +86,28 @@ def comparison_of(
     """Return what the records of jobs say; `failed` and `notes` grow with it."""
     rows: list[Record] = []
     audits: list[Record] = []
-    empty: dict[tuple[str, int], list[float]] = {}
-    lost: dict[str, list[float]] = {}
+    empty, lost, false = (defaultdict[Any, list[float]](list) for _ in range(3))
     for point in work:
         name, epsilon = point.contender.name, point.epsilon
         record = {kind: found[job.name] for kind, job in point.jobs.items()}
         errors = [each.error for each in record.values() if isinstance(each, Failure)]
         if errors:
             failed.setdefault(name, errors[0])
-            lost.setdefault(name, []).append(epsilon)
+            lost[name].append(epsilon)
             rows += _failed_rows(name, epsilon, errors[0])
             continue
-        if record["measured"]["empty"]:
-            empty.setdefault((name, record["measured"]["empty"]), []).append(epsilon)
-        audits.append({"mechanism": name, "epsilon": epsilon, **record["audited"]})
+        audit, measured = record["audited"], record["measured"]
+        audits.append({"mechanism": name, "epsilon": epsilon, **audit})
+        if measured["empty"]:
+            empty[name, measured["empty"]].append(epsilon)
+        if audit.get("exact") == "false":
+            false[name].append(epsilon)
         for measure in MEASURES:
-            values = np.array(record["measured"][measure])
-            low, median, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-            rows.append(
-                {
-                    "mechanism": name,
-                    "epsilon": epsilon,
-                    "measure": measure,
-                    "median": median,
-                    "low": low,
-                    "high": high,
-                    "seconds": float(np.median(record["timed"]["seconds"])),
-                    "verdict": record["audited"]["verdict"],
-                }
-            )
-    false: dict[str, list[float]] = {}
-    for each in audits:
-        if each.get("exact") == "false":
-            false.setdefault(each["mechanism"], []).append(each["epsilon"])
+            low, median, high = quarters(measured[measure])
+            row = {"mechanism": name, "epsilon": epsilon, "measure": measure}
+            row |= {"median": median, "low": low, "high": high}
+            row["seconds"] = float(np.median(record["timed"]["seconds"]))
+            rows.append({**row, "verdict": audit["verdict"]})
     warned = dict.fromkeys(
         f"{each['mechanism']}: {text.rstrip('.')}"
         for each in audits

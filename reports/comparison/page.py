@@ -14,10 +14,8 @@ import numpy as np
 
 from dpaudit.reports.comparison.figures import (
     SHOWN,
-    compared_names,
     comparison_figure,
     has_figure,
-    refuted_names,
 )
 from dpaudit.reports.comparison.findings import WARNING, Comparison, told
 from dpaudit.reports.comparison.measures import MEASURES
@@ -72,7 +70,7 @@ def write_page(found: Comparison, output: Path) -> None:
 
 def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
     """Return the page as HTML."""
-    names = compared_names(found)
+    names = found.names
     chosen, problem = found.problem.setting, found.problem
     sections = [
         {
@@ -147,7 +145,7 @@ def answer(found: Comparison) -> list[str]:
             f"{listed(best)}: the largest medians of the share of the variance that "
             "PCA without noise captures."
         )
-    if fallen := refuted_names(found):
+    if fallen := found.refuted:
         verb = "breaks its claim" if len(fallen) == 1 else "break their claims"
         sentences.append(f"REFUTED: {listed(fallen)} {verb}.")
     return sentences
@@ -162,7 +160,7 @@ def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
             spread = shown.span(row["low"], row["high"])
             own = cells.setdefault(row["mechanism"], {})
             own[row["epsilon"]] = (shown.text(row["median"]), spread)
-    refuted = refuted_names(found)
+    refuted = found.refuted
     return [
         Printed(
             name=name,
@@ -179,7 +177,7 @@ def _verdict_rows(found: Comparison) -> list[Printed]:
         if math.isfinite(row["seconds"]):
             seconds.setdefault(row["mechanism"], []).append(row["seconds"])
     rows = []
-    for name in compared_names(found):
+    for name in found.names:
         audits = [each for each in found.audits if each["mechanism"] == name]
         groups: dict[str, list[Row]] = {}
         for each in audits:

@@ -7,6 +7,7 @@ settings drawn at random.
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -268,8 +269,20 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
 
 
 @cache
-def _winners() -> list[Field]:
-    return winners(shipped_grid())
+def _winners() -> list[tuple[str, str, list[Field], int]]:
+    """Return who wins on the grid that ships, without a delta and with one.
+
+    The budget, the name, where it wins, and at how many settings anything is learned.
+    """
+    fields = [field for field in winners(shipped_grid()) if field.mechanism]
+    found = []
+    for pure in (True, False):
+        some = [field for field in fields if (field.delta == 0) == pure]
+        budget = "no δ" if pure else f"δ = {delta(GRID['delta'][-1])}"
+        for name, _ in Counter(field.mechanism for field in some).most_common():
+            mine = [field for field in some if field.mechanism == name]
+            found.append((budget, name, mine, len(some)))
+    return found
 
 
 def answer(results: Results) -> list[str]:
@@ -279,48 +292,36 @@ def answer(results: Results) -> list[str]:
 def best(results: Results) -> list[str]:
     """Return which mechanisms win where, on the grid that ships, in two sentences."""
     sentences = []
-    fields = [field for field in _winners() if field.mechanism]
-    for pure in (True, False):
-        some = [field for field in fields if (field.delta == 0) == pure]
-        won = Counter(field.mechanism for field in some).most_common()
+    for budget in dict.fromkeys(budget for budget, *_ in _winners()):
+        some = [(name, mine, of) for own, name, mine, of in _winners() if own == budget]
         told = []
-        for name, times in won:
-            lengths = sorted({f.d for f in some if f.mechanism == name})
-            where = f"d = {setting(lengths[0])}"
-            if len(lengths) > 1:
-                where += f" to {setting(lengths[-1])}"
-            told.append(f"{name} ({times}, {where})")
-        budget = "no δ" if pure else f"δ = {delta(GRID['delta'][-1])}"
+        for name, mine, _ in some:
+            lengths = _lengths(mine)
+            where = f"d = {lengths[0]}" + f" to {lengths[-1]}" * (len(lengths) > 1)
+            told.append(f"{name} ({len(mine)}, {where})")
         sentences.append(
-            f"With {budget}, of {len(some)} settings of n, d, k and ε where anything "
+            f"With {budget}, of {some[0][2]} settings of n, d, k and ε where anything "
             f"is learned, the least error is that of {listed(told)}."
         )
     return sentences
 
 
+def _lengths(fields: Sequence[Field]) -> list[str]:
+    return [setting(d) for d in sorted({field.d for field in fields})]
+
+
 def context(results: Results) -> dict[str, Any]:
-    fields = _winners()
-    rows = []
-    for pure in (True, False):
-        some = [f for f in fields if (f.delta == 0) == pure and f.mechanism]
-        won = Counter(field.mechanism for field in some)
-        for name, times in won.most_common():
-            mine = [field for field in some if field.mechanism == name]
-            rows.append(
-                Printed(
-                    budget="pure" if pure else f"δ = {delta(GRID['delta'][-1])}",
-                    name=name,
-                    won=f"{times} of {len(some)}",
-                    lengths=listed(
-                        setting(d) for d in sorted({field.d for field in mine})
-                    ),
-                    components=listed(
-                        setting(k) for k in sorted({field.k for field in mine})
-                    ),
-                )
-            )
     return {
-        "rows": rows,
+        "rows": [
+            Printed(
+                budget=budget.replace("no δ", "pure"),
+                name=name,
+                won=f"{len(mine)} of {of}",
+                lengths=listed(_lengths(mine)),
+                components=listed(setting(k) for k in sorted({f.k for f in mine})),
+            )
+            for budget, name, mine, of in _winners()
+        ],
         "notes": advice_notes(results["recommend-held-out"]),
         "origin": shipped_grid().origin,
         "lost": LOST,

@@ -125,17 +125,8 @@ def _medians(table: pd.DataFrame, variable: str) -> dict[str, dict[float, float]
 
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
-_FAST = (
-    measures.MINIBATCH_OJA,
-    measures.PUBLISHED,
-    measures.DP_PCA,
-    measures.OWN_PARTS,
-    measures.TWO_STAGE,
-    measures.AG_PUBLISHED,
-    measures.AG,
-    measures.GOE,
-)
 _SLOW = (measures.OJA, measures.PRIVATE_OJA)
+_FAST = tuple(name for name in measures.MECHANISMS if name not in _SLOW)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
 
