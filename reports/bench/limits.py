@@ -229,10 +229,7 @@ class Limits(Study):
         return {"refuted": result.refuted, "samples": result.samples}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            samples = record["samples"] if record["refuted"] else inf
-            found.setdefault(unit.case, []).append(samples)
+        found = self.samples(records)
         rows = tuple(
             _row(name, confidence, sorted(found[f"{name}, {confidence:g}"]))
             for name in SUBJECTS

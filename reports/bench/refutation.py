@@ -99,10 +99,7 @@ class Refutation(Study):
         return {"refuted": result.refuted, "samples": result.samples}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            samples = record["samples"] if record["refuted"] else inf
-            found.setdefault(unit.case, []).append(samples)
+        found = self.samples(records)
         tables = []
         if _BLACK_BOX in found:
             row = _row(_BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET})

@@ -1,13 +1,14 @@
 """The scoreboard in rows ready to print, as a table, and in one sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 import pandas as pd
 
 from dpaudit.reports.sections.theorems import judgement
 from dpaudit.reports.sections.theorems.judgement import Judged
-from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
+from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
@@ -64,92 +65,80 @@ def scoreboard(
     ``predicted`` is the exponent that is proven; where another is printed, that is
     beside it on the page. Of an event it is zeta, and ``measured`` a share of draws.
     """
+    lines: list[tuple[Any, ...]] = [
+        *(
+            (e.row, e.row.error, e.row.variable, e.row.predicted, *_law(e), e.told)
+            for e in found
+        ),
+        *(
+            (e.row, e.row.event, "ζ", e.zeta, e.measured, e.low, e.high, e.verdict)
+            for e in seen
+        ),
+    ]
+    columns = ["theorem", "source", "mechanism", "error", "variable", "predicted"]
     return pd.DataFrame(
-        [
-            {
-                "theorem": each.row.theorem,
-                "source": each.row.source,
-                "mechanism": each.row.mechanism,
-                "error": each.row.error,
-                "variable": each.row.variable,
-                "predicted": each.row.predicted,
-                "measured": each.fit.exponent,
-                "low": each.fit.low,
-                "high": each.fit.high,
-                "verdict": each.told,
-            }
-            for each in found
-        ]
-        + [
-            {
-                "theorem": each.row.theorem,
-                "source": each.row.source,
-                "mechanism": each.row.mechanism,
-                "error": each.row.event,
-                "variable": "ζ",
-                "predicted": each.zeta,
-                "measured": each.measured,
-                "low": each.low,
-                "high": each.high,
-                "verdict": each.verdict,
-            }
-            for each in seen
-        ]
+        [(row.theorem, row.source, row.mechanism, *cells) for row, *cells in lines],
+        columns=[*columns, "measured", "low", "high", "verdict"],
     )
+
+
+def _law(each: judgement.Score) -> tuple[float, float, float]:
+    return each.fit.exponent, each.fit.low, each.fit.high
 
 
 def score_rows(found: Sequence[judgement.Score]) -> list[Printed]:
     """Return the scoreboard, ready to print; what is as above it is not said again."""
-    rows = []
-    for before, each in zip([None, *found], found, strict=False):
-        row = each.row
-        about = f"{row.source}; {row.mechanism}"
-        same = before is not None and _about(before.row) == _about(row)
-        rows.append(
-            Printed(
-                theorem=row.theorem,
-                about="" if same else about,
-                mechanism=row.mechanism,
-                error=row.error,
-                regime="" if same else row.regime,
-                variable=row.variable,
-                printed=_fraction(row.printed),
-                predicted=_fraction(row.predicted),
-                formula=signed(each.formula) if isfinite(each.formula) else "–",
-                measured=signed(each.fit.exponent),
-                low=signed(each.fit.low),
-                high=signed(each.fit.high),
-                verdict=each.told,
-                details=_details(each),
-            )
+    return [
+        _printed(
+            each.row,
+            before is not None and _about(before.row) == _about(each.row),
+            *(each.row.error, each.row.variable, map(signed, _law(each))),
+            printed=_fraction(each.row.printed),
+            predicted=_fraction(each.row.predicted),
+            formula=signed(each.formula) if isfinite(each.formula) else "–",
+            verdict=each.told,
+            details=_details(each),
         )
-    return rows
+        for before, each in zip([None, *found], found, strict=False)
+    ]
 
 
 def chance_rows(seen: Sequence[judgement.Share]) -> list[Printed]:
     """Return the events as rows of the scoreboard, ready to print."""
-    rows = []
-    for before, each in zip([None, *seen], seen, strict=False):
-        row, same = each.row, before is not None and before.row == each.row
-        rows.append(
-            Printed(
-                theorem=row.theorem,
-                about="" if same else f"{row.source}; {row.mechanism}",
-                mechanism=row.mechanism,
-                error=f"probability: {row.event}",
-                regime="" if same else row.regime,
-                variable="ζ",
-                printed=setting(each.zeta),
-                predicted=setting(each.zeta),
-                formula="–",
-                measured=number(each.measured),
-                low=number(each.low),
-                high=number(each.high),
-                verdict=each.verdict,
-                details=f"{each.seen} of {each.draws} draws",
-            )
+    return [
+        _printed(
+            each.row,
+            before is not None and before.row == each.row,
+            *(f"probability: {each.row.event}", "ζ"),
+            map(number, (each.measured, each.low, each.high)),
+            printed=setting(each.zeta),
+            predicted=setting(each.zeta),
+            formula="–",
+            verdict=each.verdict,
+            details=f"{each.seen} of {each.draws} draws",
         )
-    return rows
+        for before, each in zip([None, *seen], seen, strict=False)
+    ]
+
+
+def _printed(
+    row: Row | Chance,
+    same: bool,
+    error: str,
+    variable: str,
+    numbers: Iterable[str],
+    **cells: str,
+) -> Printed:
+    measured, low, high = numbers
+    return Printed(
+        theorem=row.theorem,
+        about="" if same else f"{row.source}; {row.mechanism}",
+        mechanism=row.mechanism,
+        error=error,
+        regime="" if same else row.regime,
+        variable=variable,
+        **{"measured": measured, "low": low, "high": high, **cells},
+    )
 
 
 def chance_summary(seen: Sequence[judgement.Share]) -> str:

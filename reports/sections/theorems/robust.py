@@ -4,6 +4,7 @@ Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*
 2022. What the theorems say, and what of it is provable, is in `robust_measures`.
 """
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -129,16 +130,26 @@ def _of_start(variable: str, against: str, predicted: float, **more: Any) -> Row
     )
 
 
+def _of_each(
+    variable: str,
+    against: str,
+    experiment: str,
+    rows: Iterable[tuple[int, str, str]],
+    error: str = _DISTANCE,
+    **more: Any,
+) -> Iterator[Row]:
+    """Yield rows that read one experiment: numbers, names and mechanisms."""
+    more = {"predicted": -1.0, "experiment": f"theorems-{experiment}", **more}
+    for number, name, mechanism in rows:
+        more |= {"mechanism": mechanism, "error": error.format(mechanism)}
+        yield _row(number, name, variable, against, **more)
+
+
 _ON_GLAD = (("dp-ggd", 2), (SGGD, 3), ("dp-sggd", 4))
 _FULL, _BATCHES = ("dp-gd-reap", "dp-md-reap"), ("dp-sgd-reap", "dp-smd-reap")
-
 ROWS: tuple[Row, ...] = (
     _row(
-        1,
-        "n",
-        "N",
-        "n",
-        0.0,
+        *(1, "n", "N", "n", 0.0),
         theorem="Robust PCA, Theorem 1 as corrected",
         mechanism="noiseless-ggd",
         column="pca_error",
@@ -147,83 +158,47 @@ ROWS: tuple[Row, ...] = (
         regime=f"{_HALF}, r = 2; the start of the mechanism, PCA; 2 sin γ made sin 2γ",
         experiment="theorems-pca-n",
     ),
-    *(
-        _row(
-            number,
-            "step",
-            "1/s",
-            "shortness",
-            -1.0,
-            mechanism=name,
-            regime=f"{_HALF}, r = 2; 400 steps, all of length s",
-            experiment="theorems-glad-steps",
-        )
-        for name, number in _ON_GLAD
+    *_of_each(
+        *("1/s", "shortness", "glad-steps"),
+        [(number, "step", name) for name, number in _ON_GLAD],
+        regime=f"{_HALF}, r = 2; 400 steps, all of length s",
     ),
-    *(
-        _row(
-            5,
-            name,
-            "2ᴿ",
-            "shrunk",
-            -1.0,
-            mechanism=name,
-            error=f"{_DISTANCE}, {name}",
-            regime=f"{_HALF}, r = 2; R runs of 50 steps, each half as long",
-            experiment="theorems-glad-restarts",
-        )
-        for name, _ in _ON_GLAD
+    *_of_each(
+        *("2ᴿ", "shrunk", "glad-restarts"),
+        [(5, name, name) for name, _ in _ON_GLAD],
+        error=f"{_DISTANCE}, {{}}",
+        regime=f"{_HALF}, r = 2; R runs of 50 steps, each half as long",
     ),
     _of_start("N", "n", -1.0),
     _of_start("D", "d", 1.0, printed=1.5),
     _of_start("ε", "epsilon", -1.0),
-    *(
-        _row(
-            8,
-            name,
-            "2ᴿ",
-            "shrunk",
-            -1.0,
-            theorem="Robust PCA, Corollary 8",
-            mechanism=name,
-            error=f"{_DISTANCE}, {name}",
-            regime=f"{_HALF}, r = 2; N = 100 R, R runs of N/10 steps",
-            experiment="theorems-glad-limit",
-        )
-        for name in ("dp-ggd", "dp-sggd")
+    *_of_each(
+        *("2ᴿ", "shrunk", "glad-limit"),
+        [(8, name, name) for name in ("dp-ggd", "dp-sggd")],
+        error=f"{_DISTANCE}, {{}}",
+        theorem="Robust PCA, Corollary 8",
+        regime=f"{_HALF}, r = 2; N = 100 R, R runs of N/10 steps",
     ),
     *(
-        _row(
-            9,
-            name,
-            "N",
-            "n",
-            -1.0,
-            mechanism=name,
-            error=f"excess distance, {name}",
+        row
+        for names, bound in ((_FULL, "formula"), (_BATCHES, ""))
+        for row in _of_each(
+            *("N", "n", "reaper-limit"),
+            [(9, name, name) for name in names],
+            error="excess distance, {}",
             column="excess",
-            bound="formula" if name in _FULL else "",
+            bound=bound,
             regime="a fifth outliers, r = 1; T = 0.02 (εN)², steps 1/√k",
-            experiment="theorems-reaper-limit",
         )
-        for name in (*_FULL, *_BATCHES)
     ),
-    *(
-        _row(
-            10,
-            name,
-            "N",
-            "n",
-            -1.0,
-            printed=-0.5,
-            mechanism=name,
-            error=f"angle, {name}",
-            column="distance",
-            bound="distance_bound",
-            sure=True,
-            regime="as for Theorem 9; the print has the square of the angle",
-            experiment="theorems-reaper-limit",
-        )
-        for name in (*_FULL, *_BATCHES)
+    *_of_each(
+        *("N", "n", "reaper-limit"),
+        [(10, name, name) for name in (*_FULL, *_BATCHES)],
+        error="angle, {}",
+        printed=-0.5,
+        column="distance",
+        bound="distance_bound",
+        sure=True,
+        regime="as for Theorem 9; the print has the square of the angle",
     ),
 )

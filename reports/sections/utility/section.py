@@ -224,18 +224,14 @@ def utility_answer(
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
-    standing = [name for name in ranking if name not in broken and name in deltas]
-    pure = [name for name in standing if deltas[name] == 0]
-    approximate = [name for name in standing if deltas[name] > 0]
     best = []
-    if approximate:
-        name = approximate[0]
-        kind = f"δ = {delta(deltas[name])}"
-        best.append(f"{name} keeps {percent(shares[name])} of the variance with {kind}")
-    if pure:
-        name = pure[0]
-        kind = "pure privacy (δ = 0)"
-        best.append(f"{name} keeps {percent(shares[name])} with {kind}")
+    for approximate in (True, False):
+        some = [n for n in ranking if n not in broken and n in deltas]
+        some = [name for name in some if (deltas[name] > 0) == approximate]
+        if some:
+            kept = f"{some[0]} keeps {percent(shares[some[0]])}"
+            what = f" of the variance with δ = {delta(deltas[some[0]])}"
+            best.append(kept + (what if approximate else " with pure privacy (δ = 0)"))
     bought = [
         f"{name} keeps {percent(shares[name])}" for name in ranking if name in broken
     ]
