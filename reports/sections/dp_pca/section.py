@@ -132,8 +132,7 @@ _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
-    base = float(size.rate_base)
-    others = {"d": size.rate_lengths, "epsilon": size.rate_epsilons}
+    base = {**fixed, "n": float(size.rate_base)}
     gaussian = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
     found = [
         Experiment(
@@ -159,39 +158,18 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             },
             effort=4.0,
         ),
-        *_pair(
-            "dp-pca-n", measures.DEFAULT, {"n": size.rate_rows}, fixed, size, gaussian
-        ),
-        *_pair(
-            "dp-pca-n-tuned",
-            measures.TUNED,
-            {"n": size.rate_rows},
-            fixed,
-            size,
-            gaussian,
-        ),
     ]
-    for variable, values in others.items():
-        found += _pair(
-            f"dp-pca-{variable}",
-            measures.DEFAULT,
-            {variable: values},
-            {**fixed, "n": base},
-            size,
-            gaussian,
-        )
-    for name, steps in (
-        ("dp-pca-example", measures.DEFAULT),
-        ("dp-pca-example-tuned", measures.TUNED),
+    default, tuned = measures.DEFAULT, measures.TUNED
+    spreads = {"noise": size.rate_spreads}
+    for name, steps, grid, others, place in (
+        ("dp-pca-n", default, {"n": size.rate_rows}, fixed, gaussian),
+        ("dp-pca-n-tuned", tuned, {"n": size.rate_rows}, fixed, gaussian),
+        ("dp-pca-d", default, {"d": size.rate_lengths}, base, gaussian),
+        ("dp-pca-epsilon", default, {"epsilon": size.rate_epsilons}, base, gaussian),
+        ("dp-pca-example", default, spreads, base, "Example 4.1"),
+        ("dp-pca-example-tuned", tuned, spreads, base, "Example 4.1"),
     ):
-        found += _pair(
-            name,
-            steps,
-            {"noise": size.rate_spreads},
-            {**fixed, "n": base},
-            size,
-            "Example 4.1",
-        )
+        found += _pair(name, steps, grid, others, size, place)
     for name in floors.FLOORS:
         found.append(
             Experiment(

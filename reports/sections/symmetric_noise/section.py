@@ -1,5 +1,6 @@
 """The section that repeats the experiments of Imtiaz and Sarwate, ICASSP 2016."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -170,45 +171,43 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         options = {**DATASETS[dataset], "dataset": dataset, "row_norm": 1.0}
         options["public"] = False
         options["n"] = most = min(options["n"], size.paper_rows)
-        common: dict[str, Any] = {
-            "measure": measures.captured,
-            "mechanisms": MECHANISMS,
-            "repetitions": size.paper_draws,
-            "options": options,
-            "effort": _EFFORTS[dataset],
-        }
+        made = partial(
+            Experiment,
+            measure=measures.captured,
+            mechanisms=MECHANISMS,
+            repetitions=size.paper_draws,
+            effort=_EFFORTS[dataset],
+        )
         epsilons = np.geomspace(0.1, 10.0, size.paper_points)
         rows = np.unique(np.geomspace(most / 32, most, size.paper_points).round())
-        source = "Imtiaz, Sarwate, ICASSP 2016, Fig. {}"
+        public = {**options, "public": True, "deltas": (_TINY_DELTA,)}
+        source = "Imtiaz, Sarwate, ICASSP 2016"
         found += [
-            Experiment(
+            made(
                 name=f"sn-epsilon-{dataset}",
                 title=f"Captured variance by epsilon, {dataset}",
-                source=source.format(1),
+                source=f"{source}, Fig. 1",
                 grid={"epsilon": tuple(map(float, epsilons))},
-                **common,
+                options=options,
             ),
-            Experiment(
+            made(
                 name=f"sn-epsilon-{dataset}{PUBLIC}",
                 title=f"Captured variance by epsilon, {dataset}, public centre",
-                source=source.format(1),
+                source=f"{source}, Fig. 1",
                 grid={"epsilon": tuple(map(float, epsilons))},
-                **common
-                | {"options": {**options, "public": True, "deltas": (_TINY_DELTA,)}},
+                options=public,
             ),
-            Experiment(
+            made(
                 name=f"sn-n-{dataset}",
                 title=f"Captured variance by rows, {dataset}",
-                source=source.format(2),
+                source=f"{source}, Fig. 2",
                 grid={"n": tuple(map(float, rows))},
-                **common,
+                options=options,
             ),
-        ]
-        found.append(
             Experiment(
                 name=f"sn-errors-{dataset}",
                 title=f"Errors of a classifier, {dataset}",
-                source="Imtiaz, Sarwate, ICASSP 2016, Table 1",
+                source=f"{source}, Table 1",
                 measure=classification.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
                 grid={"n": classification.TRAINING},
@@ -219,8 +218,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                     "delta": options["deltas"][0],
                 },
                 effort=_EFFORTS[dataset] / 5,
-            )
-        )
+            ),
+        ]
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from dpaudit.reports.experiment import Measure
 from dpaudit.reports.sections.theorems import measures
 from dpaudit.validation import check_positive
 
-__all__ = ["Grid", "check_grid"]
+__all__ = ["Grid", "check_grid", "grid_of"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,22 @@ class Grid:
     most: float = inf
     share: float = 1.0
     effort: float = 1.0
+
+
+def grid_of(
+    name: str,
+    variable: str,
+    values: tuple[float, ...],
+    measure: Measure,
+    *,
+    most: float = inf,
+    share: float = 1.0,
+    effort: float = 1.0,
+    **fixed: Any,
+) -> Grid:
+    """Return a `Grid` whose experiment is ``theorems-`` and the name."""
+    whole = f"theorems-{name}"
+    return Grid(whole, variable, values, fixed, measure, most, share, effort)
 
 
 def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from dpaudit.reports.experiment import Measure
-from dpaudit.reports.sections.theorems.grids import Grid
+from dpaudit.reports.sections.theorems.grids import grid_of
 from dpaudit.reports.sections.theorems.robust_measures import (
     SGGD,
     constant_step_error,
@@ -21,30 +20,12 @@ from dpaudit.reports.sections.theorems.rows import Row
 
 __all__: list[str] = []
 
-_HAYSTACK: dict[str, Any] = {"n_components": 2, "inlier_share": 0.5, "epsilon": 0.8}
+
 _DELTA = 0.01
 _HALVES = tuple(2.0**i for i in range(2, 8))
 
 
-def _grid(
-    name: str,
-    variable: str,
-    values: tuple[float, ...],
-    measure: Measure,
-    share: float,
-    **fixed: Any,
-) -> Grid:
-    return Grid(
-        name=f"theorems-{name}",
-        variable=variable,
-        values=values,
-        fixed={**_HAYSTACK, **fixed},
-        measure=measure,
-        share=share,
-        effort=2.0,
-    )
-
-
+_grid = partial(grid_of, effort=2.0, n_components=2, inlier_share=0.5, epsilon=0.8)
 _descent = partial(_grid, share=0.25, n=1000, d=10, delta=_DELTA)
 _start = partial(_grid, measure=pca_start_error, share=0.125)
 GRIDS = (
@@ -52,20 +33,15 @@ GRIDS = (
     _start("pca-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0), n=20_000),
     _start("pca-epsilon", "epsilon", (1.6, 0.8, 0.4, 0.2), n=16_000, d=20),
     _descent(
-        "glad-steps",
-        "shortness",
-        tuple(2.5 * 2.0**i for i in range(6)),
-        constant_step_error,
+        *("glad-steps", "shortness", tuple(2.5 * 2.0**i for i in range(6))),
+        measure=constant_step_error,
         iterations=400,
     ),
     _descent(
-        "glad-restarts", "shrunk", _HALVES, restart_error, iterations=350, steps=50
+        *("glad-restarts", "shrunk", _HALVES, restart_error), iterations=350, steps=50
     ),
     _grid(
-        "glad-limit",
-        "shrunk",
-        tuple(2 * x for x in _HALVES),
-        limit_error,
+        *("glad-limit", "shrunk", tuple(2 * x for x in _HALVES), limit_error),
         share=0.25,
         d=10,
         delta=_DELTA,
@@ -73,10 +49,7 @@ GRIDS = (
         steps_each=10,
     ),
     _grid(
-        "reaper-limit",
-        "n",
-        tuple(50.0 * 2**i for i in range(5)),
-        limit_error,
+        *("reaper-limit", "n", tuple(50.0 * 2**i for i in range(5)), limit_error),
         share=1 / 12,
         n_components=1,
         inlier_share=0.8,
@@ -85,7 +58,6 @@ GRIDS = (
         pace=0.02,
     ),
 )
-
 _SOURCE = "Maunu, Yu, Lerman, MSML 2022"
 _HALF = "half of the rows outliers"
 _DISTANCE = "1 − cos of angle"
