@@ -1,11 +1,12 @@
 """The sections of the report: a folder each, which holds all that belongs to it.
 
-A folder has a module ``section`` with a `Section` of the name ``SECTION``, and a
-template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that,
-what it needs of ``measures`` (what is measured, by workers), ``figures`` (tables in,
-SVG out) and ``findings`` (tables in, words and rows that are ready to print out); what
-is short stands in ``section`` itself. The folders are found by themselves: the page,
-the command line and the check know none by name.
+A folder has a module ``section`` with a `Section` of the name ``SECTION`` and functions
+that say what there is to say, by names that `Section` lists, and a template
+``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that, what it
+needs of ``measures`` (what is measured, by workers), ``figures`` (tables in, SVG out)
+and ``findings`` (tables in, words and rows that are ready to print out); what is short
+stands in ``section`` itself. The folders are found by themselves, and so are their
+figures: the page, the command line and the check know none by name.
 """
 
 from collections import defaultdict
