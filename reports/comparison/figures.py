@@ -15,11 +15,7 @@ from dpaudit.reports.comparison.findings import Comparison
 from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, number, percent, setting, spread
 
-__all__ = [
-    "SHOWN",
-    "comparison_figure",
-    "has_figure",
-]
+__all__ = ["SHOWN", "comparison_figures"]
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
@@ -107,11 +103,6 @@ SHOWN = {
 }
 
 
-def has_figure(found: Comparison, measure: str) -> bool:
-    """Say whether there is anything to draw."""
-    return bool(_curves(found, measure))
-
-
 def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) -> str:
     """Draw the medians of a measure against epsilon, with quartile bands.
 
@@ -162,6 +153,17 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
             title=f"{shown.heading}, by epsilon",
             description=" ".join(_sentence(shown, curve) for curve in curves),
         )
+
+
+def comparison_figures(found: Comparison) -> dict[str, list[str]]:
+    """Return the figures of all measures that have anything to draw, by name."""
+    return {
+        f"compare-{measure.replace('_', '-')}": [
+            comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
+        ]
+        for measure in SHOWN
+        if _curves(found, measure)
+    }
 
 
 @dataclass(frozen=True, eq=False)

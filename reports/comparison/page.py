@@ -12,11 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.reports.comparison.figures import (
-    SHOWN,
-    comparison_figure,
-    has_figure,
-)
+from dpaudit.reports.comparison.figures import SHOWN, comparison_figures
 from dpaudit.reports.comparison.findings import WARNING, Comparison, told
 from dpaudit.reports.comparison.measures import MEASURES
 from dpaudit.reports.escaping import csv_text, file_name
@@ -33,29 +29,12 @@ from dpaudit.reports.words import (
 )
 from dpaudit.reports.writer import staging
 
-__all__ = ["check_folder", "write_page"]
-
-
-def check_folder(output: Path) -> None:
-    """Refuse before the work begins a folder that cannot be written to.
-
-    Raises
-    ------
-    InputError
-    """
-    with staging(output):
-        pass
+__all__ = ["write_page"]
 
 
 def write_page(found: Comparison, output: Path) -> None:
     """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
-    figures = {
-        f"compare-{measure.replace('_', '-')}": [
-            comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
-        ]
-        for measure in MEASURES
-        if has_figure(found, measure)
-    }
+    figures = comparison_figures(found)
     with staging(output) as folder:
         text = csv_text(found.table)
         (folder / "compare.csv").write_text(text, encoding="utf-8")

@@ -146,9 +146,10 @@ def compared(
     if output is not None or store is not None:
         kept = WorkStore(store or Path(output or "") / STORE)
     if output is not None:
-        from dpaudit.reports.comparison.page import check_folder
+        from dpaudit.reports.writer import staging
 
-        check_folder(Path(output))
+        with staging(Path(output)):  # refused before the work begins
+            pass
     if kept is not None:
         kept.prepare()
     notes = _notes(problem)

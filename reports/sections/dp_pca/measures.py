@@ -47,7 +47,6 @@ from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
-    "AG",
     "AG_PUBLISHED",
     "DEFAULT",
     "DP_PCA",

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.neighbours import Relation
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import load_json
 from dpaudit.reports.words import aligned
 
-__all__ = ["FILE", "NOT_FINISHED", "Record", "Stop", "load_tour", "stops", "tour_table"]
+__all__ = ["FILE", "NOT_FINISHED", "Stop", "load_tour", "stops", "tour_table"]
 
 FILE = "tour.json"
 """The name of the file, beside the results of the other audits of libraries."""
@@ -47,9 +48,6 @@ _OURS = "third_party/subjects/"  # no line of a library
 
 
 _MILDEST = ("NOT_REFUTED", "FAILED", _TRANSCRIPTS, _REFUTED)
-
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ from typing import Any
 from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
 from dpaudit.atomic import replacing
 from dpaudit.reports.escaping import file_name
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.sections.libraries.findings import (
     FILE,
     NOT_FINISHED,
-    Record,
     tour_table,
 )
 from dpaudit.reports.store import STORE, WorkStore, save_json

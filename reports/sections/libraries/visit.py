@@ -40,6 +40,7 @@ from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.nonfinite import WithNonfinite
 from dpaudit.printable import said
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import plain_number
 
 _TRANSCRIPTS = 100  # executions a side, where transcripts are put to a test
@@ -48,8 +49,6 @@ _STRANGE = 2_000  # releases a side, for each kind of strange rows
 _PILOT = 2  # of releases, after a replay: the black box draws its own
 _STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
 _STARTS |= {"os.system", "subprocess.Popen"}
-
-Record = dict[str, Any]
 
 
 def visit(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.reports.sections.online import measures
-from dpaudit.reports.sections.theorems.grids import Grid
+from dpaudit.reports.sections.theorems.grids import Grid, grid_of
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
 from dpaudit.reports.sections.theorems.rows import Row, rows_of
 
@@ -28,14 +28,12 @@ def _spectrum(
 ) -> Grid:
     """Return a grid; `_KEPT` is the spectrum with a gap, of which more is kept."""
     spectrum = GAP if kind == _KEPT else kind
-    setting = {"spectrum": spectrum, "delta": _DELTA, **fixed}
-    return Grid(
-        name=f"theorems-{kind}-{variable}",
-        variable=variable,
-        values=values,
-        fixed=setting,
-        measure=second_moment_errors,
+    return grid_of(
+        *(f"{kind}-{variable}", variable, values, second_moment_errors),
         effort=4.0 if variable == "d" else 1.0,
+        spectrum=spectrum,
+        delta=_DELTA,
+        **fixed,
     )
 
 

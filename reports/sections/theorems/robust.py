@@ -18,9 +18,6 @@ from dpaudit.reports.sections.theorems.robust_measures import (
 )
 from dpaudit.reports.sections.theorems.rows import Row
 
-__all__: list[str] = []
-
-
 _DELTA = 0.01
 _HALVES = tuple(2.0**i for i in range(2, 8))
 
