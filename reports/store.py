@@ -8,6 +8,8 @@ machine, the date, how long it took, and a digest of all that.
 Records of other versions are never used. They stay in the file as history, and are
 named when it is read. A record that is not what was written is named too, and its unit
 carried out again.
+
+`save_json` and `load_json` keep what a command found, for the report to read later.
 """
 
 import hashlib

@@ -244,10 +244,13 @@ class Section:
     def __getattr__(self, hook: str) -> Callable[..., Any]:
         if hook not in _HOOKS:
             raise AttributeError(f"a section has no {hook}")
+
+        def nothing(*_: Any) -> Any:
+            return _HOOKS[hook]()
+
         module = import_module(f"{__name__}.{self.name}.section")
-        missing: Callable[..., Any] = lambda *_: _HOOKS[hook]()  # noqa: E731
-        found = getattr(module, hook, missing)
-        return found if callable(found) else missing  # a module may have the name
+        found = getattr(module, hook, None)
+        return found if callable(found) else nothing  # a module may have the name
 
     @property
     def figures(self) -> dict[str, Callable[..., str]]:
