@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from dpaudit.cli import main
 from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.page import render_pictures
-from dpaudit.reports.sections.choosing.figures import winners_map
+from dpaudit.reports.sections.choosing.section import winners_map
 
 __all__ = ["PAGES", "refreshed"]
 

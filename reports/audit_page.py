@@ -8,7 +8,7 @@ from dpaudit.audit import AuditResult, Verdict
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.page import render_one
 
-__all__ = ["page_of", "write_page"]
+__all__ = ["write_page"]
 
 
 def page_of(result: AuditResult) -> str:

@@ -19,16 +19,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from dpaudit.reports.plots import (
-    INK,
-    MUTED,
-    PAPER,
-    REFUTED,
-    SERIES,
-    thinned,
-    told,
-    write,
-)
+from dpaudit.reports import plots
 from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
 
 __all__ = [
@@ -36,11 +27,8 @@ __all__ = [
     "ENTRY",
     "FALLEN",
     "FOOT",
-    "OPEN",
-    "WHOLE",
     "Line",
     "Verdicts",
-    "apart",
     "band",
     "crossings",
     "key",
@@ -61,7 +49,7 @@ FOOT = {False: 30.0, True: 62.0}
 ENTRY = 18.0
 """CSS pixels that a row of it takes."""
 
-_PALETTE = (*SERIES, INK)
+_PALETTE = (*plots.SERIES, plots.INK)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # no factor in common with the palette
 _BETWEEN = 44.0  # CSS pixels between the markers of a line
 _MOVED = 4.0  # CSS pixels: a name that is farther from its line is led to it
@@ -94,7 +82,7 @@ class Line:
             "marker": self.marker,
             "color": self.colour,
             "markersize": 5.5,
-            "markerfacecolor": PAPER if self.dash == OPEN else self.colour,
+            "markerfacecolor": plots.PAPER if self.dash == OPEN else self.colour,
             "markeredgecolor": self.colour,
             "markeredgewidth": 1.2,
         }
@@ -141,7 +129,7 @@ class Verdicts:
         fell, stands = name in self.refuted, name in self.standing
         return Line(
             (name if label is None else label) + mark(name, self.refuted),
-            REFUTED if fell else _PALETTE[place % len(_PALETTE)],
+            plots.REFUTED if fell else _PALETTE[place % len(_PALETTE)],
             FALLEN if fell else WHOLE if stands else OPEN,
             _MARKERS[place % len(_MARKERS)],
         )
@@ -149,8 +137,8 @@ class Verdicts:
     def heading(self, name: str) -> str:
         """Return the colour of a name above a panel, or beside a row."""
         if name in self.refuted:
-            return REFUTED
-        return INK if name in self.standing else MUTED
+            return plots.REFUTED
+        return plots.INK if name in self.standing else plots.MUTED
 
     def said(self, name: str) -> str:
         """Return what is said after a name where there are words only."""
@@ -165,11 +153,7 @@ def mark(name: str, refuted: Collection[str]) -> str:
 
 
 def band(
-    axes: Axes,
-    x: ArrayLike,
-    quartiles: ArrayLike,
-    line: Line,
-    texts: Sequence[str],
+    axes: Axes, x: ArrayLike, quartiles: ArrayLike, line: Line, texts: Sequence[str]
 ) -> None:
     """Draw medians as a line, and the middle halves around them as a band.
 
@@ -187,13 +171,13 @@ def band(
     axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)
     axes.plot(x, middle, color=line.colour, linestyle=line.dash, linewidth=2)
     markers(axes, x, middle, line)
-    told(axes, x, middle, texts)
+    plots.told(axes, x, middle, texts)
 
 
 def markers(axes: Axes, x: ArrayLike, y: ArrayLike, line: Line) -> None:
     """Draw the markers of a line, away from each other, at points of it."""
     places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
-    shown = thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
+    shown = plots.thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
     if line.marker:
         style = {"linestyle": "", "clip_on": False, "zorder": 3, **line.style}
         axes.plot(*places[shown].T, **style)
@@ -236,7 +220,7 @@ def name_ends(
         if line.marker:
             marker_at(axes, (box.x1 + 16, place), line)
         style = {"va": "center", "color": line.colour, "size": size}
-        write(axes, line.label, (box.x1 + away, place), linespacing=1.15, **style)
+        plots.write(axes, line.label, (box.x1 + away, place), linespacing=1.15, **style)
 
 
 def list_below(axes: Axes, lines: Sequence[Line], bottom: float, step: float) -> None:
@@ -255,7 +239,7 @@ def list_below(axes: Axes, lines: Sequence[Line], bottom: float, step: float) ->
         _stroke(axes, (12, y), (40, y), line, 2.2, line.dash)
         if line.marker:
             marker_at(axes, (26, y), line)
-        write(axes, line.label, (50, y), va="center", color=line.colour, size=13)
+        plots.write(axes, line.label, (50, y), va="center", color=line.colour, size=13)
 
 
 def key(
@@ -297,7 +281,7 @@ def key(
         for line, colour in row:
             if names:
                 style: dict[str, Any] = {"weight": "bold", "size": 11.5, "va": "center"}
-                write(axes, "name", (x, y), color=colour, **style)
+                plots.write(axes, "name", (x, y), color=colour, **style)
             else:
                 _stroke(axes, (x, y), (x + _SAMPLE, y), line, 2.2, line.dash)
                 marker_at(axes, (x + _SAMPLE / 2, y), line)
@@ -308,14 +292,14 @@ def key(
 def _entry(axes: Axes, line: Line, place: tuple[float, float]) -> float:
     """Write what is beside a sample in the key; return where the next begins."""
     x, y = place[0] + _SAMPLE + 10, place[1]
-    write(axes, line.label, (x, y), va="center", color=MUTED, size=11.5)
+    plots.write(axes, line.label, (x, y), va="center", color=plots.MUTED, size=11.5)
     return x + 24 + 6.6 * len(line.label)
 
 
 _KEY = (
-    (Line("claim audited, not refuted", MUTED, WHOLE, "o"), INK),
-    (Line("claim refuted ✗", REFUTED, FALLEN, "o"), REFUTED),
-    (Line("no claim audited here", MUTED, OPEN, "o"), MUTED),
+    (Line("claim audited, not refuted", plots.MUTED, WHOLE, "o"), plots.INK),
+    (Line("claim refuted ✗", plots.REFUTED, FALLEN, "o"), plots.REFUTED),
+    (Line("no claim audited here", plots.MUTED, OPEN, "o"), plots.MUTED),
 )
 
 
@@ -330,7 +314,9 @@ def _stroke(
     """Draw a straight line between two places in CSS pixels of the figure."""
     style = {"arrowstyle": "-", "color": line.colour, "linewidth": width}
     style |= {"linestyle": dash, "shrinkA": 0, "shrinkB": 0}
-    write(axes, "", start, xytext=end, textcoords="figure pixels", arrowprops=style)
+    plots.write(
+        axes, "", start, xytext=end, textcoords="figure pixels", arrowprops=style
+    )
 
 
 def marker_at(axes: Axes, place: tuple[float, float], line: Line) -> None:

@@ -16,7 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports.sections import Results
+from dpaudit.reports.sections import PICTURES, Results
 from dpaudit.reports.svg import (
     INK,
     MUTED,
@@ -43,8 +43,6 @@ __all__ = [
     "SERIES",
     "STYLE",
     "WIDE",
-    "Box",
-    "Drawing",
     "beside",
     "boxes",
     "canvas",
@@ -101,7 +99,8 @@ def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
     """Make a function that draws one that returns an SVG, see `to_svg`.
 
     The function draws results, for a wide screen or (True) for a phone, in the report's
-    style. It returns the figure, and a description of it.
+    style. It returns the figure, and a description of it. A section whose folder it is
+    in has it among its figures.
     """
 
     def decorated(draw: Drawing) -> Callable[..., str]:
@@ -113,6 +112,7 @@ def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
                     figure, name, narrow=narrow, title=title, description=words
                 )
 
+        PICTURES[draw.__module__.rpartition(".")[0]][name] = drawn
         return drawn
 
     return decorated

@@ -8,6 +8,8 @@ machine, the date, how long it took, and a digest of all that.
 Records of other versions are never used. They stay in the file as history, and are
 named when it is read. A record that is not what was written is named too, and its unit
 carried out again.
+
+`save_json` and `load_json` keep what a command found, for the report to read later.
 """
 
 import hashlib
@@ -15,21 +17,22 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dpaudit.atomic import replacing
 from dpaudit.audit.keeping.database import DamagedError, Database, tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["STORE", "WorkStore", "as_kept", "machine", "plain_number", "versions"]
+__all__ = ["STORE", "WorkStore", "as_kept", "load_json", "plain_number", "save_json"]
 
 STORE = "work.db"
 """Its name in the folder of what a command writes."""
@@ -46,7 +49,7 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "lines"}
-_SHOWS |= {"markup", "page", "plots", "power_law", "section", "svg", "tables"}
+_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables"}
 _SHOWS |= {"templates", "words"}
 
 
@@ -211,3 +214,52 @@ def plain_number(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"not a number: {value!r}")
+
+
+T = TypeVar("T")
+
+
+def save_json(path: Path, found: dict[str, Any]) -> None:
+    """Write a file, its folder too if need be; NumPy's numbers are numbers.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    ValueError
+        If a number is NaN or infinite.
+    """
+    text = json.dumps(found, indent=1, allow_nan=False, default=plain_number) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def load_json(path: Path, parse: Callable[[Any], T], command: str) -> T | None:
+    """Return what a file holds, None if there is none.
+
+    Parameters
+    ----------
+    path : Path
+    parse : callable
+        Makes an object of what the JSON says.
+    command : str
+        What writes such a file.
+
+    Raises
+    ------
+    InputError
+        If the file is something else.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return parse(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"cannot read {str(path)!r}: {error!r}; remove it, or write it anew with "
+            f"{command}"
+        ) from error

@@ -73,12 +73,7 @@ class Canvas(Figure):
 
 
 def told(
-    axes: Axes,
-    x: ArrayLike,
-    y: ArrayLike,
-    texts: Sequence[str],
-    *,
-    tile: bool = False,
+    axes: Axes, x: ArrayLike, y: ArrayLike, texts: Sequence[str], *, tile: bool = False
 ) -> None:
     """Say what the marks of a series stand for, to whoever points at them.
 

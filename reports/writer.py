@@ -19,7 +19,7 @@ from dpaudit.reports.site import INDEX, render
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
 
-__all__ = ["Written", "staging", "write_report", "write_results"]
+__all__ = ["staging", "write_report"]
 
 
 DIGITS = 9
@@ -99,11 +99,7 @@ def write_report(
     chosen = chosen_sections(sections)
     experiments = plan(profile, seed, chosen)
     output = Path(output)
-    beside = {
-        each.name: each.beside(output.resolve().parent)
-        for each in chosen
-        if each.beside is not None
-    }
+    beside = {each.name: each.beside(output.resolve().parent) for each in chosen}
     with staging(output):
         kept = WorkStore(store or output / STORE)
         kept.prepare()
@@ -134,13 +130,12 @@ def write_results(
                 path.write_text(pretty, encoding="utf-8")
     failed: dict[str, Exception] = {}
     for section in sections or chosen_sections():
-        for name, make in section.tables.items():
-            try:
-                text = csv_text(make(results), digits=DIGITS)
-            except Exception as error:
-                failed[section.name] = error
-            else:
+        try:
+            for name, table in section.tables(results).items():
+                text = csv_text(table, digits=DIGITS)
                 (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+        except Exception as error:
+            failed[section.name] = error
         for name, text in section.files(results).items():
             (folder / name).write_text(text, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())

@@ -14,12 +14,11 @@ from pathlib import Path
 from dpaudit.audit.keeping.database import tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.bench.cost import Cost
+from dpaudit.reports.bench.cost import Cost, Replaying
 from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
-from dpaudit.reports.bench.replaying import Replaying
 from dpaudit.reports.bench.study import Study
 from dpaudit.reports.bench.suite import SuiteBounds
 from dpaudit.reports.bench.summary import (
@@ -33,7 +32,7 @@ from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_name
 
-__all__ = ["STUDIES", "bench_audit", "write_up"]
+__all__ = ["STUDIES", "bench_audit"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),

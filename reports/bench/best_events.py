@@ -67,14 +67,7 @@ from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
-__all__ = [
-    "CLAIMED",
-    "BestEvent",
-    "best_events",
-    "best_pair",
-    "information_limit",
-    "subject",
-]
+__all__ = ["CLAIMED", "best_events", "best_pair", "information_limit", "subject"]
 
 CLAIMED = 0.1
 """The epsilon that every mechanism of the table claims."""

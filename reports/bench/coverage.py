@@ -50,7 +50,7 @@ from dpaudit.reports.bench.subjects import (
 from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
-__all__ = ["CASES", "LEVEL", "Coverage"]
+__all__ = ["Coverage"]
 
 LEVEL = 1e-3
 """The probability that a sound package fails the study."""

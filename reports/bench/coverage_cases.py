@@ -20,7 +20,7 @@ independently.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -30,15 +30,13 @@ from scipy.special import expit
 from dpaudit.audit import Budget, Witness, audit, bounds, verify
 from dpaudit.audit.layers.consistency import loss_consistency
 from dpaudit.audit.layers.whitebox import white_box_steps
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.mechanism import HasExactClaim
+from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.reports.bench.study import seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.streams import stream
 
 __all__ = [
     "CONFIDENCE",
-    "SLACK",
     "AuditCase",
     "CountsCase",
     "CoverageCase",
@@ -141,13 +139,12 @@ class AuditCase(_Audited):
             budget=Budget(int(length), stop=bool(stream(seed, 1).integers(2))),
             **options,
         )
-        room = 1 + SLACK
+        room, epsilon = 1 + SLACK, self.claim.epsilon(result.at_delta)
+        delta = float(self.claim.delta(result.at_epsilon))
         wrong = {
             "verdict": result.refuted,
-            "epsilon": result.epsilon_lower
-            > self.claim.epsilon(result.at_delta) * room,
-            "delta": result.delta_lower
-            > float(self.claim.delta(result.at_epsilon)) * room,
+            "epsilon": result.epsilon_lower > epsilon * room,
+            "delta": result.delta_lower > delta * room,
         }
         if result.mu_lower is not None:
             wrong["mu"] = result.mu_lower > self.claim.parameters["mu"] * room
@@ -207,7 +204,7 @@ class WhiteBoxCase(_Audited):
 
     mechanism: Any
     epsilons: tuple[float, ...] = (0.0, 0.5, 0.9)
-    proposal: Any = field(default=None)
+    proposal: Any = None
 
     group = "white box"
     effort = "runs"
@@ -215,13 +212,11 @@ class WhiteBoxCase(_Audited):
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         pair = self.mechanism.worst_case()
-        assert isinstance(self.mechanism, HasExactClaim)
         exact = self.mechanism.exact_claim(pair).delta(np.array(self.epsilons))
         below = above = False
-        settings = {**_settings(seed, releases), "proposal": self.proposal}
-        for result in white_box_steps(
-            self.mechanism, pair, epsilon=self.epsilons, **settings
-        ):
+        settings = {"epsilon": self.epsilons, "proposal": self.proposal}
+        settings |= _settings(seed, releases)
+        for result in white_box_steps(self.mechanism, pair, **settings):
             below |= bool(np.any(result.delta_low > exact * (1 + SLACK)))
             above |= bool(np.any(result.delta_high < exact * (1 - SLACK)))
         return {"interval": below or above}
@@ -354,7 +349,7 @@ class ScoresCase(_FixedSample):
                 scores = rng.standard_normal((2, self.releases)) + shift
                 if self.method == "fixed_scores":
                     options["gaussian"] = True
-            case ApproxDP():
+            case _:  # approximate
                 delta = options["delta"] = self.claim.parameters["delta"]
                 response = LeakyResponse(self.truth, delta)
                 pair = response.worst_case()
@@ -363,8 +358,6 @@ class ScoresCase(_FixedSample):
                     for rows in (pair.data, pair.neighbour)
                 ]
                 scores = _PLACE[np.array(drawn, dtype=np.intp)]
-            case _:
-                raise AssertionError(self.claim)
         method = getattr(bounds, self.method)
         return float(method(*scores, confidence=CONFIDENCE, rng=rng, **options).value)
 

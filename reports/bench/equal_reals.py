@@ -23,7 +23,7 @@ from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Tab
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["FORMS", "UNITS", "EqualReals", "EqualRealsStudy"]
+__all__ = ["EqualReals", "EqualRealsStudy"]
 
 CONFIDENCE = 1 - 1e-6
 UNITS = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e300)

@@ -48,7 +48,7 @@ from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["SUBJECTS", "Limits", "growth"]
+__all__ = ["Limits"]
 
 _EPSILON, _DELTA = 1.0, 1e-5
 _CONFIDENCES = {0.95: 2.5, 0.999: 2.0}
@@ -229,10 +229,7 @@ class Limits(Study):
         return {"refuted": result.refuted, "samples": result.samples}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            samples = record["samples"] if record["refuted"] else inf
-            found.setdefault(unit.case, []).append(samples)
+        found = self.samples(records)
         rows = tuple(
             _row(name, confidence, sorted(found[f"{name}, {confidence:g}"]))
             for name in SUBJECTS

@@ -30,7 +30,7 @@ from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["Refutation", "limit"]
+__all__ = ["Refutation"]
 
 _BLACK_BOX = "half laplace, black box"
 _BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95
@@ -99,10 +99,7 @@ class Refutation(Study):
         return {"refuted": result.refuted, "samples": result.samples}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            samples = record["samples"] if record["refuted"] else inf
-            found.setdefault(unit.case, []).append(samples)
+        found = self.samples(records)
         tables = []
         if _BLACK_BOX in found:
             row = _row(_BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET})

@@ -11,20 +11,12 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = [
-    "Figure",
-    "Record",
-    "Records",
-    "Row",
-    "Study",
-    "Table",
-    "Unit",
-    "seed_of",
-]
+__all__ = ["Figure", "Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
 
 Record: TypeAlias = dict[str, Any]
 
@@ -195,4 +187,13 @@ class Study(ABC):
         found: dict[str, list[Any]] = {}
         for unit, record in records.items():
             found.setdefault(unit.case, []).append(record[figure])
+        return found
+
+    @staticmethod
+    def samples(records: Records) -> dict[str, list[float]]:
+        """Return the releases to refute, by case; infinity where none did."""
+        found: dict[str, list[float]] = {}
+        for unit, record in records.items():
+            samples = record["samples"] if record["refuted"] else inf
+            found.setdefault(unit.case, []).append(samples)
         return found

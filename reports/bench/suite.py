@@ -17,7 +17,7 @@ from dpaudit.reports.bench.best_events import CLAIMED, best_pair, subject
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count, number
 
-__all__ = ["GOALS", "Goal", "SuiteBounds"]
+__all__ = ["SuiteBounds"]
 
 _CONFIDENCE = 0.95
 _SECONDS = 60.0

@@ -21,7 +21,7 @@ from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.streams import stream
 
-__all__ = ["GOALS", "Goal", "Tightness"]
+__all__ = ["Tightness"]
 
 _CONFIDENCE = 0.95
 _EPSILON, _DELTA = 1.0, 1e-5

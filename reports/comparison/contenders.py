@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters import from_estimator
-from dpaudit.algorithms import CATALOGUE, entry, names_of
+from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError, MechanismError
@@ -33,7 +33,7 @@ from dpaudit.printable import printable, said
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_real
 
-__all__ = ["Built", "Contender", "Setting", "basis_of", "blamed", "suitable"]
+__all__ = ["Built", "Contender", "Setting", "basis_of", "blamed"]
 
 _ROUNDING = 1 + 1e-9
 _MOST_COMPONENTS = {"exponential-pca-acg": 3}  # with more, a draw may never end
@@ -230,32 +230,6 @@ class Contender:
                 f"type {type(own).__name__}"
             )
         return own
-
-
-def suitable(setting: Setting) -> tuple[str, ...]:
-    """Return the names of the catalogue that are compared when none are given.
-
-    Those that release a second-moment matrix or a basis, for rows of a public norm,
-    whose claim can be made under this relation and delta and is not known to be false.
-    Of ``X`` and ``X-published`` it is the first, dpaudit's own calibration.
-    """
-    k = setting.n_components
-    # One draws one component; who asks the other for more than two may wait for ever,
-    # and so may who asks the third for many dimensions.
-    fits = {
-        "exponential-pca": k == 1,
-        "exponential-pca-acg": k == 2,
-        "k-norm-covariance": False,
-    }
-    return tuple(
-        name
-        for name in (*names_of("covariance"), *names_of("subspace"))
-        if setting.relation in (each := CATALOGUE[name]).relations
-        and (setting.delta > 0 or not each.approximate)
-        and not each.expected_refuted
-        and name.removesuffix("-published") == name
-        and fits.get(name, True)
-    )
 
 
 def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) -> Array:

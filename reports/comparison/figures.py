@@ -10,30 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
-from dpaudit.reports import lines
-from dpaudit.reports.comparison.run import Comparison
-from dpaudit.reports.plots import (
-    NARROW,
-    STYLE,
-    WIDE,
-    canvas,
-    finish,
-    names_width,
-    panel,
-    thinned,
-    to_svg,
-    write,
-)
+from dpaudit.reports import lines, plots
+from dpaudit.reports.comparison.findings import Comparison
 from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, number, percent, setting, spread
 
-__all__ = [
-    "SHOWN",
-    "compared_names",
-    "comparison_figure",
-    "has_figure",
-    "refuted_names",
-]
+__all__ = ["SHOWN", "comparison_figures"]
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
@@ -121,22 +103,6 @@ SHOWN = {
 }
 
 
-def compared_names(found: Comparison) -> list[str]:
-    """Return who was compared."""
-    return list(dict.fromkeys(each["mechanism"] for each in found.audits))
-
-
-def refuted_names(found: Comparison) -> list[str]:
-    """Return whose claim was refuted at any epsilon."""
-    names = (e["mechanism"] for e in found.audits if e["verdict"] == "REFUTED")
-    return list(dict.fromkeys(names))
-
-
-def has_figure(found: Comparison, measure: str) -> bool:
-    """Say whether there is anything to draw."""
-    return bool(_curves(found, measure))
-
-
 def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) -> str:
     """Draw the medians of a measure against epsilon, with quartile bands.
 
@@ -153,13 +119,13 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
     shown, curves = SHOWN[measure], _curves(found, measure)
     foot = lines.FOOT[narrow]
     below = _KEY_STEP * len(curves) if narrow else 0
-    width = NARROW if narrow else WIDE
+    width = plots.NARROW if narrow else plots.WIDE
     height = 330 + below if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
     names = [curve.line.label for curve in curves]
-    right = 16.0 if narrow else 32 + names_width(names)
-    with matplotlib.rc_context(STYLE):
-        figure = canvas(height + foot, narrow=narrow)
-        axes = panel(
+    right = 16.0 if narrow else 32 + plots.names_width(names)
+    with matplotlib.rc_context(plots.STYLE):
+        figure = plots.canvas(height + foot, narrow=narrow)
+        axes = plots.panel(
             figure,
             (0, foot, width, height),
             left=62,
@@ -171,7 +137,7 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
         for curve in curves:
             _draw(axes, shown, curve)
         heading = shown.heading if not narrow else _folded(shown.heading)
-        write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
+        plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
         if narrow:
             ordered = sorted(curves, key=lambda curve: -_end(shown, curve)[1])
             named = [curve.line for curve in ordered]
@@ -180,13 +146,24 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
             ends = [(curve.line, _end(shown, curve)) for curve in curves]
             lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
         lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
-        return to_svg(
+        return plots.to_svg(
             figure,
             f"compare-{measure.replace('_', '-')}",
             narrow=narrow,
             title=f"{shown.heading}, by epsilon",
             description=" ".join(_sentence(shown, curve) for curve in curves),
         )
+
+
+def comparison_figures(found: Comparison) -> dict[str, list[str]]:
+    """Return the figures of all measures that have anything to draw, by name."""
+    return {
+        f"compare-{measure.replace('_', '-')}": [
+            comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
+        ]
+        for measure in SHOWN
+        if _curves(found, measure)
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +192,9 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
         if row["measure"] == measure and math.isfinite(row["median"])
     ]
     standing = {e["mechanism"] for e in found.audits if e["verdict"] == "NOT_REFUTED"}
-    verdicts = lines.Verdicts(refuted_names(found), standing)
+    verdicts = lines.Verdicts(found.refuted, standing)
     curves = []
-    for place, name in enumerate(compared_names(found)):
+    for place, name in enumerate(found.names):
         own = sorted(
             (row for row in rows if row["mechanism"] == name),
             key=lambda row: row["epsilon"],
@@ -248,16 +225,16 @@ def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
         texts = {m: shown.text(m) for m in (min(medians), max(medians))}
         ticks = list(texts)
     places = axes.transData.transform([(1.0, shown.height(t)) for t in ticks])[:, 1]
-    ticks = [ticks[i] for i in thinned(places, _TICK_GAP)]
+    ticks = [ticks[i] for i in plots.thinned(places, _TICK_GAP)]
     axes.set_yticks([shown.height(t) for t in ticks], [texts[t] for t in ticks])
     epsilons = sorted({float(e) for curve in curves for e in curve.epsilon})
     axes.set_xscale("log")
     span = (epsilons[-1] / epsilons[0]) ** 0.03 * (1.5 if len(epsilons) == 1 else 1.0)
     axes.set_xlim(epsilons[0] / span, epsilons[-1] * span)
     across = axes.transData.transform([(e, low) for e in epsilons])[:, 0]
-    marks = [epsilons[i] for i in thinned(across, 1.4 * _TICK_GAP)]
+    marks = [epsilons[i] for i in plots.thinned(across, 1.4 * _TICK_GAP)]
     axes.set_xticks(marks, [setting(e) for e in marks])
-    finish(axes, "claimed ε", pad=7)
+    plots.finish(axes, "claimed ε", pad=7)
 
 
 def _draw(axes: Axes, shown: _Measure, curve: _Curve) -> None:

@@ -49,12 +49,7 @@ from dpaudit.subspace import (
     second_moment,
     top_components,
 )
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_matrix,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
 __all__ = [
     "EXACT",
@@ -62,7 +57,6 @@ __all__ = [
     "Problem",
     "audited",
     "measured",
-    "pair_of",
     "problem_of",
     "shown",
     "timed",

@@ -12,15 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpaudit.reports.comparison.figures import (
-    SHOWN,
-    compared_names,
-    comparison_figure,
-    has_figure,
-    refuted_names,
-)
+from dpaudit.reports.comparison.figures import SHOWN, comparison_figures
+from dpaudit.reports.comparison.findings import WARNING, Comparison, told
 from dpaudit.reports.comparison.measures import MEASURES
-from dpaudit.reports.comparison.run import WARNING, Comparison, told
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.page import render_one, render_pictures
 from dpaudit.reports.tables import Printed, Row, records
@@ -35,29 +29,12 @@ from dpaudit.reports.words import (
 )
 from dpaudit.reports.writer import staging
 
-__all__ = ["answer", "check_folder", "render", "write_page"]
-
-
-def check_folder(output: Path) -> None:
-    """Refuse before the work begins a folder that cannot be written to.
-
-    Raises
-    ------
-    InputError
-    """
-    with staging(output):
-        pass
+__all__ = ["write_page"]
 
 
 def write_page(found: Comparison, output: Path) -> None:
     """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
-    figures = {
-        f"compare-{measure.replace('_', '-')}": [
-            comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
-        ]
-        for measure in MEASURES
-        if has_figure(found, measure)
-    }
+    figures = comparison_figures(found)
     with staging(output) as folder:
         text = csv_text(found.table)
         (folder / "compare.csv").write_text(text, encoding="utf-8")
@@ -72,7 +49,7 @@ def write_page(found: Comparison, output: Path) -> None:
 
 def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
     """Return the page as HTML."""
-    names = compared_names(found)
+    names = found.names
     chosen, problem = found.problem.setting, found.problem
     sections = [
         {
@@ -147,7 +124,7 @@ def answer(found: Comparison) -> list[str]:
             f"{listed(best)}: the largest medians of the share of the variance that "
             "PCA without noise captures."
         )
-    if fallen := refuted_names(found):
+    if fallen := found.refuted:
         verb = "breaks its claim" if len(fallen) == 1 else "break their claims"
         sentences.append(f"REFUTED: {listed(fallen)} {verb}.")
     return sentences
@@ -162,7 +139,7 @@ def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
             spread = shown.span(row["low"], row["high"])
             own = cells.setdefault(row["mechanism"], {})
             own[row["epsilon"]] = (shown.text(row["median"]), spread)
-    refuted = refuted_names(found)
+    refuted = found.refuted
     return [
         Printed(
             name=name,
@@ -179,7 +156,7 @@ def _verdict_rows(found: Comparison) -> list[Printed]:
         if math.isfinite(row["seconds"]):
             seconds.setdefault(row["mechanism"], []).append(row["seconds"])
     rows = []
-    for name in compared_names(found):
+    for name in found.names:
         audits = [each for each in found.audits if each["mechanism"] == name]
         groups: dict[str, list[Row]] = {}
         for each in audits:

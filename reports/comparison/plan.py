@@ -15,20 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpaudit.algorithms import entry
+from dpaudit.algorithms import CATALOGUE, entry, names_of
 from dpaudit.audit.keeping.description import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
-from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
-from dpaudit.reports.comparison.measures import (
-    Problem,
-    audited,
-    measured,
-    shown,
-    timed,
-)
+from dpaudit.reports.comparison import measures
+from dpaudit.reports.comparison.contenders import Contender, Setting, blamed
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job
 from dpaudit.reports.sections.libraries.audits import library_versions
@@ -61,7 +55,7 @@ class Point:
 def points(
     mechanisms: Sequence[str],
     own: Mapping[str, Any],
-    problem: Problem,
+    problem: measures.Problem,
     epsilons: tuple[float, ...],
     settings: Mapping[str, Any],
     notes: list[str],
@@ -131,12 +125,12 @@ def _check_known(name: str) -> None:
 
 
 def _identity(
-    problem: Problem, contender: Contender, epsilon: float, seed: int
+    problem: measures.Problem, contender: Contender, epsilon: float, seed: int
 ) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if contender.own is None:
         return json.dumps(library_versions(entry(contender.name).extra))
-    first, again = (shown(problem, contender, epsilon, seed) for _ in range(2))
+    first, again = (measures.shown(problem, contender, epsilon, seed) for _ in range(2))
     if first != again:
         return None
     return hashlib.sha256(describe(contender.own).encode() + first).hexdigest()
@@ -153,7 +147,7 @@ def _check_sendable(contender: Contender) -> None:
 
 
 def _jobs(
-    problem: Problem,
+    problem: measures.Problem,
     contender: Contender,
     epsilon: float,
     settings: Mapping[str, Any],
@@ -163,9 +157,9 @@ def _jobs(
 ) -> dict[str, Job]:
     seed = settings["seed"]
     how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
-        "measured": (measured, {"repetitions": settings["repetitions"]}, 1.0),
-        "timed": (timed, {}, 0.2),
-        "audited": (audited, {"samples": settings["samples"]}, 3.0),
+        "measured": (measures.measured, {"repetitions": settings["repetitions"]}, 1.0),
+        "timed": (measures.timed, {}, 0.2),
+        "audited": (measures.audited, {"samples": settings["samples"]}, 3.0),
     }
     what = ["compare", contender.name, epsilon, *what]
     return {
@@ -179,3 +173,29 @@ def _jobs(
         )
         for kind, (work, size, effort) in how.items()
     }
+
+
+def suitable(setting: Setting) -> tuple[str, ...]:
+    """Return the names of the catalogue that are compared when none are given.
+
+    Those that release a second-moment matrix or a basis, for rows of a public norm,
+    whose claim can be made under this relation and delta and is not known to be false.
+    Of ``X`` and ``X-published`` it is the first, dpaudit's own calibration.
+    """
+    k = setting.n_components
+    # One draws one component; who asks the other for more than two may wait for ever,
+    # and so may who asks the third for many dimensions.
+    fits = {
+        "exponential-pca": k == 1,
+        "exponential-pca-acg": k == 2,
+        "k-norm-covariance": False,
+    }
+    return tuple(
+        name
+        for name in (*names_of("covariance"), *names_of("subspace"))
+        if setting.relation in (each := CATALOGUE[name]).relations
+        and (setting.delta > 0 or not each.approximate)
+        and not each.expected_refuted
+        and name.removesuffix("-published") == name
+        and fits.get(name, True)
+    )

@@ -4,10 +4,8 @@ What is measured is in `dpaudit.reports.comparison.measures`. None of it is priv
 choose a mechanism by it is a release of its own, which no claim counts (`WARNING`).
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,81 +13,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpaudit.errors import DPAuditError, InputError
+from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.printable import said
-from dpaudit.reports.comparison.measures import (
-    EXACT,
-    MEASURES,
-    Problem,
-    problem_of,
-)
-from dpaudit.reports.comparison.plan import Point, points
-from dpaudit.reports.experiment import CONFIDENCE, Record
-from dpaudit.reports.runner import Failure, Progress, carry_out
+from dpaudit.reports.comparison import measures
+from dpaudit.reports.comparison.findings import WARNING, Comparison, comparison_of, told
+from dpaudit.reports.comparison.plan import points
+from dpaudit.reports.experiment import CONFIDENCE
+from dpaudit.reports.runner import Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
-from dpaudit.reports.words import listed, percent, setting
+from dpaudit.reports.words import percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "WARNING",
-    "Comparison",
-    "compare",
-    "compared",
-    "epsilon_list",
-    "told",
-]
-
-WARNING = (
-    "These measures are computed from the rows without noise. Choosing a mechanism (or "
-    "a norm, or a number of components) by its result on private rows is itself a "
-    "release about them, which no claim here counts. Compare on public rows, or on "
-    "synthetic ones of the same shape (dpaudit.datasets), and run the chosen mechanism "
-    "once on the private ones."
-)
-
-
-def told(name: str, error: Exception) -> str:
-    """Return why a mechanism failed, to be read after its name."""
-    text = str(error) if isinstance(error, DPAuditError) else said(error)
-    return text.removeprefix(f"{name} ")
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What was found.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        See `compare`.
-    failed : mapping of str to Exception
-        Why a mechanism could not be compared, by its name.
-    problem : Problem
-    settings : mapping of str to object
-        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
-        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
-        are.
-    audits : tuple of dict
-        Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
-    notes : tuple of str
-        What else to know, a sentence each.
-    """
-
-    table: pd.DataFrame
-    failed: Mapping[str, Exception]
-    problem: Problem
-    settings: Mapping[str, Any]
-    audits: tuple[Record, ...] = ()
-    notes: tuple[str, ...] = ()
+__all__ = ["WARNING", "Comparison", "compare", "compared", "told"]
 
 
 def compare(
-    mechanisms: Sequence[str] = (),
-    *,
-    output: Path | None = None,
-    **options: Any,
+    mechanisms: Sequence[str] = (), *, output: Path | None = None, **options: Any
 ) -> pd.DataFrame:
     """Compare mechanisms for private PCA on rows.
 
@@ -190,7 +130,7 @@ def compared(
     InputError
         As `compare`.
     """
-    problem = problem_of(data, source, row_norm, n_components, delta, relation)
+    problem = measures.problem_of(data, source, row_norm, n_components, delta, relation)
     asked = epsilon_list(epsilons)
     settings: dict[str, Any] = {
         "repetitions": check_count("repetitions", repetitions),
@@ -206,9 +146,10 @@ def compared(
     if output is not None or store is not None:
         kept = WorkStore(store or Path(output or "") / STORE)
     if output is not None:
-        from dpaudit.reports.comparison.page import check_folder
+        from dpaudit.reports.writer import staging
 
-        check_folder(Path(output))
+        with staging(Path(output)):  # refused before the work begins
+            pass
     if kept is not None:
         kept.prepare()
     notes = _notes(problem)
@@ -233,7 +174,7 @@ def compared(
         found |= carry_out(
             jobs, store=where, executor=executor, progress=progress, go_on=True
         )
-    result = _comparison(work, found, failed, problem, settings, notes)
+    result = comparison_of(work, found, failed, problem, settings, notes)
     if output is not None:
         from dpaudit.reports.comparison.page import write_page
 
@@ -259,7 +200,7 @@ def epsilon_list(epsilons: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted({check_positive("epsilon", each) for each in epsilons}))
 
 
-def _notes(problem: Problem) -> list[str]:
+def _notes(problem: measures.Problem) -> list[str]:
     """Return what is to be known of the rows, a sentence each."""
     notes, norm = [], problem.setting.row_norm
     if problem.scaled:
@@ -278,98 +219,9 @@ def _notes(problem: Problem) -> list[str]:
         notes.append(
             "There are as many components as columns: whatever is released keeps all."
         )
-    elif values[k - 1] - values[k] <= EXACT * values[0]:
+    elif values[k - 1] - values[k] <= measures.EXACT * values[0]:
         notes.append(
             f"The {k} components of PCA without noise are not unique, for there is no "
             "gap after them: angles to them mean little."
         )
     return notes
-
-
-def _comparison(
-    work: Sequence[Point],
-    found: Mapping[str, Any],
-    failed: dict[str, Exception],
-    problem: Problem,
-    settings: Mapping[str, Any],
-    notes: list[str],
-) -> Comparison:
-    rows: list[Record] = []
-    audits: list[Record] = []
-    empty: dict[tuple[str, int], list[float]] = {}
-    lost: dict[str, list[float]] = {}
-    for point in work:
-        name, epsilon = point.contender.name, point.epsilon
-        record = {kind: found[job.name] for kind, job in point.jobs.items()}
-        errors = [each.error for each in record.values() if isinstance(each, Failure)]
-        if errors:
-            failed.setdefault(name, errors[0])
-            lost.setdefault(name, []).append(epsilon)
-            rows += _failed_rows(name, epsilon, errors[0])
-            continue
-        if record["measured"]["empty"]:
-            empty.setdefault((name, record["measured"]["empty"]), []).append(epsilon)
-        audits.append({"mechanism": name, "epsilon": epsilon, **record["audited"]})
-        for measure in MEASURES:
-            values = np.array(record["measured"][measure])
-            low, median, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-            rows.append(
-                {
-                    "mechanism": name,
-                    "epsilon": epsilon,
-                    "measure": measure,
-                    "median": median,
-                    "low": low,
-                    "high": high,
-                    "seconds": float(np.median(record["timed"]["seconds"])),
-                    "verdict": record["audited"]["verdict"],
-                }
-            )
-    false: dict[str, list[float]] = {}
-    for each in audits:
-        if each.get("exact") == "false":
-            false.setdefault(each["mechanism"], []).append(each["epsilon"])
-    warned = dict.fromkeys(
-        f"{each['mechanism']}: {text.rstrip('.')}"
-        for each in audits
-        for text in each.get("warnings", ())
-    )
-    shown = {row["mechanism"] for row in rows}
-    for name, error in failed.items():
-        if name not in shown:
-            rows += _failed_rows(name, math.nan, error)
-    if not audits:
-        raise InputError(
-            "no mechanism could be compared: "
-            + "; ".join(str(error) for error in failed.values())
-        )
-    table = pd.DataFrame.from_records(rows)
-    notes += [
-        f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
-        f"{_at(epsilons)} that there are no components: they capture nothing."
-        for (name, count), epsilons in empty.items()
-    ]
-    stands = {each["mechanism"] for each in audits}
-    notes += [
-        f"{name} failed at {_at(epsilons)} only; its other points stand."
-        for name, epsilons in lost.items()
-        if name in stands
-    ]
-    notes += [
-        f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: the "
-        "exact loss on its worst pair is larger."
-        for name, epsilons in false.items()
-    ]
-    notes += [f"{each}." for each in warned]
-    return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
-
-
-def _at(epsilons: Sequence[float]) -> str:
-    return f"ε = {listed(map(setting, epsilons))}"
-
-
-def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:
-    nothing = dict.fromkeys(("median", "low", "high", "seconds"), math.nan)
-    key = {"mechanism": name, "epsilon": epsilon}
-    verdict = {"verdict": f"failed: {told(name, error)}"}
-    return [{**key, "measure": each, **nothing, **verdict} for each in MEASURES]

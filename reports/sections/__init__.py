@@ -1,18 +1,19 @@
 """The sections of the report: a folder each, which holds all that belongs to it.
 
-A folder has a module ``section`` with a `Section` of the name ``SECTION``, and a
-template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that,
-what it needs of ``measures`` (what is measured, by workers), ``figures`` (tables in,
-SVG out) and ``findings`` (tables in, words and rows that are ready to print out); what
-is short stands in ``section`` itself. The folders are found by themselves: the page,
-the command line and the check know none by name.
+A folder has a module ``section`` with a `Section` of the name ``SECTION`` and functions
+that say what there is to say, by names that `Section` lists, and a template
+``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that, what it
+needs of ``measures`` (what is measured, by workers), ``figures`` (tables in, SVG out)
+and ``findings`` (tables in, words and rows that are ready to print out); what is short
+stands in ``section`` itself. The folders are found by themselves, and so are their
+figures: the page, the command line and the check know none by name.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
 __all__ = [
+    "PICTURES",
     "Fact",
     "Leaf",
     "Part",
@@ -179,21 +181,34 @@ class Fact:
     value: str
 
 
-def _nothing(results: Results) -> list[Any]:
-    return []
-
-
-def _nothing_named(results: Results) -> dict[str, Any]:
-    return {}
-
-
-def _no_experiments(size: Size) -> tuple[Experiment, ...]:
-    return ()
+# What a section may have in its module beside `SECTION`, and what stands for it.
+_HOOKS: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(("experiments", "answer", "best", "facts", "pages"), list),
+    **dict.fromkeys(("context", "tables", "files", "remarks"), dict),
+    "beside": lambda: None,
+}
 
 
 @dataclass(frozen=True)
 class Section:
     """One subject of the report.
+
+    What it says are functions of its module, found by their names, each of which may be
+    missing. From a size to experiments: ``experiments``; `plan` gives them their seed.
+    From the results:
+
+    - ``context``: what the templates say; None leaves all parts out.
+    - ``answer``: what was found, the most important first; ``best``: what is best for
+      whom, for the first page. Lists of sentences.
+    - ``remarks``: what is known of claims beside their verdicts: sentences, by the name
+      of the mechanism. ``facts``: a `Fact` for each thing measured of a mechanism.
+    - ``pages``: a `Leaf` for each page of its own.
+    - ``tables``, ``files``: tables and texts that are written beside the experiments',
+      by their names.
+
+    And ``beside``, from the folder in which that of the report is to what another
+    command has left there; it raises `~dpaudit.errors.InputError` if that cannot be
+    read.
 
     Parameters
     ----------
@@ -202,37 +217,13 @@ class Section:
     title : str
         Of the page.
     parts : tuple of Part
-    context : callable
-        From the results to what the templates say; None leaves all parts out.
-    figures : mapping of str to callable
-        From the results to an SVG, for wide screens or (True) for phones.
-    tables : mapping of str to callable
-        From the results to a table that is written beside those of the experiments.
-    files : callable
-        From the results to files that are written beside the tables: names and texts.
     sizes : mapping of str to Size
         From `sizes`.
-    experiments : callable
-        From a size to experiments; `plan` gives them their seed.
     uses : tuple of str
         Other sections whose tables it reads.
-    beside : callable, optional
-        Loads what another command has left in the folder in which that of the report
-        is; raises `~dpaudit.errors.InputError` if it cannot be read.
-    answer : callable
-        What its results say, the most important first.
-    best : callable
-        What is best for whom: sentences for the first page.
     audits : tuple of str
         Experiments whose tables hold verdicts on mechanisms of the catalogue, as
         `~dpaudit.reports.measures.audited_privacy` returns them.
-    remarks : callable
-        From the results to what is known of claims beside their verdicts: sentences, by
-        the name of the mechanism.
-    facts : callable
-        From the results to a `Fact` for each mechanism that it has measured.
-    pages : callable
-        From the results to a `Leaf` for each page of its own.
     notes : mapping of tuple of str to callable
         What is concluded from the tables of these experiments alone: sentences.
     optional : bool
@@ -242,26 +233,36 @@ class Section:
     name: str
     title: str
     parts: tuple[Part, ...]
-    context: Callable[[Results], Mapping[str, Any] | None]
-    figures: Mapping[str, Callable[[Results, bool], str]] = field(default_factory=dict)
-    tables: Mapping[str, Callable[[Results], pd.DataFrame]] = field(
-        default_factory=dict
-    )
-    files: Callable[[Results], Mapping[str, str]] = _nothing_named
     sizes: Mapping[str, Size] = field(default_factory=dict)
-    experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()
-    beside: Callable[[Path], Any] | None = None
-    answer: Callable[[Results], list[str]] = _nothing
-    best: Callable[[Results], list[str]] = _nothing
     audits: tuple[str, ...] = ()
-    remarks: Callable[[Results], Mapping[str, list[str]]] = _nothing_named
-    facts: Callable[[Results], list[Fact]] = _nothing
-    pages: Callable[[Results], list[Leaf]] = _nothing
     notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(
         default_factory=dict
     )
     optional: bool = False
+
+    def __getattr__(self, hook: str) -> Callable[..., Any]:
+        if hook not in _HOOKS:
+            raise AttributeError(f"a section has no {hook}")
+
+        def nothing(*_: Any) -> Any:
+            return _HOOKS[hook]()
+
+        module = import_module(f"{__name__}.{self.name}.section")
+        found = getattr(module, hook, None)
+        return found if callable(found) else nothing  # a module may have the name
+
+    @property
+    def figures(self) -> dict[str, Callable[..., str]]:
+        """What its modules draw (`dpaudit.reports.plots.picture`), by name."""
+        folder = import_module(f"{__name__}.{self.name}")
+        for each in iter_modules(folder.__path__):
+            import_module(f"{folder.__name__}.{each.name}")
+        return PICTURES[folder.__name__]
+
+
+PICTURES: defaultdict[str, dict[str, Callable[..., str]]] = defaultdict(dict)
+"""By package and name: from the results to an SVG, wide or (True) for phones."""
 
 
 @cache

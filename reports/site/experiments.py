@@ -12,11 +12,11 @@ import pandas as pd
 from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Leaf, Results, Section, Size, all_sections
-from dpaudit.reports.site.prose import first_paragraph
+from dpaudit.reports.site.frame import first_paragraph
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["FOLDER", "leaves", "summary_rows"]
+__all__ = ["leaves"]
 
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}

@@ -5,6 +5,7 @@ and refers to others by relative paths alone: the site works from a disk, on any
 and fetches nothing from elsewhere.
 """
 
+import inspect
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+from docutils.core import publish_parts
 from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
@@ -24,10 +26,61 @@ from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe, file_name, markdown, plain
 from dpaudit.reports.page import versions
 from dpaudit.reports.sections import Leaf
-from dpaudit.reports.site.prose import prose
 from dpaudit.reports.templates import environment
 
-__all__ = ["Frame", "Made", "made_now"]
+__all__ = ["Frame", "Made", "first_paragraph", "made_now"]
+
+_SETTINGS = {
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "math_output": "MathML",
+    "report_level": 5,  # what is no markup stays as it is written
+    "halt_level": 5,
+    "doctitle_xform": False,
+    "initial_header_level": 3,
+    "smart_quotes": False,
+    "syntax_highlight": "none",
+}
+# Sizes of brackets and of fractions, of which MathML has its own opinion.
+_SIZES = re.compile(r"\\([bB]ig{1,2}[lr]?|textstyle|displaystyle)\b")
+_IDS = re.compile(r'(<[^>]*?) (?:id|name)="[^"]*"')
+_BETWEEN = re.compile(  # backticks: what is markup already, or else a name
+    r"(``(?:[^`]|`(?!`))+``|:\w+:`[^`]*`|`[^`<]*<[^`>]*>`_)|`~?([^`]+)`"
+)
+
+
+@cache
+def prose(text: str) -> Safe:
+    """Return a docstring as HTML whose headings are of the third order.
+
+    Parameters
+    ----------
+    text : str
+        reStructuredText, as docstrings of this project have it: what stands between
+        single backticks is code.
+    """
+    lines = [plain(line) for line in inspect.cleandoc(text).split("\n")]
+    source = _SIZES.sub(
+        "", _BETWEEN.sub(lambda found: found[1] or f"``{found[2]}``", "\n".join(lines))
+    )
+    parts = publish_parts(source, writer="html5", settings_overrides=_SETTINGS)
+    # Two docstrings on one page would have the same ids.
+    return Safe(_IDS.sub(r"\1", parts["fragment"]))
+
+
+def first_paragraph(text: str | None) -> str:
+    """Return the first paragraph of a docstring on one line.
+
+    Examples
+    --------
+    >>> first_paragraph('''What it
+    ...     does.
+    ...
+    ...     Parameters''')
+    'What it does.'
+    """
+    return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0].split())
+
 
 _HEADING = re.compile(
     r'<section id="([^"]+)"[^>]*>\s*<h2[^>]*>(.*?)</h2>', flags=re.DOTALL

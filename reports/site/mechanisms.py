@@ -16,7 +16,7 @@ from dpaudit.reports.sections import Fact, Leaf, Results, Section
 from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["FOLDER", "Standing", "leaves", "standings"]
+__all__ = ["Standing", "leaves", "standings"]
 
 FOLDER = "mechanisms"
 
@@ -86,9 +86,7 @@ class Standing:
 
 
 def standings(
-    results: Results,
-    sections: Sequence[Section],
-    remarks: Mapping[str, Sequence[str]],
+    results: Results, sections: Sequence[Section], remarks: Mapping[str, Sequence[str]]
 ) -> dict[str, Standing]:
     """Return how every claim stands: those of the catalogue first, in its order.
 

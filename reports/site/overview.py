@@ -13,7 +13,7 @@ from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.site.mechanisms import Standing
 from dpaudit.reports.words import count, listed, spelt
 
-__all__ = ["broken", "context", "group_sentences", "headline", "lead"]
+__all__ = ["context", "headline"]
 
 _SUITE = "textbook"
 _WORDS = ("neighbour", "side", "event", "claim", "refuted", "not refuted")

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-_SPOKEN = {".md", ".yml", ".py", ".j2"}
+_SPOKEN = {".md", ".yml", ".py", ".j2", ".txt"}
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"

@@ -81,7 +81,7 @@ def expected_files() -> set[str]:
     shipped = {
         f"{package}/{file.relative_to(root).as_posix()}"
         for package, root in roots.items()
-        for pattern in ("*.py", "py.typed", "*.j2", "*.css")
+        for pattern in ("*.py", "py.typed", "*.j2", "*.css", "*.txt")
         for file in root.rglob(pattern)
         if file.is_file()
     }

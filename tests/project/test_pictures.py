@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.algorithms import CATALOGUE, names_of
-from dpaudit.reports.sections.choosing.figures import winners_map
+from dpaudit.reports.sections.choosing.section import winners_map
 from dpaudit.reports.sections.privacy.section import KEY
 
 ROOT = Path(__file__).parents[2]

@@ -46,9 +46,13 @@ from dpaudit.reports.bench.best_events import (
 )
 from dpaudit.reports.bench.cost import (
     Cost,
+    Replaying,
+    dp_sgd,
     engine_share,
+    overhead,
     peak_memory,
     peak_resident,
+    replay_memory,
 )
 from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
@@ -63,7 +67,6 @@ from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
-from dpaudit.reports.bench.replaying import Replaying, dp_sgd, overhead, replay_memory
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
@@ -244,10 +247,7 @@ def test_a_summary_is_read_as_it_was_written(tmp_path):
         Row({"x": "c", "y": "d"}, None, {"case": "y"}),
         Row({"x": "e", "y": "f"}, True, {}),
     )
-    tables = (
-        Table("T", rows, "Note.", binding=True),
-        Table("U", (), "None."),
-    )
+    tables = (Table("T", rows, "Note.", binding=True), Table("U", (), "None."))
     found = Summary("quick", "1+2", (Findings("t", "Title", 3, 4, tables),))
     found.save(tmp_path)
     assert load_summary(tmp_path) == found
@@ -352,8 +352,7 @@ def test_the_median_refutation_meets_the_target_or_not(met):
 
 
 @pytest.mark.parametrize(
-    ("change", "met"),
-    [({}, True), ({"bound": -1e-9}, False), ({"seconds": 1}, False)],
+    ("change", "met"), [({}, True), ({"bound": -1e-9}, False), ({"seconds": 1}, False)]
 )
 def test_the_median_bound_of_the_suite_meets_the_target_or_not(change, met):
     goals = {goal.name: goal for goal in SUITE_GOALS}

@@ -11,9 +11,14 @@ from dpaudit.algorithms.estimators.turning import even, moment
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell
 from dpaudit.reports.sections import plan
-from dpaudit.reports.sections.choosing.figures import LOST, winners, winners_map
 from dpaudit.reports.sections.choosing.measures import falling, held_out, measured
-from dpaudit.reports.sections.choosing.section import advice, advice_notes
+from dpaudit.reports.sections.choosing.section import (
+    LOST,
+    advice,
+    advice_notes,
+    winners,
+    winners_map,
+)
 
 POINT = {"replaced": 0.0, "delta": 0.0, "epsilon": 1.0}
 POINT |= {"d": 6.0, "k": 2.0, "signal": 300.0}

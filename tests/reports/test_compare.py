@@ -12,10 +12,11 @@ from executors import PickledThreads
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
 from dpaudit.reports import compare
-from dpaudit.reports.comparison.contenders import Contender, Setting, suitable
+from dpaudit.reports.comparison.contenders import Contender, Setting
 from dpaudit.reports.comparison.figures import comparison_figure
 from dpaudit.reports.comparison.measures import MEASURES, measured, pair_of, problem_of
 from dpaudit.reports.comparison.page import answer, render
+from dpaudit.reports.comparison.plan import suitable
 from dpaudit.reports.comparison.run import WARNING, compared
 from dpaudit.reports.store import STORE
 from dpaudit.reports.writer import LIST

@@ -5,7 +5,7 @@ makes several), at fixed seeds.
 """
 
 from dataclasses import replace
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, sqrt
 
 import numpy as np
 import pytest
@@ -134,14 +134,6 @@ def test_the_bound_is_the_formula(changed, k):
     assert found == pytest.approx(expected)
     assert identification_error(size, count, changed, epsilon, 0.9) == 0.0
     assert identification_error(2, 10, 1.0, 900.0) == 0.0
-
-
-def test_the_sampling_bound_is_fanos():
-    packing = replace(GAUSSIAN, sine=0.01)
-    told = (20 * packing.divergence + log(2)) / log(packing.size)
-    expected = max(0.0, 1 - told) * packing.separation / 2
-    assert packing.sampling_error(20) == pytest.approx(expected)
-    assert packing.sampling_error(10**7) == 0.0
 
 
 def test_the_bounds_fall_as_the_theorems_say():

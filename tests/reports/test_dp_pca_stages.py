@@ -7,7 +7,7 @@ import pandas as pd
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.reports.experiment import run
-from dpaudit.reports.sections.dp_pca import stages
+from dpaudit.reports.sections.dp_pca import section as stages
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
     GOE,
@@ -15,7 +15,6 @@ from dpaudit.reports.sections.dp_pca.measures import (
     OWN_PARTS,
     TWO_STAGE,
 )
-from dpaudit.reports.sections.dp_pca.section import SECTION
 
 NAMES = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
 BESIDE = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
@@ -51,7 +50,7 @@ def test_bottom_is_said_and_is_no_median():
     notes = stages.stage_notes(tables(lost=lost))
     assert "two-stage-pca was never bottom." not in notes
     assert notes[-1] == "dp-pca-tuned was bottom in 6 of 24 releases."
-    lines = SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
+    lines = stages.SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
     assert lines[:3] == [
         "on Gaussian rows with d = 20, n = 1,000, 10,000:",
         "  two-stage-pca         0.02      0.02",

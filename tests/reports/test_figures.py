@@ -307,7 +307,7 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up():
         for d in (5.0, 7.0)
         for k in (1, 2, 3)
     )
-    spec = heatmaps.HEAT_MAPS[0]
+    spec = heatmaps._HEAT_MAPS[0]
     tables = dict.fromkeys(spec.experiments, table.iloc[:0])
     found = {**tables, spec.experiments[0]: table, "robust-audits": verdicts()}
     places = marks(heatmaps.drawn(spec)(results_of(found)))

@@ -24,8 +24,8 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.robust import findings, genotypes, heatmaps
 from dpaudit.reports.sections.robust import measures as recovery
-from dpaudit.reports.sections.robust.experiments import SIZES, experiments
-from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
+from dpaudit.reports.sections.robust.heatmaps import DRAWN
+from dpaudit.reports.sections.robust.section import SECTION, experiments
 from dpaudit.reports.sections.robust.stability import (
     conditions,
     pca_error_bound,
@@ -145,7 +145,7 @@ def test_every_experiment_on_robust_pca_runs_in_one_cell_of_its_grid():
 
 
 def test_the_full_profile_has_the_parameters_of_the_paper():
-    found = {each.name: each for each in experiments(SIZES["full"])}
+    found = {each.name: each for each in experiments(SECTION.sizes["full"])}
     recovery_, tiles = found["robust-recovery"], found["robust-budgets"]
     assert recovery_.repetitions == 100
     options = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
@@ -388,7 +388,7 @@ def cell_with(errors, seconds=nan):
 
 def test_what_no_run_has_is_shown_and_not_dropped():
     """A median counts bottom as an error of 1, and a run that misses as endless."""
-    spec = {each.name: each for each in HEAT_MAPS}
+    spec = {each.name: each for each in heatmaps._HEAT_MAPS}
     some, every = [nan, nan, 1e-4], [nan, nan, nan]
     assert heatmaps.final_error(cell_with(some)) == 0.0
     assert heatmaps.final_error(cell_with([1e-4, 1e-4, nan])) == pytest.approx(-4)
@@ -402,7 +402,7 @@ def test_what_no_run_has_is_shown_and_not_dropped():
     assert heatmaps.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
     bottom = TABLES["robust-budgets"].assign(error=nan)
     nothing = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
-    words = spoken(drawn(spec["robust-budgets"])(nothing))
+    words = spoken(DRAWN["robust-budgets"](nothing))
     # In tiles, in what they say, and in the description.
     assert words.count("⊥") == 2 * 12 * 4 + 12
     assert "dp-sggd (no claim audited here): '⊥' in 4 of 4 cells" in words

@@ -24,7 +24,7 @@ from dpaudit.reports.sections.robust.stability import (
     stability_bound,
 )
 from dpaudit.reports.sections.theorems import robust_measures
-from dpaudit.reports.sections.theorems.judgement import CONTRADICTED, score
+from dpaudit.reports.sections.theorems.judgement import Judged, score
 from dpaudit.reports.sections.theorems.robust import GRIDS, ROWS
 from dpaudit.reports.sections.theorems.scoreboard import experiments
 from dpaudit.subspace import top_components
@@ -209,7 +209,7 @@ def test_no_error_is_above_what_is_proven(tables):
     sure = 0
     for each in ROWS:
         found = score(each, tables[each.experiment])
-        assert found.verdict != CONTRADICTED, each.name
+        assert found.verdict != Judged.CONTRADICTED, each.name
         assert found.lost == 0
         if each.sure:
             sure += 1
@@ -217,5 +217,5 @@ def test_no_error_is_above_what_is_proven(tables):
             below = tables[each.experiment].assign(
                 **{each.column: lambda t, row=each: 1.01 * t[row.bound]}
             )
-            assert score(each, below).verdict == CONTRADICTED
+            assert score(each, below).verdict == Judged.CONTRADICTED
     assert sure == 8

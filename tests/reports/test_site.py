@@ -13,8 +13,7 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.sections import Fact, Leaf, Results, all_sections
 from dpaudit.reports.site import experiments, mechanisms
-from dpaudit.reports.site.frame import Frame, Made
-from dpaudit.reports.site.prose import prose
+from dpaudit.reports.site.frame import Frame, Made, prose
 
 MADE = Made("2026-01-01", "", "a machine", {"dpaudit": "0"})
 SHARED = {"profile": "tiny", "seed": 0, "made": MADE, "menu": [], "kinds": {}}

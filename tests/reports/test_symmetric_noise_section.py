@@ -16,8 +16,11 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.symmetric_noise import classification, measures, section
-from dpaudit.reports.sections.symmetric_noise.figures import PUBLIC
-from dpaudit.reports.sections.symmetric_noise.section import MECHANISMS, PUBLISHED
+from dpaudit.reports.sections.symmetric_noise.section import (
+    MECHANISMS,
+    PUBLIC,
+    PUBLISHED,
+)
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.site import render
 from dpaudit.subspace import second_moment

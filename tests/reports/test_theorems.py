@@ -26,16 +26,8 @@ from dpaudit.reports.sections.theorems import findings
 from dpaudit.reports.sections.theorems.grids import check_grid
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
-    CONSISTENT,
-    CONTRADICTED,
-    FASTER,
-    NOTHING,
-    OFTEN,
-    RARER,
-    STEEPER,
     TOLERANCE,
-    UNDECIDED,
-    WITHIN,
+    Judged,
     Share,
     score,
     shares,
@@ -93,7 +85,10 @@ def scores(case="as proven"):
 
 @pytest.mark.parametrize(
     ("exponent", "expected"),
-    [(0.5, CONSISTENT), (0.57, WITHIN), (0.43, WITHIN), (0.7, STEEPER), (0.3, FASTER)],
+    [
+        *((0.5, Judged.CONSISTENT), (0.57, Judged.WITHIN), (0.43, Judged.WITHIN)),
+        *((0.7, Judged.STEEPER), (0.3, Judged.FASTER)),
+    ],
 )
 def test_the_verdict_on_a_known_exponent(exponent, expected):
     """Deviation of the slope: 0.02/sqrt 20/sqrt(sum of squares of log x) < 0.003, so
@@ -105,11 +100,11 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
 
 def test_the_slope_of_the_bound_counts_beside_the_exponent():
     bent = row(bound="bound")
-    assert score(row(), table(0.8)).verdict == STEEPER
-    assert score(bent, table(0.8, bound=0.9)).verdict == CONSISTENT
-    assert score(bent, table(0.8, bound=0.5)).verdict == STEEPER
-    assert score(bent, table(0.2, bound=0.3)).verdict == WITHIN
-    assert score(bent, table(0.2, bound=0.9)).verdict == FASTER
+    assert score(row(), table(0.8)).verdict == Judged.STEEPER
+    assert score(bent, table(0.8, bound=0.9)).verdict == Judged.CONSISTENT
+    assert score(bent, table(0.8, bound=0.5)).verdict == Judged.STEEPER
+    assert score(bent, table(0.2, bound=0.3)).verdict == Judged.WITHIN
+    assert score(bent, table(0.2, bound=0.9)).verdict == Judged.FASTER
 
 
 def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it():
@@ -122,16 +117,16 @@ def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it()
         made = table(0.5).assign(proven=lambda t: t["x"] ** 0.5)
         made["error"] = made["proven"] * (1 + 0.1 * rng.standard_normal(len(made)))
         found = score(held, made)
-        wrong += found.verdict == CONTRADICTED
+        wrong += found.verdict == Judged.CONTRADICTED
         assert found.share == pytest.approx(1, abs=0.15)
     assert wrong <= 3
     above = made.assign(error=1.2 * made["error"])  # by nine deviations of a mean
-    assert score(held, above).verdict == CONTRADICTED
+    assert score(held, above).verdict == Judged.CONTRADICTED
     (printed,) = findings.score_rows([score(held, above)])
     assert printed.details.startswith("means ≤ 12")
     # One error is no mean, and a bound with a constant of its own is no bound.
-    assert score(held, above.drop_duplicates("x")).verdict == UNDECIDED
-    assert score(row(bound="proven"), above).verdict == CONSISTENT
+    assert score(held, above.drop_duplicates("x")).verdict == Judged.UNDECIDED
+    assert score(row(bound="proven"), above).verdict == Judged.CONSISTENT
 
 
 def test_what_the_tolerance_lets_pass_is_said_and_why():
@@ -143,7 +138,7 @@ def test_what_the_tolerance_lets_pass_is_said_and_why():
         told = "one is off by less than the tolerance of 0.1 (Theorem 0 in x)"
         assert told in findings.summary([bent])
         (printed,) = findings.score_rows([bent])
-        assert (printed.verdict, printed.details) == (WITHIN, "by 0.05")
+        assert (printed.verdict, printed.details) == (Judged.WITHIN, "by 0.05")
         assert stated([bent]) == "does not decide on"
 
 
@@ -157,19 +152,19 @@ def test_where_a_hypothesis_is_not_met_a_slope_says_nothing_of_the_theorem():
     assert findings.summary([unmet]).endswith(
         "In one a hypothesis of the theorem is not met."
     )
-    assert score(row(), table(0.5).assign(error=np.nan)).verdict == NOTHING
+    assert score(row(), table(0.5).assign(error=np.nan)).verdict == Judged.NOTHING
 
 
 def test_an_exponent_alone_contradicts_no_bound():
     sure = row(bound="bound", sure=True)
     steep = table(2.0, factor=1e-3)
-    assert score(sure, steep).verdict == STEEPER
+    assert score(sure, steep).verdict == Judged.STEEPER
     assert score(sure, steep).share == pytest.approx(8**1.5 * 1e-3, rel=0.1)
     above = table(0.5, factor=0.5)
-    assert score(sure, above).verdict == CONSISTENT
+    assert score(sure, above).verdict == Judged.CONSISTENT
     above.loc[33, "error"] = 1.001 * above.loc[33, "bound"]
-    assert score(sure, above).verdict == CONTRADICTED
-    assert score(row(bound="bound"), above).verdict != CONTRADICTED
+    assert score(sure, above).verdict == Judged.CONTRADICTED
+    assert score(row(bound="bound"), above).verdict != Judged.CONTRADICTED
 
 
 @pytest.mark.parametrize(
@@ -182,7 +177,7 @@ def test_an_exponent_alone_contradicts_no_bound():
     ],
 )
 def test_what_is_not_known_is_undecided(made):
-    assert score(row(), made).verdict == UNDECIDED
+    assert score(row(), made).verdict == Judged.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -233,9 +228,10 @@ def events(**counts):
 @pytest.mark.parametrize(
     ("seen", "sure", "expected"),
     [
-        *((0, True, RARER), (9, True, RARER), (12, True, CONSISTENT)),
-        *((52, True, CONSISTENT), (54, True, OFTEN)),
-        *((80, True, CONTRADICTED), (80, False, OFTEN)),
+        *((0, True, Judged.RARER), (9, True, Judged.RARER)),
+        *((n, True, Judged.CONSISTENT) for n in (12, 52)),
+        (54, True, Judged.OFTEN),
+        *((80, True, Judged.CONTRADICTED), (80, False, Judged.OFTEN)),
     ],
 )
 def test_the_verdict_on_a_known_share(seen, sure, expected):
@@ -257,11 +253,11 @@ def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
         law = stats.binom(400, probability)
         return sum(law.pmf(k) for k, each in enumerate(judged) if each in verdicts)
 
-    assert called(0.1, CONTRADICTED) <= ALARM == 1e-3
+    assert called(0.1, Judged.CONTRADICTED) <= ALARM == 1e-3
     # The rule is not deaf.
-    assert 0.005 < called(0.1, OFTEN, CONTRADICTED) <= 0.025
-    assert 0.005 < called(0.0501, RARER) <= 0.025
-    assert called(0.2, CONTRADICTED) > 0.9  # what is twice as frequent
+    assert 0.005 < called(0.1, Judged.OFTEN, Judged.CONTRADICTED) <= 0.025
+    assert 0.005 < called(0.0501, Judged.RARER) <= 0.025
+    assert called(0.2, Judged.CONTRADICTED) > 0.9  # what is twice as frequent
 
 
 def test_more_rows_share_one_false_alarm():
@@ -488,7 +484,7 @@ def test_no_error_is_above_what_is_proven(measured):
     for each in ROWS:
         if each.experiment in measured:
             found = score(each, measured[each.experiment])
-            assert found.verdict in (CONSISTENT, FASTER, WITHIN, STEEPER), each.name
+            assert found.verdict in list(Judged)[:4], each.name
             assert found.lost == 0
             if each.sure:
                 assert 0.1 < found.share < 1, each.name
@@ -497,19 +493,19 @@ def test_no_error_is_above_what_is_proven(measured):
 def test_a_planted_exponent_is_seen(measured):
     """A theorem that says 1/2 in place of 1, or the other way, as Theorem 9 prints."""
     for name, wrong, expected in (
-        ("ag-5-k", 0.5, STEEPER),
-        ("ag-9-frobenius-k", 1.0, FASTER),
-        ("sn-2-d", 0.5, STEEPER),
-        ("ag-7-epsilon", -0.5, FASTER),
-        ("ag-5-epsilon", -2.5, STEEPER),
+        ("ag-5-k", 0.5, Judged.STEEPER),
+        ("ag-9-frobenius-k", 1.0, Judged.FASTER),
+        ("sn-2-d", 0.5, Judged.STEEPER),
+        ("ag-7-epsilon", -0.5, Judged.FASTER),
+        ("ag-5-epsilon", -2.5, Judged.STEEPER),
     ):
         planted = replace(NAMES[name], predicted=wrong, bound="", sure=False)
         assert score(planted, measured[planted.experiment]).verdict == expected
     made = {**rival_tables(), **theorems_tables(off={"ag-7-d": 0.4, "sn-2-gap": -0.4})}
     found = {s.row.name: s for s in findings.scores(made)}
-    assert found.pop("ag-7-d").verdict == CONTRADICTED  # 0.5 * 8^0.4 > 1
-    assert found.pop("sn-2-gap").verdict == FASTER
-    assert {each.verdict for each in found.values()} == {CONSISTENT}
+    assert found.pop("ag-7-d").verdict == Judged.CONTRADICTED  # 0.5 * 8^0.4 > 1
+    assert found.pop("sn-2-gap").verdict == Judged.FASTER
+    assert {each.verdict for each in found.values()} == {Judged.CONSISTENT}
 
 
 def test_the_sentence_counts_and_names():
@@ -537,7 +533,7 @@ def test_the_rows_are_ready_to_print():
     assert by_name["ag-4-k"].about.endswith("; analyze-gauss-published")
     assert by_name["ag-4-d"].about == by_name["ag-4-d"].regime == ""
     assert by_name["ag-5-k"].regime
-    assert by_name["sn-2-gap"].verdict == FASTER
+    assert by_name["sn-2-gap"].verdict == Judged.FASTER
     found = findings.scoreboard(scores())
     predicted = dict(zip(NAMES, found["predicted"], strict=True))
     assert predicted["ag-9-frobenius-k"] == 0.5

@@ -19,7 +19,8 @@ from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.tour import SHELVES, stops, tour_table
+from dpaudit.reports.sections.libraries.findings import load_tour, stops, tour_table
+from dpaudit.reports.sections.libraries.tour import SHELVES
 from dpaudit.reports.sections.libraries.visit import visit
 
 of = Shelf(__name__, "json", "numpy")
@@ -150,7 +151,7 @@ def test_rows_on_which_an_audit_fails_do_not_count_as_not_refuted(monkeypatch):
 def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
     (tmp_path / tour.FILE).write_text('{"records": [{"subject": "x"}]}', "utf-8")
     with pytest.raises(InputError, match="write it anew with make third-party"):
-        tour.load_tour(tmp_path)
+        load_tour(tmp_path)
 
 
 def test_noisy_values_alone_are_told_apart_from_releases():
@@ -247,7 +248,7 @@ def test_a_process_that_crashes_or_hangs_is_ended_and_the_rest_stands(
         options = ("--shelf", "fake_shelf", "--limit", limit, *output)
         done = CliRunner().invoke(main, ["report", "tour", f"json.{name}", *options])
         assert done.exit_code == 0, done.stderr
-        (found[name],) = stops(tour.load_tour(tmp_path / name))
+        (found[name],) = stops(load_tour(tmp_path / name))
         assert found[name].verdict == "SKIPPED"
     assert found["crashes"].notes == ("ended with exit code 3: so long",)
     assert found["hangs"].notes == ("ended at 6 s",)
@@ -272,7 +273,7 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
     path, *_ = sorted(tmp_path.glob("json.half.*.witness.json"))
     assert ReplayWitness.from_dict(json.loads(path.read_text())).name == "json.half"
     written = json.loads((tmp_path / tour.FILE).read_text())
-    assert tour.load_tour(tmp_path) == written["records"]
+    assert load_tour(tmp_path) == written["records"]
     heading, *lines = tour_table(first).splitlines()
     assert heading.split()[:4] == ["subject", "relation", "verdict", "claim"]
     assert sorted(line.split()[0] for line in lines) == names

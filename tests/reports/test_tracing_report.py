@@ -18,7 +18,6 @@ from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.tracing import findings
-from dpaudit.reports.sections.tracing.figures import useful_and_traced
 from dpaudit.reports.sections.tracing.measures import (
     HARD,
     INSTANCES,
@@ -28,6 +27,7 @@ from dpaudit.reports.sections.tracing.measures import (
     spectra,
     traced,
 )
+from dpaudit.reports.sections.tracing.section import useful_and_traced
 from dpaudit.streams import stream
 
 TABLES = lower_bounds_tables()

@@ -8,7 +8,7 @@ from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
 from dpaudit.reports.sections.online import section as online
 from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.robust import experiments as robust
+from dpaudit.reports.sections.robust import section as robust
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.suite import section as suite
 from dpaudit.reports.sections.tracing import section as tracing

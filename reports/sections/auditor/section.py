@@ -1,21 +1,26 @@
 """The section on the auditor, from what ``dpaudit bench-audit`` has left."""
 
+from pathlib import Path
 from typing import Any
 
-from dpaudit.reports.bench.summary import load_summary, render_html, render_markdown
+from dpaudit.reports.bench import summary
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.sections import Part, Results, Section
 
 __all__ = ["SECTION"]
 
 
-def _context(results: Results) -> dict[str, Any] | None:
+def beside(folder: Path) -> summary.Summary | None:
+    return summary.load_summary(folder / "bench")
+
+
+def context(results: Results) -> dict[str, Any] | None:
     found = results.beside.get("auditor")
     if found is None:
         return None
     return {
-        "html": Safe(render_html(found, whole=False)),
-        "text": Safe(render_markdown(found, whole=False)),
+        "html": Safe(summary.render_html(found, whole=False)),
+        "text": Safe(summary.render_markdown(found, whole=False)),
     }
 
 
@@ -23,7 +28,5 @@ SECTION = Section(
     name="auditor",
     title="The auditor audited",
     parts=(Part("auditor-audited", "The auditor audited", 850),),
-    context=_context,
-    beside=lambda folder: load_summary(folder / "bench"),
     optional=True,
 )

@@ -20,7 +20,7 @@ from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.streams import stream
 
-__all__ = ["MECHANISMS", "SHARE", "falling", "held_out", "measured"]
+__all__ = ["MECHANISMS", "held_out", "measured"]
 
 SHARE = 0.1
 """k times the gap, of the mean squared length of a row."""

@@ -5,21 +5,150 @@ is measured anew is how good the advice is where n and the eigenvalues are known
 settings drawn at random.
 """
 
+import math
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from dpaudit.algorithms.estimators.grid import GRID, shipped_grid
+from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
+from dpaudit.reports import plots
 from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.choosing import figures, measures
+from dpaudit.reports.sections.choosing import measures
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
 
-__all__ = ["NEARLY", "SECTION", "advice", "advice_notes"]
+__all__ = ["SECTION", "winners_map"]
+
+LOST = 0.9
+"""Where the best sine is above this, no mechanism finds the components."""
+
+_EPSILON = 1.0
+_WIDE_ROW, _NARROW_ROW, _HEAD, _KEY = 230, 210, 26, 24
+
+
+@dataclass(frozen=True)
+class Field:
+    """The winner at one point of the grid; no name if all components are lost.
+
+    Parameters
+    ----------
+    delta, d, k, signal : float
+    mechanism : str
+    error : float
+    """
+
+    delta: float
+    d: float
+    k: float
+    signal: float
+    mechanism: str
+    error: float
+
+
+def winners(grid: Grid) -> list[Field]:
+    """Return the winners at epsilon = 1 under add-remove, pure and approximate."""
+    fields = []
+    for at_delta in (0.0, GRID["delta"][-1]):
+        for k in GRID["k"]:
+            for d in (each for each in GRID["d"] if each > k):
+                for signal in GRID["signal"]:
+                    found = grid.at(
+                        replaced=False,
+                        delta=at_delta,
+                        epsilon=_EPSILON,
+                        d=d,
+                        k=k,
+                        signal=signal,
+                    )
+                    best = min(found, key=lambda name: found[name][1])
+                    error = float(found[best][1])
+                    name = best if error <= LOST else ""
+                    fields.append(Field(at_delta, d, k, signal, name, error))
+    return fields
+
+
+@plots.picture("winners", "The mechanism with the least error, by d, k and signal")
+def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw a panel for each delta and k: lengths of rows upwards, signals across."""
+    fields = winners(shipped_grid())
+    names = sorted({field.mechanism for field in fields} - {""})
+    colours = dict(zip(names, SERIES, strict=False))
+    letters = dict(zip(names, "ABCDEFGH", strict=False))
+    deltas, ks = (0.0, GRID["delta"][-1]), GRID["k"]
+    across = 1 if narrow else len(ks)
+    rows = len(deltas) * len(ks) // across
+    row = _NARROW_ROW if narrow else _WIDE_ROW
+    keys = len(names) + 1 if narrow else math.ceil((len(names) + 1) / 2)
+    height = rows * row + keys * _KEY + 8
+    figure = plots.canvas(height, narrow=narrow)
+    width = (plots.NARROW if narrow else plots.WIDE) / across
+    for index, (at_delta, k) in enumerate((a, b) for a in deltas for b in ks):
+        left, top = (index % across) * width, height - (index // across) * row
+        budget = "pure" if at_delta == 0 else f"δ = {delta(at_delta)}"
+        plots.write(
+            figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[]),
+            f"{budget}, k = {setting(k)}",
+            (left + 8, top - 20),
+            weight="bold",
+        )
+        axes = plots.pixels(
+            figure, left + 44, top - row + 42, width - 56, row - 42 - _HEAD - 6
+        )
+        lengths = [d for d in GRID["d"] if d > k]
+        axes.set_xlim(0, len(GRID["signal"]))
+        axes.set_ylim(0, len(lengths))
+        for field in fields:
+            if (field.delta, field.k) != (at_delta, k):
+                continue
+            x, y = GRID["signal"].index(field.signal), lengths.index(field.d)
+            colour = colours.get(field.mechanism, PAPER)
+            axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
+            plots.told(axes, [x], [y], [_sentence(field)], tile=True)
+            axes.text(
+                x + 0.5,
+                y + 0.5,
+                letters.get(field.mechanism, "–"),
+                ha="center",
+                va="center",
+                color=PAPER if field.mechanism else MUTED,
+                weight="bold",
+            )
+        axes.set_xticks(
+            np.arange(len(GRID["signal"])) + 0.5, [count(s) for s in GRID["signal"]]
+        )
+        axes.set_yticks(np.arange(len(lengths)) + 0.5, [f"{d:g}" for d in lengths])
+        axes.tick_params(length=0, labelsize=11)
+        plots.write(axes, "d", (left + 8, top - _HEAD - 20), color=MUTED, size=11)
+        if index // across == rows - 1 or narrow:
+            plots.write(
+                axes, "signal", (left + 44, top - row + 8), color=MUTED, size=11
+            )
+    base = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
+    for place, name in enumerate([*names, ""]):
+        column, line = (0, place) if narrow else (place % 2, place // 2)
+        x, y = 8 + column * 380, keys * _KEY - (line + 1) * _KEY + 8
+        text = f"{letters[name]}  {name}" if name else "–  all components are lost"
+        plots.write(base, text, (x, y), color=colours.get(name, INK), weight="bold")
+    return figure, " ".join(map(_sentence, fields))
+
+
+def _sentence(field: Field) -> str:
+    who = field.mechanism or "none"
+    budget = "pure" if field.delta == 0 else f"delta {delta(field.delta)}"
+    return (
+        f"{budget}, k {setting(field.k)}, d {setting(field.d)}, signal "
+        f"{setting(field.signal)}: {who}, error {field.error:.3g}."
+    )
+
 
 NEARLY = 1.1
 """The advice is good where its error is at most this times the least."""
@@ -27,7 +156,7 @@ NEARLY = 1.1
 _CLOSE = 1.5  # a printed error is right if it is not this many times off
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     found = [
         Experiment(
             name="recommend-held-out",
@@ -140,58 +269,62 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
 
 
 @cache
-def _winners() -> list[figures.Field]:
-    return figures.winners(shipped_grid())
+def _winners() -> list[tuple[str, str, list[Field], int]]:
+    """Return who wins on the grid that ships, without a delta and with one.
 
-
-def _best(results: Results) -> list[str]:
-    """Return which mechanisms win where, on the grid that ships, in two sentences."""
-    sentences = []
-    fields = [field for field in _winners() if field.mechanism]
+    The budget, the name, where it wins, and at how many settings anything is learned.
+    """
+    fields = [field for field in winners(shipped_grid()) if field.mechanism]
+    found = []
     for pure in (True, False):
         some = [field for field in fields if (field.delta == 0) == pure]
-        won = Counter(field.mechanism for field in some).most_common()
-        told = []
-        for name, times in won:
-            lengths = sorted({f.d for f in some if f.mechanism == name})
-            where = f"d = {setting(lengths[0])}"
-            if len(lengths) > 1:
-                where += f" to {setting(lengths[-1])}"
-            told.append(f"{name} ({times}, {where})")
         budget = "no δ" if pure else f"δ = {delta(GRID['delta'][-1])}"
+        for name, _ in Counter(field.mechanism for field in some).most_common():
+            mine = [field for field in some if field.mechanism == name]
+            found.append((budget, name, mine, len(some)))
+    return found
+
+
+def answer(results: Results) -> list[str]:
+    return advice_notes(results["recommend-held-out"])
+
+
+def best(results: Results) -> list[str]:
+    """Return which mechanisms win where, on the grid that ships, in two sentences."""
+    sentences = []
+    for budget in dict.fromkeys(budget for budget, *_ in _winners()):
+        some = [(name, mine, of) for own, name, mine, of in _winners() if own == budget]
+        told = []
+        for name, mine, _ in some:
+            lengths = _lengths(mine)
+            where = f"d = {lengths[0]}" + f" to {lengths[-1]}" * (len(lengths) > 1)
+            told.append(f"{name} ({len(mine)}, {where})")
         sentences.append(
-            f"With {budget}, of {len(some)} settings of n, d, k and ε where anything "
+            f"With {budget}, of {some[0][2]} settings of n, d, k and ε where anything "
             f"is learned, the least error is that of {listed(told)}."
         )
     return sentences
 
 
-def _context(results: Results) -> dict[str, Any]:
-    fields = _winners()
-    rows = []
-    for pure in (True, False):
-        some = [f for f in fields if (f.delta == 0) == pure and f.mechanism]
-        won = Counter(field.mechanism for field in some)
-        for name, times in won.most_common():
-            mine = [field for field in some if field.mechanism == name]
-            rows.append(
-                Printed(
-                    budget="pure" if pure else f"δ = {delta(GRID['delta'][-1])}",
-                    name=name,
-                    won=f"{times} of {len(some)}",
-                    lengths=listed(
-                        setting(d) for d in sorted({field.d for field in mine})
-                    ),
-                    components=listed(
-                        setting(k) for k in sorted({field.k for field in mine})
-                    ),
-                )
-            )
+def _lengths(fields: Sequence[Field]) -> list[str]:
+    return [setting(d) for d in sorted({field.d for field in fields})]
+
+
+def context(results: Results) -> dict[str, Any]:
     return {
-        "rows": rows,
+        "rows": [
+            Printed(
+                budget=budget.replace("no δ", "pure"),
+                name=name,
+                won=f"{len(mine)} of {of}",
+                lengths=listed(_lengths(mine)),
+                components=listed(setting(k) for k in sorted({f.k for f in mine})),
+            )
+            for budget, name, mine, of in _winners()
+        ],
         "notes": advice_notes(results["recommend-held-out"]),
         "origin": shipped_grid().origin,
-        "lost": figures.LOST,
+        "lost": LOST,
     }
 
 
@@ -199,16 +332,11 @@ SECTION = Section(
     name="choosing",
     title="Which mechanism when",
     parts=(Part("choosing", "Which mechanism when", 290),),
-    context=_context,
-    figures={"winners": figures.winners_map},
     sizes=sizes(
         settings=(10, 50, 200),  # drawn at random
         held_out_columns=(100, 1000, 1000),  # at most
         held_out_releases=(101, 201, 201),
         grid_releases=(0, 101, 201),  # none: the grid that ships is used
     ),
-    experiments=_experiments,
-    answer=lambda found: advice_notes(found["recommend-held-out"]),
-    best=_best,
     notes={("recommend-held-out",): advice_notes},
 )

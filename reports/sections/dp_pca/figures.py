@@ -11,23 +11,10 @@ from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.dp_pca.findings import (
-    CLAIMS,
-    EXAMPLE,
-    RATES,
-    Curve,
-    Panel,
-    panels,
-)
-from dpaudit.reports.sections.dp_pca.measures import (
-    AG_PUBLISHED,
-    MECHANISMS,
-    OJA,
-    PRIVATE_OJA,
-)
+from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.words import count, listed, number, setting, spread
 
-__all__ = ["draw_example", "draw_panels", "draw_rates"]
+__all__ = ["draw_panels"]
 
 _HIGH = 290  # CSS pixels of a panel
 _LISTED = 22.0  # and of a name below, on phones
@@ -35,11 +22,11 @@ _LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "sp
 _LETTERS = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
 # Those without a claim that stands, and measured everywhere, come last: the others have
 # a colour each.
-_APART = (PRIVATE_OJA, OJA, AG_PUBLISHED)
+_APART = (measures.PRIVATE_OJA, measures.OJA, measures.AG_PUBLISHED)
 _PLACES = {
     name: place
     for place, name in enumerate(
-        (*(name for name in MECHANISMS if name not in _APART), *_APART)
+        (*(name for name in measures.MECHANISMS if name not in _APART), *_APART)
     )
 }
 _FLOOR = Line("floor", INK, lines.DOTTED)
@@ -48,18 +35,18 @@ _FLOOR = Line("floor", INK, lines.DOTTED)
 @plots.picture("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism")
 def draw_rates(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors on Gaussian rows against n, d and epsilon."""
-    return draw_panels(results, panels(results, RATES), narrow)
+    return draw_panels(results, findings.panels(results, findings.RATES), narrow)
 
 
 @plots.picture("dp-pca-example", "Error in Example 4.1 by the spread of the rows")
 def draw_example(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors in Example 4.1 against sigma, with default and tuned steps."""
-    return draw_panels(results, panels(results, EXAMPLE), narrow)
+    return draw_panels(results, findings.panels(results, findings.EXAMPLE), narrow)
 
 
 def draw_panels(
     results: Results,
-    shown: Sequence[Panel],
+    shown: Sequence[findings.Panel],
     narrow: bool,
     floors: Mapping[str, Mapping[float, float]] | None = None,
 ) -> tuple[Figure, str]:
@@ -73,7 +60,7 @@ def draw_panels(
     floors : mapping of str to mapping of float to float, optional
         By the heading of a panel: what no private mechanism can be below.
     """
-    verdicts = Verdicts.of(results[CLAIMS])
+    verdicts = Verdicts.of(results[findings.CLAIMS])
     floors = floors or {}
     there = [curve.mechanism for panel in shown for curve in panel.curves]
     names = sorted(set(there), key=_PLACES.__getitem__)
@@ -120,7 +107,7 @@ def _line(name: str, verdicts: Verdicts, lost: str = "") -> Line:
 
 def _draw(
     axes: Axes,
-    panel: Panel,
+    panel: findings.Panel,
     verdicts: Verdicts,
     limits: tuple[float, float],
     floor: Mapping[float, float],
@@ -188,7 +175,7 @@ def _bottom(axes: Axes, x: float, row: int, line: Line) -> None:
     lines.marker_at(axes, (across - 11, up), line)
 
 
-def _said(curve: Curve, name: str) -> str:
+def _said(curve: findings.Curve, name: str) -> str:
     if not curve.quartiles:
         return f"{name} bottom throughout"
     x = sorted(curve.quartiles)

@@ -35,7 +35,6 @@ __all__ = [
     "head",
     "panels",
     "rate_notes",
-    "winners",
 ]
 
 CLAIMS = "dp-pca-claims"

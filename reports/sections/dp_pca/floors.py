@@ -37,7 +37,7 @@ from dpaudit.reports.words import count, number, signed
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = ["FLOORS", "draw_floors", "floor_errors", "floor_notes"]
+__all__ = ["FLOORS", "floor_errors", "floor_notes"]
 
 FLOORS = {
     "dp-pca-floor-gaussian": ("Hard Gaussian rows (Theorem 5.3)", "Theorem 5.3"),

@@ -27,15 +27,7 @@ from dpaudit.reports.plots import INK, SERIES
 from dpaudit.reports.sections import Results
 from dpaudit.reports.words import number, setting, signed
 
-__all__ = [
-    "EXAMPLE",
-    "GAUSSIAN",
-    "SPREAD",
-    "TABLE",
-    "draw_gradients",
-    "gradient_notes",
-    "minibatch_gradients",
-]
+__all__ = ["EXAMPLE", "GAUSSIAN", "TABLE", "gradient_notes", "minibatch_gradients"]
 
 TABLE = "dp-pca-gradients"
 GAUSSIAN, EXAMPLE = "gaussian", "example-4.1"

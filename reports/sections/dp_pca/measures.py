@@ -41,19 +41,12 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Experiment, Record, cells
 from dpaudit.reports.measures import audited, exact, worst_case
-from dpaudit.reports.sections.dp_pca.sources import (
-    FIRST,
-    REST,
-    RowSource,
-    example,
-    gaussian,
-)
+from dpaudit.reports.sections.dp_pca import sources
 from dpaudit.reports.sections.streaming.measures import STEP
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
-    "AG",
     "AG_PUBLISHED",
     "DEFAULT",
     "DP_PCA",
@@ -68,7 +61,6 @@ __all__ = [
     "STREAMING",
     "TUNED",
     "TWO_STAGE",
-    "Maker",
     "check_range",
     "checked",
     "claims",
@@ -126,11 +118,11 @@ def component_errors(cell: Cell) -> list[Record]:
         key = (n, d, i)
         if setting.get("normal"):
             rest = setting["noise"] ** 2
-            source = gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
+            source = sources.gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
         elif "noise" in setting:
-            source = example(n, d, setting["noise"], cell.seed, key)
+            source = sources.example(n, d, setting["noise"], cell.seed, key)
         else:
-            source = gaussian(n, d, cell.seed, key)
+            source = sources.gaussian(n, d, cell.seed, key)
         vector = released(cell.mechanism, setting, source, rng)
         failed = not np.isfinite(vector).all()
         found.append(
@@ -140,7 +132,10 @@ def component_errors(cell: Cell) -> list[Record]:
 
 
 def released(
-    name: str, setting: dict[str, Any], source: RowSource, rng: np.random.Generator
+    name: str,
+    setting: dict[str, Any],
+    source: sources.RowSource,
+    rng: np.random.Generator,
 ) -> Array:
     """Return one component, shape (d,); NaN is bottom."""
     made = _made(name, setting, source)
@@ -219,10 +214,10 @@ def claims(cell: Cell) -> list[Record]:
     ]
 
 
-def _made(name: str, setting: dict[str, Any], source: RowSource) -> Maker:
+def _made(name: str, setting: dict[str, Any], source: sources.RowSource) -> Maker:
     epsilon, delta = float(setting["epsilon"]), float(setting["delta"])
     d, norm, n = source.dimension, source.row_norm, source.count
-    gap = 1.0 if "noise" in setting else FIRST - REST
+    gap = 1.0 if "noise" in setting else sources.FIRST - sources.REST
     batches = _BATCHES["example" if "noise" in setting else "gaussian"]
     tuned = setting["steps"] == TUNED
     if name == OJA:

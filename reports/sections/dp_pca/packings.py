@@ -46,7 +46,7 @@ sin^2(2t). The Kullback-Leibler divergence of two of them is
 
 Rows can be coupled to differ with probability p = total variation <= sqrt(KL/2)
 (Pinsker). For k epsilon about log M, that is sin(t) about kappa sqrt(lambda_2/lambda_1)
-d/(n epsilon). Without privacy, Fano's inequality gives the sampling term.
+d/(n epsilon).
 
 `HeavyPacking`, for Theorem 5.4: with probability 1 - p the row is sqrt(d)
 Sigma_0^(1/2) s with s uniform on the sphere and Sigma_0 = lambda_2 I + (lambda_1 -
@@ -62,7 +62,7 @@ epsilon) that is sin(t) about kappa sqrt(p).
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import atan, ceil, exp, expm1, log, sin, sqrt
+from math import atan, ceil, exp, expm1, sin, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -72,13 +72,7 @@ from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "GaussianPacking",
-    "HeavyPacking",
-    "Packing",
-    "identification_error",
-    "sign_packing",
-]
+__all__ = ["GaussianPacking", "HeavyPacking", "Packing", "sign_packing"]
 
 
 _ATTEMPTS = 1000  # per direction
@@ -310,12 +304,6 @@ class GaussianPacking(Packing):
     def changed(self) -> float:
         """Pinsker's bound for the total variation."""
         return min(1.0, sqrt(self.divergence / 2))
-
-    def sampling_error(self, count: int) -> float:
-        """Return a lower bound for the expected sine of *any* estimator (Fano)."""
-        count = check_count("count", count)
-        told = (count * self.divergence + log(2)) / log(self.size)
-        return max(0.0, 1 - told) * self.separation / 2
 
     def covariance(self, direction: Array) -> Array:
         v = self.component(direction)

@@ -18,7 +18,7 @@ from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.gram import gram
 from dpaudit.streams import stream
 
-__all__ = ["FIRST", "REST", "RowSource", "example", "gaussian", "random_direction"]
+__all__ = ["FIRST", "REST", "RowSource", "example", "gaussian"]
 
 FIRST = 2**0.25  # as in `dpaudit.reports.sections.streaming.measures`
 REST = FIRST / 4

@@ -62,16 +62,7 @@ from dpaudit.reports.sections.dp_pca.sources import FIRST, REST, gaussian
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
 
-__all__ = [
-    "ALPHA",
-    "DELAY",
-    "TAIL",
-    "WINDOW_ROWS",
-    "failures",
-    "private_oja_noise",
-    "theorem_size",
-    "truncated",
-]
+__all__ = ["failures", "private_oja_noise"]
 
 ALPHA, DELAY = 2.0, 200.0
 TAIL = 1.75

@@ -30,7 +30,7 @@ from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["BUDGETS", "audited", "examine", "library_versions", "verdict_table"]
+__all__ = ["audited", "library_versions", "verdict_table"]
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,

@@ -34,22 +34,13 @@ from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.arrays import Array
 from dpaudit.errors import ExecutorError
 from dpaudit.neighbours import Relation
-from dpaudit.reports.saved import load_json, save_json
 from dpaudit.reports.sections.libraries.audits import library_versions
 from dpaudit.reports.sections.utility.measures import geometric_spectrum
+from dpaudit.reports.store import load_json, save_json
 from dpaudit.subspace import captured_variance_share
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "CONTENDERS",
-    "FILE",
-    "SETTINGS",
-    "Comparison",
-    "Contender",
-    "compare",
-    "installed",
-    "load_comparison",
-]
+__all__ = ["Comparison", "compare", "installed", "load_comparison"]
 
 FILE = "comparison.json"
 """The name of the file, beside the results of the audits of other libraries."""

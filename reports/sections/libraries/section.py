@@ -11,8 +11,8 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.reports.sections import Leaf, Part, Results, Section
+from dpaudit.reports.sections.libraries.findings import Stop, load_tour, stops
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
-from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import (
     delta,
@@ -25,7 +25,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION", "Beside", "library_rows", "settings_of", "tour_note"]
+__all__ = ["SECTION"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Beside:
         return stops(self.tour or [])
 
 
-def _load(folder: Path) -> Beside:
+def beside(folder: Path) -> Beside:
+    folder /= "third-party"
     found = Beside(load_comparison(folder), load_tour(folder))
     names = [name for stop in found.stops for name in stop.witnesses]
     paths = [folder / Path(name).name for name in names]
@@ -66,7 +67,7 @@ def _text(path: Path) -> str:
         raise InputError(f"cannot read {str(path)!r}: {error}") from error
 
 
-def _beside(results: Results) -> Beside:
+def _left(results: Results) -> Beside:
     return results.beside.get("libraries") or Beside()
 
 
@@ -143,13 +144,13 @@ def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
     return percent(medians["captured_share"]), duration(medians["fit_seconds"])
 
 
-def _context(results: Results) -> dict[str, Any]:
-    beside = _beside(results)
-    comparison = beside.comparison
+def context(results: Results) -> dict[str, Any]:
+    left = _left(results)
+    comparison = left.comparison
     return {
-        "tour": beside.stops,
-        "tour_note": tour_note(beside.stops),
-        "witnesses": beside.witnesses,
+        "tour": left.stops,
+        "tour_note": tour_note(left.stops),
+        "witnesses": left.witnesses,
         "comparison": comparison,
         "settings": settings_of(comparison),
         "libraries": library_rows(comparison),
@@ -157,35 +158,35 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _table(results: Results) -> pd.DataFrame:
-    found = [asdict(each) for each in _beside(results).stops]
+def files(results: Results) -> dict[str, str]:
+    return dict(_left(results).witnesses)
+
+
+def tables(results: Results) -> dict[str, pd.DataFrame]:
+    found = [asdict(each) for each in _left(results).stops]
     table = pd.DataFrame(found, columns=list(Stop.__dataclass_fields__))
     for name in ("findings", "notes", "witnesses"):
         table[name] = table[name].map("; ".join)
     table["readings"] = table["readings"].map(
         lambda each: "; ".join(f"{name}: {verdict}" for name, verdict in each.items())
     )
-    return table
+    return {"tour": table}
 
 
-def _pages(results: Results) -> list[Leaf]:
+def pages(results: Results) -> list[Leaf]:
     """Return a page for each library that was visited."""
-    beside = _beside(results)
-    found, leaves = beside.stops, []
+    left = _left(results)
+    found, leaves = left.stops, []
     for library in dict.fromkeys(each.library for each in found):
         own = [each for each in found if each.library == library]
         fell = sum(each.verdict.startswith("REFUTED") for each in own)
-        context = {
-            "tour": own,
-            "tour_note": tour_note(own),
-            "witnesses": beside.witnesses,
-        }
+        told = {"tour": own, "tour_note": tour_note(own), "witnesses": left.witnesses}
         leaves.append(
             Leaf(
                 folder="libraries",
                 name=library,
                 template="libraries/library.html.j2",
-                context=partial(dict, context),
+                context=partial(dict, told),
                 group=listed(dict.fromkeys(each.version for each in own)),
                 line=f"{len(own)} mechanisms and models",
                 verdict=f"{fell} REFUTED" if fell else "NOT REFUTED",
@@ -202,9 +203,4 @@ SECTION = Section(
         Part("libraries", "Beside other libraries", 700),
         Part("tour", "Other libraries, audited", 710),
     ),
-    context=_context,
-    tables={"tour": _table},
-    pages=_pages,
-    files=lambda found: dict(_beside(found).witnesses),
-    beside=lambda folder: _load(folder / "third-party"),
 )

@@ -39,9 +39,8 @@ from dpaudit.domains import Binary, Box, Domain, WithNonfinite
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import said
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import plain_number
-
-__all__ = ["visit"]
 
 _TRANSCRIPTS = 100  # executions a side, where transcripts are put to a test
 _REPLAY_S = 8.0  # for the pairs of a replay
@@ -49,8 +48,6 @@ _STRANGE = 2_000  # releases a side, for each kind of strange rows
 _PILOT = 2  # of releases, after a replay: the black box draws its own
 _STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
 _STARTS |= {"os.system", "subprocess.Popen"}
-
-Record = dict[str, Any]
 
 
 def visit(
@@ -165,15 +162,15 @@ def _replayed(
         )
     except Exception as error:
         return _failed(f"replay, {sees}", error, begun), None
-    leg = {
-        "how": f"replay, {sees}",
-        "verdict": result.verdict.value,
-        "proof": result.proof,
-        "findings": [_finding(each.to_dict()) for each in result.findings],
-        "executions": result.executions + result.repeats + 2 * result.samples,
-        "seconds": result.seconds,
-        "witness": None if result.witness is None else result.witness.to_dict(),
-    }
+    leg = _leg(
+        f"replay, {sees}",
+        result.verdict.value,
+        proof=result.proof,
+        findings=[_finding(each.to_dict()) for each in result.findings],
+        executions=result.executions + result.repeats + 2 * result.samples,
+        seconds=result.seconds,
+        witness=None if result.witness is None else result.witness.to_dict(),
+    )
     return leg, result.pair
 
 
@@ -204,19 +201,25 @@ def _drawn(
         }
     if result.verdict is Verdict.NO_VERDICT:
         return _failed("black box", InputError(UNFOUNDED), begun)
-    return {
-        "how": "black box",
-        "verdict": result.verdict.value,
-        "proof": False,
-        "findings": []
-        if result.event is None or not result.refuted
-        else [{"kind": "event", "where": "", "message": result.event}],
-        "executions": 2 * result.samples,
-        "seconds": result.seconds,
-        "epsilon_lower": result.epsilon_lower,
-        "delta_lower": result.delta_lower,
-        "witness": witness,
-    }
+    findings = []
+    if result.event is not None and result.refuted:
+        findings.append({"kind": "event", "where": "", "message": result.event})
+    return _leg(
+        "black box",
+        result.verdict.value,
+        findings=findings,
+        executions=2 * result.samples,
+        seconds=result.seconds,
+        epsilon_lower=result.epsilon_lower,
+        delta_lower=result.delta_lower,
+        witness=witness,
+    )
+
+
+def _leg(how: str, verdict: str, **known: Any) -> Record:
+    """Return what an audit says; what is not known of it is nothing."""
+    nothing = {"proof": False, "findings": [], "executions": 0, "seconds": 0.0}
+    return {"how": how, "verdict": verdict, **nothing, "witness": None, **known}
 
 
 def _strange(
@@ -258,29 +261,15 @@ def _strange(
         if leg["verdict"] == "REFUTED":
             break
     if worst is None:
-        worst = {
-            "how": "black box",
-            "verdict": "REFUSED",
-            "proof": False,
-            "findings": [],
-            "executions": len(refused),
-            "seconds": 0.0,
-            "witness": None,
-        }
+        worst = _leg("black box", "REFUSED", executions=len(refused))
     worst["refused"] = refused
     return worst
 
 
 def _failed(how: str, error: Exception, begun: float) -> Record:
-    return {
-        "how": how,
-        "verdict": "FAILED",
-        "proof": False,
-        "findings": [{"kind": "error", "where": "", "message": said(error)}],
-        "executions": 0,
-        "seconds": time.perf_counter() - begun,
-        "witness": None,
-    }
+    found = [{"kind": "error", "where": "", "message": said(error)}]
+    seconds = time.perf_counter() - begun
+    return _leg(how, "FAILED", findings=found, seconds=seconds)
 
 
 def _finding(found: Record) -> Record:

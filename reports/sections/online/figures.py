@@ -18,8 +18,6 @@ from dpaudit.reports.sections.online import measures
 from dpaudit.reports.tables import Quartiles, grouped, quartiles
 from dpaudit.reports.words import count, short, signed, spread
 
-__all__ = ["regret_by_length", "regret_by_optimum"]
-
 _GAP, _ACROSS = 15.0, 46.0  # CSS pixels between lines of text, and between ticks
 _AROUND: dict[str, Any] = {"left": 52.0, "right": 132.0, "top": 44.0, "bottom": 52.0}
 _LABELS = {"m": "rows m", "OPT": "OPT"}

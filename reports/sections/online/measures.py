@@ -64,7 +64,6 @@ __all__ = [
     "SMALLER",
     "TREE",
     "online_regret",
-    "rows_of",
 ]
 
 

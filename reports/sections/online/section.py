@@ -18,7 +18,7 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.online import figures, measures
+from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
@@ -31,10 +31,9 @@ from dpaudit.reports.sections.online.measures import (
 )
 from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
-    CONSISTENT,
     TOLERANCE,
-    UNDECIDED,
     VERDICTS,
+    Judged,
     Score,
     score,
     stated,
@@ -51,16 +50,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = [
-    "SECTION",
-    "head",
-    "online_notes",
-    "online_rows",
-    "score_notes",
-    "score_rows",
-    "scores",
-    "smaller_notes",
-]
+__all__ = ["SECTION"]
 
 _PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
 _EXPONENTS = (ALGORITHM_3, ALGORITHM_4)
@@ -72,7 +62,7 @@ _MANY = 4  # times the first guess: two epochs have ended by then, or nearly
 _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     lengths = tuple(map(float, size.online_rows))
     experiment = partial(
         Experiment, measure=measures.online_regret, repetitions=size.online_draws
@@ -168,7 +158,7 @@ def head(found: Sequence[Score]) -> str:
             for name in VERDICTS[1:]
             if any(e.verdict == name for e in some)
         ]
-        same = sum(each.verdict == CONSISTENT for each in some)
+        same = sum(each.verdict == Judged.CONSISTENT for each in some)
         unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
         parts.append(
             f"{stated(some)} {_short(theorem)} ({same} of {len(some)} exponents "
@@ -311,7 +301,7 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
             f"{number(times.max())} times the first guess"
         )
         low, high = each.fit.low - TOLERANCE, each.fit.high + TOLERANCE
-        near = low <= each.row.predicted <= high and each.verdict != UNDECIDED
+        near = low <= each.row.predicted <= high and each.verdict != Judged.UNDECIDED
         if near and times.max() >= _MANY:
             reached.append(epsilon)
     where = "at none of them"
@@ -340,7 +330,7 @@ def _proven(bound: float, optimum: float) -> str:
     return count(bound) if bound < optimum else "above OPT"
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     regrets, optimum = results["online-regret"], results["regret-optimum"]
     found = scores(results)
     return {
@@ -365,11 +355,6 @@ SECTION = Section(
     name="online",
     title="Online PCA",
     parts=(Part("online", "Online PCA", 500),),
-    context=_context,
-    figures={
-        "online-regret": figures.regret_by_length,
-        "regret-optimum": figures.regret_by_optimum,
-    },
     sizes=sizes(
         online_draws=(3, 6, 20),  # releases on each stream
         # The lengths of streams, ascending, three or more.
@@ -383,7 +368,6 @@ SECTION = Section(
         online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
         online_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
-    experiments=_experiments,
     audits=("online-audits",),
     notes={("online-regret",): online_notes},
 )

@@ -21,10 +21,10 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Row, fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["KEY", "SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
+__all__ = ["SECTION"]
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = names_of("covariance")
     return (
         audit_experiment(
@@ -284,7 +284,7 @@ def _wall_sentence(row: Row) -> str:
     )
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     wall = results["privacy-wall"]
     audited, rows = records(wall), verdict_rows(wall)
     return {
@@ -301,7 +301,11 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _remarks(results: Results) -> dict[str, list[str]]:
+def answer(results: Results) -> list[str]:
+    return privacy_answer(results["privacy-wall"], results["exact-privacy"])
+
+
+def remarks(results: Results) -> dict[str, list[str]]:
     found = false_elsewhere(results["privacy-wall"], results["exact-privacy"])
     return {
         name: [f"The claim holds at the audited ε but is {where}."]
@@ -317,14 +321,9 @@ SECTION = Section(
         Part("privacy-wall", "The privacy wall", 110, first=True),
         Part("how-to-read", "How to read this", 900),
     ),
-    context=_context,
-    figures={"privacy-wall": privacy_wall},
     sizes=sizes(
         epsilons=(9, 17, 33),  # points from 0.1 to 10; odd, so that 1 is among them
         max_samples=(30_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
-    experiments=_experiments,
-    answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
     audits=("privacy-wall",),
-    remarks=_remarks,
 )

@@ -24,8 +24,6 @@ from dpaudit.reports.words import (
     spread,
 )
 
-__all__ = ["error_by_step", "error_by_time", "maps", "reaper_maps"]
-
 _FLOOR = 1e-16  # what is drawn ends here, an angle of 1e-8
 _BLINK = 1e-6  # seconds: what a clock may show as none
 _PEOPLE = (160, 80)  # dots in a map, for wide screens and for phones

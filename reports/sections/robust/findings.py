@@ -33,7 +33,6 @@ __all__ = [
     "phase_notes",
     "recovery_notes",
     "recovery_rows",
-    "restart_factor",
     "tile_notes",
 ]
 

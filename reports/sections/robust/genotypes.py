@@ -32,14 +32,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.robust.measures import PAIRED, build_descent
 
-__all__ = [
-    "INLIERS_ONLY",
-    "MAPS",
-    "PRINTED_SECONDS",
-    "REAPER_MAPS",
-    "REAPER_STEPS",
-    "genotype_map",
-]
+__all__ = ["MAPS", "PRINTED_SECONDS", "REAPER_MAPS", "REAPER_STEPS", "genotype_map"]
 
 INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
 ON_GLAD = tuple(name for name in PAIRED if "ggd" in name)

@@ -22,7 +22,7 @@ from dpaudit.reports.plots import INK, MUTED, RULE, SERIES
 from dpaudit.reports.sections import Results
 from dpaudit.reports.words import count, delta, listed, setting, short
 
-__all__ = ["HEAT_MAPS", "HeatMap", "drawn", "failed", "final_error", "time_taken"]
+__all__ = ["failed", "final_error"]
 
 _CELL = 24.0  # CSS pixels of height
 _AROUND: dict[str, Any] = {"left": 46.0, "right": 8.0, "top": 46.0, "bottom": 46.0}
@@ -216,7 +216,7 @@ _PHASES: dict[str, Any] = {
     "up": _LENGTHS,
 }
 
-HEAT_MAPS = (
+_HEAT_MAPS = (
     HeatMap(
         name="robust-phases",
         title="Median log10 error by the number of rows and their length",
@@ -272,3 +272,5 @@ HEAT_MAPS = (
         **_ERROR,
     ),
 )
+
+DRAWN = {each.name: drawn(each) for each in _HEAT_MAPS}

@@ -42,13 +42,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.robust.measures import cell_setting, haystacks
 from dpaudit.subspace import top_components
 
-__all__ = [
-    "conditions",
-    "pca_error_bound",
-    "reaper_stability",
-    "sides",
-    "stability_bound",
-]
+__all__ = ["conditions", "pca_error_bound", "reaper_stability"]
 
 
 def conditions(cell: Cell) -> list[Record]:

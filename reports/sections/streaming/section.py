@@ -22,7 +22,7 @@ from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.tables import Quartiles, quarters
 from dpaudit.reports.words import count, number, signed, spread
 
-__all__ = ["SECTION", "error_by_size", "error_by_spread"]
+__all__ = ["SECTION"]
 
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0
@@ -33,7 +33,7 @@ _ACROSS, _UP = 52.0, 24.0  # CSS pixels between ticks
 _AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
     experiment = partial(Experiment, measure=measures.streaming_errors)
     return (
@@ -239,7 +239,7 @@ def _sentence(each: _Rate) -> str:
     )
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     found = findings.rates(results)
     return {
         "dimensions": results.options("streaming-dimensions"),
@@ -256,8 +256,6 @@ SECTION = Section(
     name="streaming",
     title="Streaming",
     parts=(Part("streaming", "Streaming", 300),),
-    context=_context,
-    figures={"streaming-rates": error_by_size, "signal-in-noise": error_by_spread},
     sizes=sizes(
         # Independent data sets behind every point: against n, d and sigma.
         streams=(8, 60, 120),
@@ -266,7 +264,6 @@ SECTION = Section(
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
         stream_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
-    experiments=_experiments,
     audits=("streaming-audits",),
     notes={findings.TABLES: findings.exponent_lines},
 )

@@ -11,12 +11,12 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Printed, Row, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION", "suite_notes", "suite_rows"]
+__all__ = ["SECTION"]
 
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     return (
         audit_experiment(
             names_of("textbook"),
@@ -82,7 +82,7 @@ def _claim(row: Row) -> str:
     return f"{epsilon}, δ = {delta(at)}" if at else epsilon
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     suite = results["textbook-suite"]
     return {"suite": suite_rows(suite), "suite_notes": suite_notes(suite)}
 
@@ -91,8 +91,6 @@ SECTION = Section(
     name="suite",
     title="Textbook suite",
     parts=(Part("textbook-suite", "Textbook suite", 800),),
-    context=_context,
     sizes=sizes(suite_samples=(5_000, 1_000_000, 10_000_000)),  # releases a side
-    experiments=_experiments,
     audits=("textbook-suite",),
 )

@@ -13,24 +13,13 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasComponents
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections.symmetric_noise.measures import (
-    SYNTHETIC,
-    centred_and_scaled,
-)
+from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.tables import Printed, quartiles
 from dpaudit.reports.words import listed
 from dpaudit.subspace import second_moment, top_components
 
-__all__ = [
-    "PRINTED",
-    "TEST_ROWS",
-    "TRAINING",
-    "error_rows",
-    "error_sentences",
-    "errors",
-    "two_classes",
-]
+__all__ = ["TRAINING", "error_rows", "error_sentences", "errors"]
 
 TEST_ROWS, TRAINING = 4000, (4000.0, 6000.0)
 
@@ -38,31 +27,22 @@ _SN = "symmetric-noise"
 _RIVALS = ("analyze-gauss-published", "power-method-published", "exponential-pca-gibbs")
 _ORDER = (BASELINE, *_RIVALS, _SN)
 _CLASSES = {"mnist": (3, 7), "covertype": (6, 7)}
-PRINTED: dict[str, dict[str, tuple[float, float]]] = {
-    SYNTHETIC: dict(
-        zip(
-            _ORDER,
-            ((5.65, 5.80), (5.80, 5.75), (9.00, 9.05), (6.375, 6.125), (7.50, 7.075)),
-            strict=True,
-        )
-    ),
-    "covertype": dict(
-        zip(
-            _ORDER,
-            (
-                *((0.025, 0.025), (16.80, 5.775), (22.00, 15.175)),
-                *((31.85, 19.875), (7.225, 0.35)),
-            ),
-            strict=True,
-        )
-    ),
-    "mnist": dict(
-        zip(
-            _ORDER,
-            ((0.575, 0.25), (3.025, 3.125), (3.10, 2.55), (2.725, 2.80), (2.50, 2.00)),
-            strict=True,
-        )
-    ),
+PRINTED = {
+    dataset: dict(zip(_ORDER, printed, strict=True))
+    for dataset, printed in {
+        measures.SYNTHETIC: (
+            *((5.65, 5.80), (5.80, 5.75), (9.00, 9.05)),
+            *((6.375, 6.125), (7.50, 7.075)),
+        ),
+        "covertype": (
+            *((0.025, 0.025), (16.80, 5.775), (22.00, 15.175)),
+            *((31.85, 19.875), (7.225, 0.35)),
+        ),
+        "mnist": (
+            *((0.575, 0.25), (3.025, 3.125), (3.10, 2.55)),
+            *((2.725, 2.80), (2.50, 2.00)),
+        ),
+    }.items()
 }
 """Errors in percent that the paper prints, with 4000 and with 6000 training rows."""
 
@@ -81,17 +61,17 @@ def two_classes(dataset: str, *split: int) -> tuple[Array, NDArray[np.int64]]:
     """
     rng = np.random.default_rng(split)
     total = TEST_ROWS + round(max(TRAINING))
-    if dataset != SYNTHETIC:
+    if dataset != measures.SYNTHETIC:
         data, labels = _of_two_classes(dataset)
         chosen = rng.permutation(len(data))[:total]
-        return centred_and_scaled(data[chosen]), labels[chosen]
+        return measures.centred_and_scaled(data[chosen]), labels[chosen]
     spikes = _RATIO ** np.arange(_DIMENSION)
     drawn = spiked_gaussian(total, _DIMENSION, spikes=spikes, noise=0.0, rng=rng)
     assert drawn.subspace is not None  # of spikes
     lengths = np.sqrt(spikes[:_LEADING] / _LEADING) * _DISTANCE
     mean = drawn.subspace[:, :_LEADING] @ lengths
     classes = rng.choice(np.array([-1, 1]), size=total)
-    return centred_and_scaled(drawn.rows + np.outer(classes, mean)), classes
+    return measures.centred_and_scaled(drawn.rows + np.outer(classes, mean)), classes
 
 
 @lru_cache(maxsize=1)
@@ -213,7 +193,7 @@ def _kernel_sentence(table: pd.DataFrame, dataset: str) -> str:
 
 def _machines(dataset: str) -> dict[str, LinearSVC | SVC]:
     straight = {"error": LinearSVC(dual=False)}
-    if dataset == SYNTHETIC:
+    if dataset == measures.SYNTHETIC:
         return straight
     return straight | {"curved_error": SVC(kernel="rbf", gamma="scale")}
 

@@ -22,14 +22,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.utility.measures import Problem, captured_by
 from dpaudit.subspace import second_moment
 
-__all__ = [
-    "NEEDED",
-    "SYNTHETIC",
-    "captured",
-    "centred_and_scaled",
-    "is_there",
-    "prepared",
-]
+__all__ = ["NEEDED", "SYNTHETIC", "captured", "centred_and_scaled", "is_there"]
 
 SYNTHETIC = "synthetic"
 """60,000 Gaussian rows in R^100, each eigenvalue 3/4 of the one before.

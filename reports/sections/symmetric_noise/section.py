@@ -1,36 +1,133 @@
 """The section that repeats the experiments of Imtiaz and Sarwate, ICASSP 2016."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dpaudit.datasets import covertype, mnist
+from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.plots import INK, MUTED
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.symmetric_noise import figures, measures
-from dpaudit.reports.sections.symmetric_noise.classification import (
-    TRAINING,
-    error_rows,
-    error_sentences,
-    errors,
-)
-from dpaudit.reports.sections.symmetric_noise.figures import (
-    PUBLIC,
-    chosen_delta,
-    tables_of,
-)
+from dpaudit.reports.sections.symmetric_noise import classification, measures
 from dpaudit.reports.sections.symmetric_noise.measures import (
     NEEDED,
     SYNTHETIC,
     is_there,
 )
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
-from dpaudit.reports.tables import refuted_mechanisms
-from dpaudit.reports.words import delta, listed, percent, setting
+from dpaudit.reports.tables import quartiles, refuted_mechanisms
+from dpaudit.reports.words import count, delta, listed, percent, setting, short, spread
 
-__all__ = ["DATASETS", "MECHANISMS", "SECTION", "missing", "verdicts"]
+__all__ = ["SECTION"]
+
+PUBLIC = "-public"
+"""After the name of a dataset: about a public centre, rows by their own lengths."""
+
+_HIGH, _LISTED = 310, 22.0  # CSS pixels: of a panel, and of a name below on phones
+_CHANCE = Line("random subspace", MUTED, lines.DOTTED)
+
+
+@plots.picture(
+    "symmetric-noise-epsilon", "Captured variance, as a share of that of PCA, by ε"
+)
+def by_epsilon(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw Figure 1: the captured share against epsilon, a panel for each delta."""
+    return _panels(results, "epsilon", narrow)
+
+
+@plots.picture(
+    "symmetric-noise-rows", "Captured variance, as a share of that of PCA, by n"
+)
+def by_rows(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw Figure 2: the captured share against the rows, a panel for each delta."""
+    return _panels(results, "n", narrow)
+
+
+def tables_of(results: Results, variable: str) -> dict[str, pd.DataFrame]:
+    """Return what there is by a variable, by dataset."""
+    start = f"sn-{variable}-"
+    return {
+        name.removeprefix(start): results[name]
+        for name in results.tables
+        if name.startswith(start)
+    }
+
+
+def chosen_delta(table: pd.DataFrame, at: float) -> pd.DataFrame:
+    """Return the approximate claims at one delta, with all pure ones."""
+    return table[table["delta"].isin((0.0, at))]
+
+
+def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]:
+    verdicts = Verdicts.of(results["privacy-wall"])
+    shown = [
+        (dataset, at, chosen_delta(table, at))
+        for dataset, table in tables_of(results, variable).items()
+        for at in results.options(f"sn-{variable}-{dataset}")["deltas"]
+    ]
+    names = dict.fromkeys(name for *_, table in shown for name in table["mechanism"])
+    drawn = [verdicts.line(n, place, short(n)) for place, n in enumerate(names)]
+    foot = lines.FOOT[narrow]
+    listed = [*drawn, _CHANCE]
+    below = _LISTED * len(listed) + 14 if narrow else 0.0
+    height = _HIGH * len(shown) + below + foot
+    figure = plots.canvas(height, narrow=narrow)
+    width = plots.NARROW if narrow else plots.WIDE
+    sentences = []
+    for i, (dataset, at, table) in enumerate(shown):
+        box = (0.0, height - _HIGH * (i + 1), float(width), float(_HIGH))
+        heading = f"{dataset.replace(PUBLIC, ', public centre')}, δ = {delta(at)}"
+        right = 20 if narrow else 214
+        axes = plots.panel(
+            figure, box, heading, left=52, right=right, top=58, bottom=50
+        )
+        found = quartiles(table, ("mechanism", variable), "captured_share")
+        chance = quartiles(table, variable, "random_share")
+        _scales(axes, sorted(chance), variable)
+        axes.axhline(1.0, color=INK, linewidth=1)
+        ends = []
+        for name, line in zip((*names, _CHANCE.label), listed, strict=True):
+            own = {x: q for (other, x), q in found.items() if other == name}
+            own = chance if line is _CHANCE else own
+            places = sorted(own)
+            curve = np.array([own[x] for x in places]).T
+            said = name if line is _CHANCE else name + verdicts.said(name)
+            texts = [
+                f"{said}, {_at(variable, x)}: {spread(own[x], percent)}" for x in places
+            ]
+            lines.band(axes, places, curve, line, texts)
+            ends.append((line, (places[-1], float(curve[1, -1]))))
+            sentences.append(
+                f"{heading}, {said}: {percent(curve[1, 0])} to {percent(curve[1, -1])}."
+            )
+        if not narrow:
+            lines.name_ends(axes, ends)
+    if narrow and shown:
+        lines.list_below(axes, listed, foot + 12, _LISTED)
+    lines.key(figure, (line.dash for line in drawn), narrow=narrow)
+    return figure, " ".join(sentences)
+
+
+def _at(variable: str, x: float) -> str:
+    return f"ε = {setting(x)}" if variable == "epsilon" else f"n = {count(x)}"
+
+
+def _scales(axes: Axes, places: list[float], variable: str) -> None:
+    axes.set(xscale="log", xlim=(places[0], places[-1]), ylim=(0, 1.02))
+    marks = plots.decades(places[0], places[-1] * 1.001, (1, 2, 5))
+    words = setting if variable == "epsilon" else count
+    plots.tick(axes, "x", marks, words, 52.0)
+    plots.tick(axes, "y", [0, 0.2, 0.4, 0.6, 0.8, 1], lambda share: f"{share:.0%}")
+    label = "claimed ε" if variable == "epsilon" else "rows n"
+    plots.finish(axes, label)
+
 
 PUBLISHED = "symmetric-noise"
 AG = "analyze-gauss-published"
@@ -51,10 +148,7 @@ DATASETS: dict[str, dict[str, Any]] = {
     "mnist": {"n": 10_000, "n_components": 50, "deltas": (_TINY_DELTA,)},
 }
 _EFFORTS = {SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
-_NAMES = {
-    "covertype": ("Covertype", covertype.URL),
-    "mnist": ("MNIST", mnist.MIRROR),
-}
+_NAMES = {"covertype": ("Covertype", covertype.URL), "mnist": ("MNIST", mnist.MIRROR)}
 
 
 def missing(size: Size) -> list[str]:
@@ -69,7 +163,7 @@ def _wanted(dataset: str) -> str:
     return f"{name} from {url} ({'; '.join(files)})"
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     found = []
     for dataset in size.paper_datasets:
         if not is_there(dataset):
@@ -77,48 +171,46 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         options = {**DATASETS[dataset], "dataset": dataset, "row_norm": 1.0}
         options["public"] = False
         options["n"] = most = min(options["n"], size.paper_rows)
-        common: dict[str, Any] = {
-            "measure": measures.captured,
-            "mechanisms": MECHANISMS,
-            "repetitions": size.paper_draws,
-            "options": options,
-            "effort": _EFFORTS[dataset],
-        }
+        made = partial(
+            Experiment,
+            measure=measures.captured,
+            mechanisms=MECHANISMS,
+            repetitions=size.paper_draws,
+            effort=_EFFORTS[dataset],
+        )
         epsilons = np.geomspace(0.1, 10.0, size.paper_points)
         rows = np.unique(np.geomspace(most / 32, most, size.paper_points).round())
-        source = "Imtiaz, Sarwate, ICASSP 2016, Fig. {}"
+        public = {**options, "public": True, "deltas": (_TINY_DELTA,)}
+        source = "Imtiaz, Sarwate, ICASSP 2016"
         found += [
-            Experiment(
+            made(
                 name=f"sn-epsilon-{dataset}",
                 title=f"Captured variance by epsilon, {dataset}",
-                source=source.format(1),
+                source=f"{source}, Fig. 1",
                 grid={"epsilon": tuple(map(float, epsilons))},
-                **common,
+                options=options,
             ),
-            Experiment(
+            made(
                 name=f"sn-epsilon-{dataset}{PUBLIC}",
                 title=f"Captured variance by epsilon, {dataset}, public centre",
-                source=source.format(1),
+                source=f"{source}, Fig. 1",
                 grid={"epsilon": tuple(map(float, epsilons))},
-                **common
-                | {"options": {**options, "public": True, "deltas": (_TINY_DELTA,)}},
+                options=public,
             ),
-            Experiment(
+            made(
                 name=f"sn-n-{dataset}",
                 title=f"Captured variance by rows, {dataset}",
-                source=source.format(2),
+                source=f"{source}, Fig. 2",
                 grid={"n": tuple(map(float, rows))},
-                **common,
+                options=options,
             ),
-        ]
-        found.append(
             Experiment(
                 name=f"sn-errors-{dataset}",
                 title=f"Errors of a classifier, {dataset}",
-                source="Imtiaz, Sarwate, ICASSP 2016, Table 1",
-                measure=errors,
+                source=f"{source}, Table 1",
+                measure=classification.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
-                grid={"n": TRAINING},
+                grid={"n": classification.TRAINING},
                 repetitions=size.paper_splits,
                 options={
                     "dataset": dataset,
@@ -126,8 +218,8 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
                     "delta": options["deltas"][0],
                 },
                 effort=_EFFORTS[dataset] / 5,
-            )
-        )
+            ),
+        ]
     return tuple(found)
 
 
@@ -203,7 +295,7 @@ def _rounded(value: float) -> str:
     return setting(float(f"{value:.2g}"))
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     size = SECTION.sizes[results.profile]
     wall = results["privacy-wall"]
     by_epsilon = tables_of(results, "epsilon")
@@ -222,7 +314,7 @@ def _context(results: Results) -> dict[str, Any]:
     ]
     tables = tables_of(results, "errors")
     for dataset, table in tables.items():
-        notes += error_sentences(table, dataset)
+        notes += classification.error_sentences(table, dataset)
     absent = [_wanted(name) for name in missing(size)]
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
@@ -230,7 +322,9 @@ def _context(results: Results) -> dict[str, Any]:
         "errors": [
             row
             for dataset, table in tables.items()
-            for row in error_rows(table, dataset, refuted_mechanisms(wall))
+            for row in classification.error_rows(
+                table, dataset, refuted_mechanisms(wall)
+            )
         ],
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",
@@ -246,11 +340,6 @@ SECTION = Section(
     name="symmetric_noise",
     title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
-    context=_context,
-    figures={
-        "symmetric-noise-epsilon": figures.by_epsilon,
-        "symmetric-noise-rows": figures.by_rows,
-    },
     sizes=sizes(
         paper_datasets=((SYNTHETIC,), tuple(DATASETS), tuple(DATASETS)),
         paper_draws=(10, 10, 20),  # 10 in the paper
@@ -258,6 +347,5 @@ SECTION = Section(
         paper_points=(7, 7, 13),  # of epsilon, and of n
         paper_rows=(60_000, 60_000, 60_000),  # at most
     ),
-    experiments=_experiments,
     uses=("privacy",),
 )

@@ -8,20 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.reports.sections.online.measures import (
-    ALGORITHM_3,
-    ALGORITHM_4,
-    SMALLER,
-)
-from dpaudit.reports.sections.theorems.grids import Grid
-from dpaudit.reports.sections.theorems.measures import (
-    FLAT,
-    GAP,
-    second_moment_errors,
-)
+from dpaudit.reports.sections.online import measures
+from dpaudit.reports.sections.theorems.grids import Grid, grid_of
+from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
 from dpaudit.reports.sections.theorems.rows import Row, rows_of
 
-__all__ = ["GRIDS", "REGRET", "ROWS"]
+__all__ = ["REGRET"]
 
 _EPSILONS = tuple(2.0**-i for i in range(6))
 _GAPS = tuple(1e4 * 2**i for i in range(6))
@@ -36,14 +28,12 @@ def _spectrum(
 ) -> Grid:
     """Return a grid; `_KEPT` is the spectrum with a gap, of which more is kept."""
     spectrum = GAP if kind == _KEPT else kind
-    setting = {"spectrum": spectrum, "delta": _DELTA, **fixed}
-    return Grid(
-        name=f"theorems-{kind}-{variable}",
-        variable=variable,
-        values=values,
-        fixed=setting,
-        measure=second_moment_errors,
+    return grid_of(
+        *(f"{kind}-{variable}", variable, values, second_moment_errors),
         effort=4.0 if variable == "d" else 1.0,
+        spectrum=spectrum,
+        delta=_DELTA,
+        **fixed,
     )
 
 
@@ -104,7 +94,7 @@ _REGRET: dict[str, Any] = {
 _EXPONENTS = {"optimum": 0.5, "dimension": 0.25, "n_components": 0.5, "rows": 0.5}
 _FIRST = {
     "theorem": "Analyze Gauss, Theorem 14 and Corollary 17",
-    "mechanism": ALGORITHM_3,
+    "mechanism": measures.ALGORITHM_3,
     "regime": "rivals; ε tuned to OPT, δ = 1/m, private in each step only",
     "proven": "proven",
     **_REGRET,
@@ -112,7 +102,7 @@ _FIRST = {
 _SECOND = {
     "theorem": "Analyze Gauss, Theorem 18",
     "unmet": "ε < 0.1",
-    "mechanism": ALGORITHM_4,
+    "mechanism": measures.ALGORITHM_4,
     **_REGRET,
 }
 
@@ -126,7 +116,7 @@ REGRET: tuple[Row, ...] = (
     ),
     *(
         row
-        for epsilon in SMALLER
+        for epsilon in measures.SMALLER
         for row in rows_of(
             f"ag-18-epsilon-{epsilon:g}",
             {"optimum": 0.5},

@@ -4,86 +4,61 @@ Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially p
 PCA*, NeurIPS 2022.
 """
 
+from functools import partial
 from typing import Any
 
+from dpaudit.reports.sections.dp_pca import theorem_measures
 from dpaudit.reports.sections.dp_pca.measures import PRIVATE_OJA, PUBLISHED
-from dpaudit.reports.sections.dp_pca.theorem_measures import (
-    failures,
-    private_oja_noise,
-)
-from dpaudit.reports.sections.streaming.measures import (
-    DP_PCA,
-    MINIBATCH_OJA,
-    streaming_errors,
-)
-from dpaudit.reports.sections.theorems.grids import Grid
+from dpaudit.reports.sections.streaming import measures
+from dpaudit.reports.sections.streaming.measures import streaming_errors
+from dpaudit.reports.sections.theorems.grids import grid_of
 from dpaudit.reports.sections.theorems.measures import oja_error
 from dpaudit.reports.sections.theorems.rows import Chance, Row, rows_of
 
-__all__ = ["CHANCES", "GRIDS", "ROWS"]
+__all__ = ["CHANCES"]
 
 _DELTA = 1e-6
 
 
-def _oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
-    return Grid(
-        name=f"theorems-oja-{variable}",
-        variable=variable,
-        values=values,
-        fixed={"delta": _DELTA, **fixed},
-        measure=oja_error,
-        share=0.25,
-        effort=4.0,
-    )
-
-
-def _private_oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
-    return Grid(
-        name=f"theorems-private-oja-{variable}",
-        variable=variable,
-        values=values,
-        fixed={"delta": _DELTA, **fixed},
-        measure=private_oja_noise,
-        share=0.1,
-        effort=4.0,
-    )
-
-
-def _zeta(name: str, share: float) -> Grid:
-    return Grid(
-        name=name,
-        variable="zeta",
-        values=(0.3, 0.1, 0.03, 0.01),
-        fixed={"delta": _DELTA, "epsilon": 0.8, "d": 2},
-        measure=failures,
-        most=0.5,
-        share=share,
-        effort=2.0,
-    )
-
-
-_EIGENVALUE, _WINDOW = "theorems-dp-pca-eigenvalue", "theorems-dp-pca-window"
-
+_grid = partial(grid_of, delta=_DELTA)
+_oja = partial(_grid, measure=oja_error, share=0.25, effort=4.0)
+_private_oja = partial(
+    _grid, measure=theorem_measures.private_oja_noise, share=0.1, effort=4.0
+)
+_zeta = partial(
+    _grid,
+    variable="zeta",
+    values=(0.3, 0.1, 0.03, 0.01),
+    measure=theorem_measures.failures,
+    most=0.5,
+    effort=2.0,
+    epsilon=0.8,
+    d=2,
+)
 GRIDS = (
-    _zeta(_EIGENVALUE, 0.5),
-    _zeta(_WINDOW, 2.0),
-    _oja("n", tuple(1000.0 * 2**i for i in range(6)), d=10),
-    _oja("d", (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), n=8000),
-    _private_oja("n", tuple(10_000.0 * 2**i for i in range(6)), d=10, epsilon=0.5),
-    _private_oja("d", (5.0, 10.0, 20.0, 40.0, 80.0), n=20_000, epsilon=1.0),
-    _private_oja("epsilon", (2.0, 1.0, 0.5, 0.25), n=40_000, d=10),
-    Grid(
-        name="theorems-dp-pca-epsilon",
-        variable="epsilon",
-        values=(0.8, 0.6, 0.45, 0.34),
-        fixed={"delta": _DELTA, "d": 20},
-        measure=streaming_errors,
+    _zeta("dp-pca-eigenvalue", share=0.5),
+    _zeta("dp-pca-window", share=2.0),
+    _oja("oja-n", "n", tuple(1000.0 * 2**i for i in range(6)), d=10),
+    _oja("oja-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), n=8000),
+    _private_oja(
+        *("private-oja-n", "n", tuple(10_000.0 * 2**i for i in range(6))),
+        d=10,
+        epsilon=0.5,
+    ),
+    _private_oja(
+        *("private-oja-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0)), n=20_000, epsilon=1.0
+    ),
+    _private_oja(
+        "private-oja-epsilon", "epsilon", (2.0, 1.0, 0.5, 0.25), n=40_000, d=10
+    ),
+    _grid(
+        *("dp-pca-epsilon", "epsilon", (0.8, 0.6, 0.45, 0.34), streaming_errors),
         most=0.9,
         share=1 / 24,
         effort=10.0,
+        d=20,
     ),
 )
-
 _LIU = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 _SINE: dict[str, Any] = {
     "source": _LIU,
@@ -93,16 +68,12 @@ _SINE: dict[str, Any] = {
 _NOISE: dict[str, Any] = {
     "theorem": "DP-PCA, Theorem 5.1, Corollary 5.2, with our constants",
     "source": _LIU,
-    "mechanism": DP_PCA,
+    "mechanism": measures.DP_PCA,
     "error": "sine of the angle, what noise adds",
     "column": "noise_error",
     "bound": "formula",
 }
-_NOISE_AT_ONE = {
-    **_NOISE,
-    "regime": "Gaussian rows, ε = 1",
-    "unmet": "ε < 0.9",
-}
+_NOISE_AT_ONE = {**_NOISE, "regime": "Gaussian rows, ε = 1", "unmet": "ε < 0.9"}
 
 ROWS: tuple[Row, ...] = (
     *rows_of(
@@ -132,7 +103,7 @@ ROWS: tuple[Row, ...] = (
         "dp-pca-sampling",
         {"n": -0.5},
         theorem="DP-PCA, Theorem 5.1, first term",
-        mechanism=DP_PCA,
+        mechanism=measures.DP_PCA,
         regime="Gaussian rows, ε = 1,000: sampling is all there is",
         unmet="ε < 0.9",
         where={"epsilon": (1000.0,)},
@@ -162,7 +133,7 @@ ROWS: tuple[Row, ...] = (
         "dp-pca",
         {"noise": 1.0},
         theorem="DP-PCA, Corollary 5.2, Example 4.1",
-        mechanism=DP_PCA,
+        mechanism=measures.DP_PCA,
         bound="formula",
         regime="rows that vary by σ about ±v, ε = 1",
         unmet="ε < 0.9",
@@ -172,7 +143,7 @@ ROWS: tuple[Row, ...] = (
         "minibatch-oja",
         {"noise": 0.0},
         theorem="DP-PCA, equation (7), Example 4.1",
-        mechanism=MINIBATCH_OJA,
+        mechanism=measures.MINIBATCH_OJA,
         bound="formula",
         regime="rows that vary by σ ≤ 0.003 about ±v",
         where={"noise": (0.0003, 0.001, 0.003)},
@@ -189,7 +160,7 @@ CHANCES: tuple[Chance, ...] = (
         event="estimate off by more than √2, or bottom",
         column="failed",
         regime="Gaussian rows, d = 2; B as in the theorem, with its O read as 1",
-        experiment=_EIGENVALUE,
+        experiment="theorems-dp-pca-eigenvalue",
     ),
     Chance(
         name="dp-pca-window",
@@ -199,7 +170,7 @@ CHANCES: tuple[Chance, ...] = (
         event="a gradient truncated, or bottom",
         column="failed",
         regime="Gaussian rows, d = 2, B = 20,000, K = 1.75",
-        experiment=_WINDOW,
+        experiment="theorems-dp-pca-window",
         sure=True,
     ),
 )

@@ -8,25 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports.plots import (
-    INK,
-    MUTED,
-    NARROW,
-    SERIES,
-    WIDE,
-    canvas,
-    finish,
-    panel,
-    picture,
-    told,
-    told_whole,
-    write,
-)
+from dpaudit.reports import plots
 from dpaudit.reports.sections.theorems.findings import scores
-from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
+from dpaudit.reports.sections.theorems.judgement import Judged, Score
 from dpaudit.reports.words import count, number, signed, spread
-
-__all__ = ["exponents"]
 
 _HEIGHT = 158  # CSS pixels of a panel
 _SHORT = {
@@ -44,12 +29,12 @@ _SHORT = {
     ", second term": "",
     ", Corollary 5.2": "",
 }
-_COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
+_COLOURS = {Judged.CONSISTENT: plots.SERIES[0], Judged.UNDECIDED: plots.MUTED}
 # Decades of errors that a panel shows at least, for each decade of its variable.
 _LEAST = 0.5
 
 
-@picture("theorems", "Errors by each variable, with fitted and predicted slopes")
+@plots.picture("theorems", "Errors by each variable, with fitted and predicted slopes")
 def exponents(
     tables: Mapping[str, pd.DataFrame], narrow: bool = False
 ) -> tuple[Figure, str]:
@@ -64,13 +49,13 @@ def exponents(
     """
     found = scores(tables)
     across = 2 if narrow else 4
-    width = NARROW if narrow else WIDE
+    width = plots.NARROW if narrow else plots.WIDE
     rows = -(-len(found) // across)
-    figure = canvas(rows * _HEIGHT, narrow=narrow)
+    figure = plots.canvas(rows * _HEIGHT, narrow=narrow)
     for i, each in enumerate(found):
         left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
         box = (left, float(up), width / across, float(_HEIGHT))
-        axes = panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
+        axes = plots.panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
         _draw(axes, each)
         _name(axes, each, (left + 8, up + _HEIGHT - 20))
     return figure, " ".join(map(_sentence, found))
@@ -78,7 +63,7 @@ def exponents(
 
 def _draw(axes: Axes, each: Score) -> None:
     """Draw errors and laws in logs that are taken here: log axes take seconds more."""
-    law, colour = each.fit, _COLOURS.get(each.verdict, SERIES[1])
+    law, colour = each.fit, _COLOURS.get(each.verdict, plots.SERIES[1])
     x = np.log(list(each.errors))  # ascending
     seen: list[float] = []
     for place, values in zip(x, each.errors.values(), strict=True):
@@ -94,13 +79,13 @@ def _draw(axes: Axes, each: Score) -> None:
             text = (
                 f"{each.row.error}, {each.row.variable} = {_plain(exp(place))}: {three}"
             )
-            told(axes, [place], [middle], [text])
+            plots.told(axes, [place], [middle], [text])
     width = float(x[-1] - x[0])
     if isfinite(law.exponent):
         fitted = log(law.factor) + law.exponent * x
         foretold = fitted.mean() + each.row.predicted * (x - x.mean())
         axes.plot(x, fitted, color=colour, linewidth=1.6)
-        axes.plot(x, foretold, color=INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        axes.plot(x, foretold, color=plots.INK, linewidth=1.2, linestyle=(0, (3, 2)))
         seen += [*fitted, *foretold]
     if seen:
         reach = 0.55 * max(max(seen) - min(seen), _LEAST * width)
@@ -113,21 +98,21 @@ def _draw(axes: Axes, each: Score) -> None:
     first.set_horizontalalignment("left")
     last.set_horizontalalignment("right")
     axes.set_yticks([])
-    told_whole(axes, _sentence(each))
-    finish(axes, "", pad=4)
+    plots.told_whole(axes, _sentence(each))
+    plots.finish(axes, "", pad=4)
 
 
 def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
     """Write above a panel, in three lines, what it shows."""
     numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
-    if each.verdict != CONSISTENT:
+    if each.verdict != Judged.CONSISTENT:
         numbers += f": {each.verdict.split()[0]}"
     x, y = place
     title = f"{_short(each.row.theorem)}, {each.row.variable}"
-    write(axes, title, (x, y), weight="bold", size=12)
+    plots.write(axes, title, (x, y), weight="bold", size=12)
     error = each.row.error.replace("sine of the angle", "sine")
-    write(axes, error, (x, y - 15), color=MUTED, size=10.5)
-    write(axes, numbers, (x, y - 30), size=10.5)
+    plots.write(axes, error, (x, y - 15), color=plots.MUTED, size=10.5)
+    plots.write(axes, numbers, (x, y - 30), size=10.5)
 
 
 def _short(theorem: str) -> str:

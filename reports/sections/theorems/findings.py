@@ -1,28 +1,14 @@
 """The scoreboard in rows ready to print, as a table, and in one sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.sections.theorems.judgement import (
-    CONSISTENT,
-    CONTRADICTED,
-    FASTER,
-    NOTHING,
-    OFTEN,
-    RARER,
-    STEEPER,
-    TOLERANCE,
-    VERDICTS,
-    WITHIN,
-    Score,
-    Share,
-    score,
-    shares,
-    stated,
-)
-from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
+from dpaudit.reports.sections.theorems import judgement
+from dpaudit.reports.sections.theorems.judgement import Judged
+from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
@@ -61,121 +47,111 @@ _BOUNDS = (
 error and the start of the columns of its bounds."""
 
 
-def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
+def scores(tables: Mapping[str, pd.DataFrame]) -> list[judgement.Score]:
     """Return the score of every row, from the tables of their experiments."""
-    return [score(row, tables[row.experiment]) for row in ROWS]
+    return [judgement.score(row, tables[row.experiment]) for row in ROWS]
 
 
-def chances(tables: Mapping[str, pd.DataFrame]) -> list[Share]:
+def chances(tables: Mapping[str, pd.DataFrame]) -> list[judgement.Share]:
     """Return how often each event was seen that a theorem allows now and then."""
-    return shares(CHANCES, tables)
+    return judgement.shares(CHANCES, tables)
 
 
-def scoreboard(found: Sequence[Score], seen: Sequence[Share] = ()) -> pd.DataFrame:
+def scoreboard(
+    found: Sequence[judgement.Score], seen: Sequence[judgement.Share] = ()
+) -> pd.DataFrame:
     """Return the table of the file ``theorems.csv``.
 
     ``predicted`` is the exponent that is proven; where another is printed, that is
     beside it on the page. Of an event it is zeta, and ``measured`` a share of draws.
     """
+    lines: list[tuple[Any, ...]] = [
+        *(
+            (e.row, e.row.error, e.row.variable, e.row.predicted, *_law(e), e.told)
+            for e in found
+        ),
+        *(
+            (e.row, e.row.event, "ζ", e.zeta, e.measured, e.low, e.high, e.verdict)
+            for e in seen
+        ),
+    ]
+    columns = ["theorem", "source", "mechanism", "error", "variable", "predicted"]
     return pd.DataFrame(
-        [
-            {
-                "theorem": each.row.theorem,
-                "source": each.row.source,
-                "mechanism": each.row.mechanism,
-                "error": each.row.error,
-                "variable": each.row.variable,
-                "predicted": each.row.predicted,
-                "measured": each.fit.exponent,
-                "low": each.fit.low,
-                "high": each.fit.high,
-                "verdict": each.told,
-            }
-            for each in found
-        ]
-        + [
-            {
-                "theorem": each.row.theorem,
-                "source": each.row.source,
-                "mechanism": each.row.mechanism,
-                "error": each.row.event,
-                "variable": "ζ",
-                "predicted": each.zeta,
-                "measured": each.measured,
-                "low": each.low,
-                "high": each.high,
-                "verdict": each.verdict,
-            }
-            for each in seen
-        ]
+        [(row.theorem, row.source, row.mechanism, *cells) for row, *cells in lines],
+        columns=[*columns, "measured", "low", "high", "verdict"],
     )
 
 
-def score_rows(found: Sequence[Score]) -> list[Printed]:
+def _law(each: judgement.Score) -> tuple[float, float, float]:
+    return each.fit.exponent, each.fit.low, each.fit.high
+
+
+def score_rows(found: Sequence[judgement.Score]) -> list[Printed]:
     """Return the scoreboard, ready to print; what is as above it is not said again."""
-    rows = []
-    for before, each in zip([None, *found], found, strict=False):
-        row = each.row
-        about = f"{row.source}; {row.mechanism}"
-        same = before is not None and _about(before.row) == _about(row)
-        rows.append(
-            Printed(
-                theorem=row.theorem,
-                about="" if same else about,
-                mechanism=row.mechanism,
-                error=row.error,
-                regime="" if same else row.regime,
-                variable=row.variable,
-                printed=_fraction(row.printed),
-                predicted=_fraction(row.predicted),
-                formula=signed(each.formula) if isfinite(each.formula) else "–",
-                measured=signed(each.fit.exponent),
-                low=signed(each.fit.low),
-                high=signed(each.fit.high),
-                verdict=each.told,
-                details=_details(each),
-            )
+    return [
+        _printed(
+            each.row,
+            before is not None and _about(before.row) == _about(each.row),
+            *(each.row.error, each.row.variable, map(signed, _law(each))),
+            printed=_fraction(each.row.printed),
+            predicted=_fraction(each.row.predicted),
+            formula=signed(each.formula) if isfinite(each.formula) else "–",
+            verdict=each.told,
+            details=_details(each),
         )
-    return rows
+        for before, each in zip([None, *found], found, strict=False)
+    ]
 
 
-def chance_rows(seen: Sequence[Share]) -> list[Printed]:
+def chance_rows(seen: Sequence[judgement.Share]) -> list[Printed]:
     """Return the events as rows of the scoreboard, ready to print."""
-    rows = []
-    for before, each in zip([None, *seen], seen, strict=False):
-        row, same = each.row, before is not None and before.row == each.row
-        rows.append(
-            Printed(
-                theorem=row.theorem,
-                about="" if same else f"{row.source}; {row.mechanism}",
-                mechanism=row.mechanism,
-                error=f"probability: {row.event}",
-                regime="" if same else row.regime,
-                variable="ζ",
-                printed=setting(each.zeta),
-                predicted=setting(each.zeta),
-                formula="–",
-                measured=number(each.measured),
-                low=number(each.low),
-                high=number(each.high),
-                verdict=each.verdict,
-                details=f"{each.seen} of {each.draws} draws",
-            )
+    return [
+        _printed(
+            each.row,
+            before is not None and before.row == each.row,
+            *(f"probability: {each.row.event}", "ζ"),
+            map(number, (each.measured, each.low, each.high)),
+            printed=setting(each.zeta),
+            predicted=setting(each.zeta),
+            formula="–",
+            verdict=each.verdict,
+            details=f"{each.seen} of {each.draws} draws",
         )
-    return rows
+        for before, each in zip([None, *seen], seen, strict=False)
+    ]
 
 
-def chance_summary(seen: Sequence[Share]) -> str:
+def _printed(
+    row: Row | Chance,
+    same: bool,
+    error: str,
+    variable: str,
+    numbers: Iterable[str],
+    **cells: str,
+) -> Printed:
+    measured, low, high = numbers
+    return Printed(
+        theorem=row.theorem,
+        about="" if same else f"{row.source}; {row.mechanism}",
+        mechanism=row.mechanism,
+        error=error,
+        regime="" if same else row.regime,
+        variable=variable,
+        **{"measured": measured, "low": low, "high": high, **cells},
+    )
+
+
+def chance_summary(seen: Sequence[judgement.Share]) -> str:
     """Return how many events are as rare as a theorem says."""
     parts = []
     for verdict, words in (
-        (RARER, "at most half as frequent as the theorem allows"),
-        (CONSISTENT, "consistent with it"),
-        (OFTEN, "more frequent than it says"),
-        (CONTRADICTED, "contradicted"),
+        (Judged.RARER, "at most half as frequent as the theorem allows"),
+        (Judged.CONSISTENT, "consistent with it"),
+        (Judged.OFTEN, "more frequent than it says"),
+        (Judged.CONTRADICTED, "contradicted"),
     ):
         these = [each for each in seen if each.verdict == verdict]
-        if not these and verdict != CONTRADICTED:
+        if not these and verdict != Judged.CONTRADICTED:
             continue
         names = listed(
             [
@@ -184,28 +160,35 @@ def chance_summary(seen: Sequence[Share]) -> str:
             ]
             or [""]
         )
-        named = f" ({names})" if verdict in (OFTEN, CONTRADICTED) and these else ""
+        named = (
+            f" ({names})"
+            if verdict in (Judged.OFTEN, Judged.CONTRADICTED) and these
+            else ""
+        )
         verb = "is" if len(these) == 1 else "are"
         part = f"{spelt(len(these))} {verb} {words}{named}"
         parts.append(part.replace("no are", "none is"))
     return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
 
 
-def summary(found: Sequence[Score]) -> str:
+def summary(found: Sequence[judgement.Score]) -> str:
     """Return how many rows have which verdict, and which they are."""
     groups = {
         verdict: [each for each in found if each.verdict == verdict]
-        for verdict in VERDICTS
+        for verdict in judgement.VERDICTS
     }
-    same = groups.pop(CONSISTENT)
+    same = groups.pop(Judged.CONSISTENT)
     parts = [f"{spelt(len(same))} are consistent with the theorem"]
     words = {
-        **{FASTER: "faster than the bound", STEEPER: "steeper than it on this grid"},
-        WITHIN: f"off by less than the tolerance of {TOLERANCE:g}",
-        NOTHING: "of a mechanism that released nothing",
+        **{
+            Judged.FASTER: "faster than the bound",
+            Judged.STEEPER: "steeper than it on this grid",
+        },
+        Judged.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
+        Judged.NOTHING: "of a mechanism that released nothing",
     }
     for verdict, these in groups.items():
-        if these or verdict == CONTRADICTED:
+        if these or verdict == Judged.CONTRADICTED:
             who = dict.fromkeys(map(_named, these))  # several mechanisms may share one
             names = f" ({listed(who)})" if these else ""
             verb = "is" if len(these) == 1 else "are"
@@ -218,11 +201,13 @@ def summary(found: Sequence[Score]) -> str:
     return f"Of {len(found)} exponents {listed(parts)}.{where}"
 
 
-def statements(found: Sequence[Score]) -> str:
+def statements(found: Sequence[judgement.Score]) -> str:
     """Return which published statements the slopes support or contradict."""
     groups: dict[str, list[str]] = {words: [] for words in _STATED}
     for theorem in dict.fromkeys(each.row.theorem for each in found):
-        groups[stated([e for e in found if e.row.theorem == theorem])].append(theorem)
+        groups[judgement.stated([e for e in found if e.row.theorem == theorem])].append(
+            theorem
+        )
     parts = [f"{words} {_by_paper(some)}" for words, some in groups.items() if some]
     if not groups["contradicts"]:
         parts.append("contradicts none of them")
@@ -246,7 +231,7 @@ def _by_paper(theorems: Sequence[str]) -> str:
     return listed(f"{paper} ({'; '.join(its)})" for paper, its in papers.items())
 
 
-def print_notes(found: Sequence[Score]) -> list[str]:
+def print_notes(found: Sequence[judgement.Score]) -> list[str]:
     """Return what is seen where the print has another exponent than the proof."""
     notes = []
     for each in found:
@@ -288,13 +273,13 @@ def bound_rows(tables: Mapping[str, pd.DataFrame]) -> list[Printed]:
 
 def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
     """Return what the table of one experiment says of the rows that read it."""
-    found = [score(row, table) for row in ROWS if row.experiment == name]
+    found = [judgement.score(row, table) for row in ROWS if row.experiment == name]
     own = [row for row in CHANCES if row.experiment == name]
     return [
         f"{each.row.theorem}, {each.row.event}: allowed {setting(each.zeta)}, seen "
         f"{number(each.measured)} ({number(each.low)} to {number(each.high)}), "
         f"{each.verdict}."
-        for each in shares(own, {name: table})
+        for each in judgement.shares(own, {name: table})
     ] + [
         f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
         f"{_fraction(each.row.predicted)}, measured {signed(each.fit.exponent)} "
@@ -307,17 +292,17 @@ def _about(row: Row) -> tuple[str, ...]:
     return row.theorem, row.mechanism, row.error, row.regime
 
 
-def _named(each: Score) -> str:
+def _named(each: judgement.Score) -> str:
     return f"{each.row.theorem.replace(',', '')} in {each.row.variable}"
 
 
-def _details(each: Score) -> str:
+def _details(each: judgement.Score) -> str:
     """Return by how much a slope is another, and where errors are below the bound."""
     parts = []
-    if each.verdict in (FASTER, STEEPER):
+    if each.verdict in (Judged.FASTER, Judged.STEEPER):
         apart = abs(each.fit.exponent - each.row.predicted)
         parts.append(f"by {signed(apart)} in the exponent")
-    if each.verdict == WITHIN:
+    if each.verdict == Judged.WITHIN:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
         parts.append(f"by {signed(off)}")

@@ -12,13 +12,10 @@ from typing import Any
 
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Measure
-from dpaudit.reports.sections.theorems.measures import (
-    check_point,
-    second_moment_errors,
-)
+from dpaudit.reports.sections.theorems import measures
 from dpaudit.validation import check_positive
 
-__all__ = ["Grid", "check_grid"]
+__all__ = ["Grid", "check_grid", "grid_of"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,22 @@ class Grid:
     effort: float = 1.0
 
 
+def grid_of(
+    name: str,
+    variable: str,
+    values: tuple[float, ...],
+    measure: Measure,
+    *,
+    most: float = inf,
+    share: float = 1.0,
+    effort: float = 1.0,
+    **fixed: Any,
+) -> Grid:
+    """Return a `Grid` whose experiment is ``theorems-`` and the name."""
+    whole = f"theorems-{name}"
+    return Grid(whole, variable, values, fixed, measure, most, share, effort)
+
+
 def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:
     """Raise `InputError` if a value is outside a mechanism's range or a regime."""
     if len(grid.values) < 2 or len(set(grid.values)) < len(grid.values):
@@ -65,8 +78,8 @@ def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:
         at = f"grid {grid.name!r} at {grid.variable} = {value}"
         try:
             check_positive(grid.variable, value, largest=grid.most)
-            if grid.measure is second_moment_errors:
+            if grid.measure is measures.second_moment_errors:
                 for name in mechanisms:
-                    check_point(name, {**grid.fixed, grid.variable: value})
+                    measures.check_point(name, {**grid.fixed, grid.variable: value})
         except InputError as error:
             raise InputError(f"{at}: {error}") from error

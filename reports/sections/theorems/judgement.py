@@ -65,6 +65,7 @@ excess over zeta is small beside sqrt(zeta/n).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import inf, isfinite, nan, sqrt
 
 import numpy as np
@@ -78,20 +79,10 @@ from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 
 __all__ = [
-    "ALARM",
-    "CONSISTENT",
-    "CONTRADICTED",
-    "FASTER",
-    "MEANS",
-    "NOTHING",
-    "OFTEN",
-    "RARER",
     "RESOLVED",
-    "STEEPER",
     "TOLERANCE",
-    "UNDECIDED",
     "VERDICTS",
-    "WITHIN",
+    "Judged",
     "Score",
     "Share",
     "score",
@@ -103,13 +94,23 @@ TOLERANCE, RESOLVED = 0.1, 0.25
 MEANS = 1e-4
 ALARM = 0.001
 
-CONSISTENT, FASTER = "consistent", "faster than the bound"
-STEEPER, CONTRADICTED = "steeper than the bound on this grid", "contradicted"
-UNDECIDED, WITHIN = "undecided", "off by less than the tolerance"
-NOTHING = "nothing released"
-RARER, OFTEN = "rarer than the bound", "more often than the bound here"
-VERDICTS = (CONSISTENT, FASTER, WITHIN, STEEPER, CONTRADICTED, UNDECIDED, NOTHING)
 
+class Judged(StrEnum):
+    """What is said of an exponent, or of a probability, see the module."""
+
+    CONSISTENT = "consistent"
+    FASTER = "faster than the bound"
+    WITHIN = "off by less than the tolerance"
+    STEEPER = "steeper than the bound on this grid"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+    NOTHING = "nothing released"
+    RARER = "rarer than the bound"
+    OFTEN = "more often than the bound here"
+
+
+VERDICTS = tuple(Judged)[:7]
+"""On exponents, in the order in which they are told."""
 _ROUNDING = 1 + 1e-6
 _LOST = 0.05  # of the errors: as many may have no logarithm
 
@@ -148,20 +149,20 @@ class Score:
         return min(self.row.predicted, other), max(self.row.predicted, other)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Judged:
         """One of `VERDICTS`, see the module."""
         (least, most), fit = self.foretold, self.fit
         if self.above:
-            return CONTRADICTED
+            return Judged.CONTRADICTED
         if not any(np.isfinite(errors).any() for errors in self.errors.values()):
-            return NOTHING
+            return Judged.NOTHING
         if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
-            return UNDECIDED
+            return Judged.UNDECIDED
         if fit.high >= least and fit.low <= most:
-            return CONSISTENT
+            return Judged.CONSISTENT
         if least - TOLERANCE <= fit.exponent <= most + TOLERANCE:
-            return WITHIN
-        return FASTER if fit.high < least else STEEPER
+            return Judged.WITHIN
+        return Judged.FASTER if fit.high < least else Judged.STEEPER
 
     @property
     def told(self) -> str:
@@ -182,9 +183,9 @@ def stated(found: Sequence[Score]) -> str:
     Rows in which its hypotheses are not met have no say.
     """
     verdicts = [each.verdict for each in found if not each.row.unmet]
-    if CONTRADICTED in verdicts:
+    if Judged.CONTRADICTED in verdicts:
         return "contradicts"
-    agreeing = [verdict in (CONSISTENT, FASTER) for verdict in verdicts]
+    agreeing = [verdict in (Judged.CONSISTENT, Judged.FASTER) for verdict in verdicts]
     if agreeing and all(agreeing):
         return "supports"
     return "supports in some variables only" if any(agreeing) else "does not decide on"
@@ -274,14 +275,14 @@ class Share:
         return upper_proportion(self.seen, self.draws, 0.025)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Judged:
         """One of the verdicts on a probability, see the module."""
         sure = lower_proportion(self.seen, self.draws, self.level)
         if self.row.sure and sure > self.zeta:
-            return CONTRADICTED
+            return Judged.CONTRADICTED
         if self.low > self.zeta:
-            return OFTEN
-        return RARER if self.high <= self.zeta / 2 else CONSISTENT
+            return Judged.OFTEN
+        return Judged.RARER if self.high <= self.zeta / 2 else Judged.CONSISTENT
 
 
 def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[Share]:

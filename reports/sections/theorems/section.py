@@ -5,28 +5,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from dpaudit.reports.sections import Leaf, Part, Results, Section, sizes
-from dpaudit.reports.sections.theorems import figures, findings
-from dpaudit.reports.sections.theorems.judgement import (
-    CONTRADICTED,
-    RESOLVED,
-    TOLERANCE,
-    Score,
-    Share,
-    stated,
-)
+from dpaudit.reports.sections.theorems import findings, judgement
+from dpaudit.reports.sections.theorems.judgement import Judged
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
 from dpaudit.reports.words import listed
 
-__all__ = ["SECTION"]
+__all__ = ["SECTION", "experiments"]
 
 
-def _judged(results: Results) -> tuple[list[Score], list[Share]]:
+def _judged(results: Results) -> tuple[list[judgement.Score], list[judgement.Share]]:
     return findings.scores(results), findings.chances(results)
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     found, seen = results.once(_judged)
     return {
         "head": findings.statements(found),
@@ -35,12 +30,16 @@ def _context(results: Results) -> dict[str, Any]:
         "bounds": findings.bound_rows(results),
         "chances": findings.chance_summary(seen),
         "rows": findings.score_rows(found) + findings.chance_rows(seen),
-        "tolerance": TOLERANCE,
-        "resolved": RESOLVED,
+        "tolerance": judgement.TOLERANCE,
+        "resolved": judgement.RESOLVED,
     }
 
 
-def _pages(results: Results) -> list[Leaf]:
+def tables(results: Results) -> dict[str, pd.DataFrame]:
+    return {"theorems": findings.scoreboard(*results.once(_judged))}
+
+
+def pages(results: Results) -> list[Leaf]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
@@ -58,7 +57,7 @@ def _pages(results: Results) -> list[Leaf]:
         events = [each for each in seen if each.row.theorem == theorem]
         some = [row for row in rows if row.theorem == theorem]
         verdicts = [each.verdict for each in own] + [each.verdict for each in events]
-        context = {
+        told = {
             "rows": findings.score_rows(own) + findings.chance_rows(events),
             "bounds": [row for row in bounds if owner(row.named) == theorem],
             "mechanisms": dict.fromkeys(row.mechanism for row in some),
@@ -73,11 +72,11 @@ def _pages(results: Results) -> list[Leaf]:
                 folder="theorems",
                 name=theorem,
                 template="theorems/theorem.html.j2",
-                context=partial(dict, context),
+                context=partial(dict, told),
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=_VERDICTS[stated(own)] if own else verdicts[0],
-                refuted=CONTRADICTED in verdicts,
+                verdict=_VERDICTS[judgement.stated(own)] if own else verdicts[0],
+                refuted=Judged.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )
@@ -111,16 +110,11 @@ SECTION = Section(
     name="theorems",
     title="Theorems",
     parts=(Part("theorems", "Theorems", 550),),
-    context=_context,
-    figures={"theorems": figures.exponents},
-    tables={"theorems": lambda found: findings.scoreboard(*found.once(_judged))},
     sizes=sizes(
         theorem_draws=(96, 400, 800),  # releases behind every point
         theorem_points=(4, 5, 6),  # values of each variable, two or more
         theorem_stream=(400_000, 400_000, 400_000),  # rows for dp-pca
     ),
-    experiments=experiments,
     uses=("streaming", "online"),
-    pages=_pages,
     notes={(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS},
 )

@@ -10,9 +10,10 @@ independent (their instances are, too), those of two see the same instances. So 
 corollary that is true is called contradicted with probability `_CHANCE` at most.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,6 @@ __all__ = [
     "clusters",
     "culling_notes",
     "culling_rows",
-    "few_rows",
     "head",
     "instance_notes",
     "refusals",
@@ -341,12 +341,12 @@ def _where(some: Sequence[Shares]) -> str:
     first = _by_k(
         "useful from m = {} on",
         "not useful at any size",
-        {e.components: _least(e.useful) for e in some},
+        {e.components: _end(min, e.useful) for e in some},
     )
     last = _by_k(
         "traced up to m = {}",
         "not traced anywhere",
-        {e.components: _most(e.traced) for e in some},
+        {e.components: _end(max, e.traced) for e in some},
     )
     return f"{first}, and {last}"
 
@@ -362,12 +362,9 @@ def _by_k(words: str, nowhere: str, places: Mapping[int, int | None]) -> str:
     return listed(f"{said(place)} (k = {k})" for k, place in places.items())
 
 
-def _least(found: Mapping[int, Proportion]) -> int | None:
-    return min((m for m, p in found.items() if p.share >= 0.5), default=None)
-
-
-def _most(found: Mapping[int, Proportion]) -> int | None:
-    return max((m for m, p in found.items() if p.share >= 0.5), default=None)
+def _end(which: Callable[..., Any], found: Mapping[int, Proportion]) -> int | None:
+    """Return the least or the most rows at which half of the releases or more count."""
+    return which((m for m, p in found.items() if p.share >= 0.5), default=None)
 
 
 def _epsilon(value: float) -> str:

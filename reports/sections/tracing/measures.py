@@ -165,12 +165,7 @@ def spectra(cell: Cell) -> list[Record]:
         both = np.linalg.svd(np.concatenate(bases), compute_uv=False)
         overlap = float(np.sum(both[:k] ** 2)) / (k * (1 + k * m / d))
         found.append(
-            {
-                "repetition": trial,
-                "first": first,
-                "second": second,
-                "overlap": overlap,
-            }
+            {"repetition": trial, "first": first, "second": second, "overlap": overlap}
         )
     return found
 

@@ -11,12 +11,12 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
 
-__all__ = ["SECTION", "training_notes"]
+__all__ = ["SECTION"]
 
 _RIGHT = "dp-sgd"
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     return (
         audit_experiment(
             names_of("training"),
@@ -53,7 +53,7 @@ def training_notes(audits: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     audits = results["training-audits"]
     return {"notes": training_notes(audits), "rows": verdict_rows(audits)}
 
@@ -62,9 +62,7 @@ SECTION = Section(
     name="training",
     title="Training",
     parts=(Part("training", "Training", 520),),
-    context=_context,
     sizes=sizes(training_samples=(5_000, 200_000, 1_000_000)),  # releases a side
-    experiments=_experiments,
     audits=("training-audits",),
     notes={("training-audits",): training_notes},
 )

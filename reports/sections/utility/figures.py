@@ -21,7 +21,7 @@ from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import number, percent, setting, spread
 
-__all__ = ["captured", "captured_variance", "run_time"]
+__all__ = ["captured"]
 
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)

@@ -25,7 +25,6 @@ __all__ = [
     "captured_by",
     "captured_variance",
     "geometric_spectrum",
-    "problem_named",
     "reference_variance",
     "run_time",
 ]

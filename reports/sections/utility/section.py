@@ -11,23 +11,16 @@ import pandas as pd
 
 from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
+from dpaudit.reports import tables
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.utility import figures, measures
+from dpaudit.reports.sections.utility import measures
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import (
     FIRST_COMPONENT,
     RANDOM_SUBSPACE,
     SYNTHETIC,
-)
-from dpaudit.reports.tables import (
-    Printed,
-    fallen,
-    point,
-    quartiles,
-    records,
-    refuted_mechanisms,
 )
 from dpaudit.reports.words import (
     delta,
@@ -39,7 +32,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION", "component_rows", "time_rows", "utility_answer", "variance_notes"]
+__all__ = ["SECTION"]
 
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
@@ -59,7 +52,7 @@ _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 _FEW_DIMENSIONS = frozenset({"k-norm-covariance"})
 
 
-def _experiments(size: Size) -> tuple[Experiment, ...]:
+def experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = tuple(n for n in names_of("covariance") if n not in _FEW_DIMENSIONS)
     private_pca = (*covariance, *names_of("subspace"))
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
@@ -140,14 +133,16 @@ def variance_notes(
     return notes
 
 
-def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Printed]:
+def component_rows(
+    components: pd.DataFrame, wall: pd.DataFrame
+) -> list[tables.Printed]:
     """Return what each mechanism captures, the most first, beside its verdict."""
-    shares = quartiles(components, "mechanism", "captured_share")
-    audited = {row["mechanism"]: row for row in records(wall)}
+    shares = tables.quartiles(components, "mechanism", "captured_share")
+    audited = {row["mechanism"]: row for row in tables.records(wall)}
     return [
-        Printed(
+        tables.Printed(
             name=name,
-            claim=point(audited[name], "claimed_{}"),
+            claim=tables.point(audited[name], "claimed_{}"),
             captured=percent(middle),
             spread=f"{percent(low)} to {percent(high)}",
             refuted=audited[name]["verdict"] == "REFUTED",
@@ -164,7 +159,7 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     middle = components.groupby("mechanism", sort=False)["captured_share"].median()
     ranking = middle.sort_values(ascending=False, kind="stable").index
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
-    fell = refuted_mechanisms(wall)
+    fell = tables.refuted_mechanisms(wall)
     notes = []
     for kind, wanted in (("approximate", True), ("pure", False)):
         some = [n for n in ranking if (deltas[n] > 0) == wanted and n not in fell]
@@ -198,16 +193,16 @@ def time_note(times: pd.DataFrame) -> str:
     )
 
 
-def time_rows(times: pd.DataFrame) -> list[Printed]:
+def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
     """Return the table of run times, in the order of the table."""
-    fits = quartiles(times, "mechanism", "fit_seconds")
-    ratios = quartiles(times, "mechanism", "ratio")
-    drawn = quartiles(times, "mechanism", "releases_per_second")
+    fits = tables.quartiles(times, "mechanism", "fit_seconds")
+    ratios = tables.quartiles(times, "mechanism", "ratio")
+    drawn = tables.quartiles(times, "mechanism", "releases_per_second")
     rows = []
     for name, (low, middle, high) in fits.items():
         throughput = drawn[name][1]
         rows.append(
-            Printed(
+            tables.Printed(
                 name=name,
                 fit=duration(middle),
                 spread=f"{duration(low)} – {duration(high)}",
@@ -227,20 +222,16 @@ def utility_answer(
     shares = _medians(variance).xs(at, level="epsilon")
     ranking = shares.sort_values(ascending=False, kind="stable").index
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
-    broken = {*wall["mechanism"][fallen(wall)], *exact["mechanism"][false]}
+    broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
-    standing = [name for name in ranking if name not in broken and name in deltas]
-    pure = [name for name in standing if deltas[name] == 0]
-    approximate = [name for name in standing if deltas[name] > 0]
     best = []
-    if approximate:
-        name = approximate[0]
-        kind = f"δ = {delta(deltas[name])}"
-        best.append(f"{name} keeps {percent(shares[name])} of the variance with {kind}")
-    if pure:
-        name = pure[0]
-        kind = "pure privacy (δ = 0)"
-        best.append(f"{name} keeps {percent(shares[name])} with {kind}")
+    for approximate in (True, False):
+        some = [n for n in ranking if n not in broken and n in deltas]
+        some = [name for name in some if (deltas[name] > 0) == approximate]
+        if some:
+            kept = f"{some[0]} keeps {percent(shares[some[0]])}"
+            what = f" of the variance with δ = {delta(deltas[some[0]])}"
+            best.append(kept + (what if approximate else " with pure privacy (δ = 0)"))
     bought = [
         f"{name} keeps {percent(shares[name])}" for name in ranking if name in broken
     ]
@@ -259,7 +250,7 @@ def _medians(variance: pd.DataFrame) -> "pd.Series[float]":
     return groups["captured_share"].median()
 
 
-def _context(results: Results) -> dict[str, Any]:
+def context(results: Results) -> dict[str, Any]:
     options = results.options("captured-variance")
     data = load(options["dataset"])
     n, d = data.rows.shape
@@ -279,13 +270,16 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _answer(results: Results) -> list[str]:
+def answer(results: Results) -> list[str]:
     return utility_answer(
         results["privacy-wall"], results["exact-privacy"], results["captured-variance"]
     )
 
 
-def _facts(results: Results) -> list[Fact]:
+best = answer
+
+
+def facts(results: Results) -> list[Fact]:
     """Return what mechanisms keep of the variance, and how long they take."""
     found = []
     for (name, epsilon), share in _medians(results["captured-variance"]).items():
@@ -307,19 +301,10 @@ SECTION = Section(
         Part("components", "Ten components at a glance", 210),
         Part("run-time", "Run time", 220),
     ),
-    context=_context,
-    figures={
-        "captured-variance": figures.captured_variance,
-        "run-time": figures.run_time,
-    },
     sizes=sizes(
         repetitions=(50, 400, 1000),  # releases behind every median of a curve
         epsilons=(9, 17, 33),  # as in the section on privacy
         timings=(5, 200, 400),  # of every fit
     ),
-    experiments=_experiments,
     uses=("privacy",),
-    answer=_answer,
-    best=_answer,
-    facts=_facts,
 )

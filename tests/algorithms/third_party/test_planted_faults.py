@@ -20,7 +20,7 @@ import pytest
 from dpaudit.algorithms.third_party.subjects.shelf import subjects_of
 from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.tour import stops
+from dpaudit.reports.sections.libraries.findings import stops
 
 pytestmark = pytest.mark.hard
 
