@@ -18,7 +18,7 @@ from attack_cases import (
 
 from dpaudit import Pair
 from dpaudit.attacks import BITS, PORTFOLIO, Target
-from dpaudit.batches import Batch, Part
+from dpaudit.batches import Batch, LayoutPart
 from dpaudit.codec import decode, encode
 from dpaudit.outputs import arrays_of, read
 
@@ -90,7 +90,10 @@ def spoilt(releases, value, every):
         changed = {k: spoilt(n, value, every) for k, n in numbers.items()}
         return Batch(
             releases.size,
-            {k: Part(p.places, changed.get(k)) for k, p in releases.parts.items()},
+            {
+                k: LayoutPart(p.places, changed.get(k))
+                for k, p in releases.parts.items()
+            },
         )
     if isinstance(releases, dict):
         return {key: spoilt(array, value, every) for key, array in releases.items()}
