@@ -15,7 +15,7 @@ from online_oracles import nodes_of_row
 from scipy.stats import binom
 from seeded import in_ball, rng
 
-from dpaudit import ApproxDP, GaussianDP, InputError, Pair, Relation
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms import DoublingOnlinePCA, FollowPerturbedLeader, OnlinePCA
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
@@ -39,7 +39,6 @@ from dpaudit.mechanism import (
     HasGaussianSteps,
     HasTranscript,
 )
-from dpaudit.testing import run_conformance
 
 MU = gaussian_mu(2.0, 1e-3)
 
@@ -61,7 +60,7 @@ entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
 
 
 @entries
-def test_entries_are_built_and_conform(entry):
+def test_entries_are_built(entry):
     mechanism = entry.build()
     assert entry.family == "online"
     assert mechanism.claim == ApproxDP(entry.epsilon, 1e-5)
@@ -70,24 +69,6 @@ def test_entries_are_built_and_conform(entry):
     assert other.claim == ApproxDP(0.7, 1e-4)
     assert other.row_norm == 2.0
     assert rebuild(encode(other)) == other
-    pair = next(iter(mechanism.canonical_pairs()))
-    short = Pair(pair.data[:7], pair.neighbour[:7])
-    run_conformance(mechanism, pair=short, size=100)
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [entry for entry in ONLINE if not entry.has_components],
-    ids=lambda entry: entry.name,
-)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_entries_are_expected_refuted_if_their_claim_is_false(entry, epsilon):
-    if entry.name == "tree-aggregation-reused-noise":
-        return  # singular noise: no mu
-    mechanism = entry.build(epsilon=epsilon)
-    exact = mechanism.exact_claim(mechanism.worst_case())
-    kept = exact.delta(epsilon) <= mechanism.claim.delta(epsilon) + 1e-15
-    assert kept != entry.expected_refuted
 
 
 # What they are made of

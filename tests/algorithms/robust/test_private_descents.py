@@ -464,11 +464,6 @@ def test_entries_build_and_say_what_they_are(entry):
         mechanism.worst_case(2)
 
 
-@forms
-def test_mechanisms_conform(form):
-    run_conformance(replace(FORMS[form], iterations=2), size=100)
-
-
 @pytest.mark.parametrize("form", ["dp-ggd", "dp-sgd-reap-published"])
 @pytest.mark.parametrize(
     ("data", "message"),

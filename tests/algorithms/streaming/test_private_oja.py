@@ -165,16 +165,8 @@ def test_bad_fields_are_named(bad, message):
         replace(BASE, **bad)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros(3), "data must have shape"),
-        (np.zeros((0, 3)), "data must have shape"),
-        ([[0.0, np.nan]] * 9, "data must be finite, but item 0"),
-        (np.zeros((9, 2, 2)), "data must be rows, shape"),
-    ],
-)
-def test_bad_data_are_named(data, message):
+def test_bad_data_are_named():
+    """As `test_moments` has it, whichever way they come in."""
     for use in (BASE.draw, BASE.transcript):
-        with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
+        with pytest.raises(InputError, match="data must have shape"):
+            use(np.zeros(3), 2, rng=rng())

@@ -190,16 +190,8 @@ def test_bad_fields_and_grids_are_named():
         step_size_grid(1, ratio=1.0)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (ROWS[:4], "data must have at least 4 rows to run on, and one to judge by"),
-        (np.zeros(3), "data must have shape"),
-        ([[0.0, np.nan]] * 9, "data must be finite, but item 0"),
-        (np.zeros((9, 2, 2)), "data must be rows, shape"),
-    ],
-)
-def test_bad_data_are_named(data, message):
+def test_too_few_rows_are_named():
+    message = "data must have at least 4 rows to run on, and one to judge by"
     for use in (BASE.draw, BASE.transcript):
         with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
+            use(ROWS[:4], 2, rng=rng())

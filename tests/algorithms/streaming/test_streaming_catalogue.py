@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit import Pair, Relation
+from dpaudit import Relation
 from dpaudit.algorithms import DPPCA, Oja, PrivateHistogram, PrivateOja, StepSizeSearch
 from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
@@ -21,7 +21,6 @@ from dpaudit.mechanism import (
     HasPrivacyLoss,
     HasTranscript,
 )
-from dpaudit.testing import run_conformance
 
 GAUSSIAN = np.random.default_rng(0).standard_normal((400, 10))
 # What is not bottom on nearly all runs.
@@ -47,19 +46,6 @@ def made(entry):
     epsilon, delta = PROMISES.get(entry.name, (8.0, 1e-2))
     options = {"delta": delta} if entry.approximate else {}
     return entry.build(epsilon=epsilon, **options)
-
-
-@entries
-def test_they_conform(entry):
-    """On the worst case, and on the last of other pairs (as published it is bottom)."""
-    mechanism, name = made(entry), entry.name
-    pairs = [mechanism.worst_case()]
-    if isinstance(mechanism, HasCanonicalPairs) and name != "dp-pca-published":
-        pairs += mechanism.canonical_pairs()[1:][-1:]
-    for pair in pairs:
-        if name == "private-oja":  # one of its 500 steps is as another
-            pair = Pair(pair.data[-50:], pair.neighbour[-50:])
-        run_conformance(mechanism, pair=pair, size=100)
 
 
 @entries

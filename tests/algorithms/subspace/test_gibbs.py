@@ -20,7 +20,6 @@ from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
 from dpaudit.subspace import captured_variance
-from dpaudit.testing import run_conformance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -255,8 +254,3 @@ def test_bad_diagnostics_are_refused(options, message):
     mechanism = GibbsExponential(n_components=2)
     with pytest.raises(InputError, match=message):
         mechanism.diagnostics(np.eye(5), rng=np.random.default_rng(0), **options)
-
-
-def test_it_conforms():
-    mechanism = GibbsExponential(n_components=2, sweeps=2)
-    run_conformance(mechanism, size=100)
