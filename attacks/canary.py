@@ -11,13 +11,16 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, same_rows
+from dpaudit.subspace import second_moment
 
 __all__ = [
     "are_orthonormal",
     "canary_rows",
     "captured_length",
     "common_mean",
+    "moment_difference",
     "shaped_as_bases",
+    "square_on_rows",
 ]
 
 
@@ -81,3 +84,17 @@ def are_orthonormal(bases: Array) -> bool:
 def captured_length(bases: Array, rows: Array) -> Array:
     """Return the sum of ||V^T x||^2 over rows x, shape (size,); 0 for no rows."""
     return np.square(rows @ bases).sum(axis=(1, 2))
+
+
+def square_on_rows(pair: Pair, releases: Release) -> bool:
+    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
+        return False
+    dimension = pair.data.shape[1]
+    return dimension > 1 and releases.shape[1:] == (dimension, dimension)
+
+
+def moment_difference(pair: Pair) -> Array:
+    """Return x x^T - x' x'^T, shape (d, d); it is 0 if x' = -x."""
+    ours, theirs = canary_rows(pair)
+    return second_moment(ours) - second_moment(theirs)

@@ -22,9 +22,10 @@ from dpaudit.attacks.canary import (
     are_orthonormal,
     canary_rows,
     captured_length,
+    moment_difference,
     shaped_as_bases,
+    square_on_rows,
 )
-from dpaudit.attacks.canary_quadratic import moment_difference, square_on_rows
 from dpaudit.attacks.exact_loss import ExactLoss
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.mechanism import Release

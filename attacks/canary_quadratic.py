@@ -12,13 +12,11 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import Attack, Parameters, Target, flatten, score_ordinary
-from dpaudit.attacks.canary import canary_rows
+from dpaudit.attacks.canary import moment_difference, square_on_rows
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.mechanism import Release
-from dpaudit.neighbours import Pair
-from dpaudit.subspace import second_moment
 
-__all__ = ["CanaryQuadratic", "moment_difference"]
+__all__ = ["CanaryQuadratic"]
 
 
 class CanaryQuadratic(Attack):
@@ -43,17 +41,3 @@ class CanaryQuadratic(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         difference = np.ravel(parameters["difference"])
         return score_ordinary(flatten(releases), lambda flat: flat @ difference)
-
-
-def square_on_rows(pair: Pair, releases: Release) -> bool:
-    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
-    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
-        return False
-    dimension = pair.data.shape[1]
-    return dimension > 1 and releases.shape[1:] == (dimension, dimension)
-
-
-def moment_difference(pair: Pair) -> Array:
-    """Return x x^T - x' x'^T, shape (d, d); it is 0 if x' = -x."""
-    ours, theirs = canary_rows(pair)
-    return second_moment(ours) - second_moment(theirs)

@@ -12,8 +12,12 @@ from dpaudit.attacks import (
     Target,
     Tracing,
 )
-from dpaudit.attacks.canary import are_orthonormal, canary_rows, common_mean
-from dpaudit.attacks.canary_quadratic import moment_difference
+from dpaudit.attacks.canary import (
+    are_orthonormal,
+    canary_rows,
+    common_mean,
+    moment_difference,
+)
 from dpaudit.subspace import second_moment
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

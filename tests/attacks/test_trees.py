@@ -4,7 +4,7 @@ import numpy as np
 from attack_cases import ROWS
 
 from dpaudit.attacks import trees
-from dpaudit.attacks.invariants import invariants
+from dpaudit.attacks.gradient_boosting import invariants
 from dpaudit.attacks.trees import evaluate_trees, fit_trees
 
 
