@@ -22,12 +22,8 @@ TEXTBOOK = list(names_of("textbook"))
 SUBSPACE = list(names_of("subspace"))
 KNOWN = [*COVARIANCE, *SUBSPACE, *TEXTBOOK]
 # The first draws no more; chains of the second are slow, and tested where they are.
-SUMS = [
-    name
-    for name in names_of("online")
-    if not entry(name).has_components
-    and name != "tree-aggregation-reused-noise"  # singular noise: no mu
-]
+# Noise that is reused is singular, and has no mu.
+SUMS = [n for n in names_of("online") if not (entry(n).has_components or "reused" in n)]
 ONE_COMPONENT = {"exponential-pca", "exponential-pca-gibbs"}
 
 
