@@ -155,15 +155,19 @@ def crew(workers: int | None, *, later: bool = False) -> Iterator[Any]:
         yield None
         return
     executor = _Later(workers) if later else process_pool(workers)
+    told = threading.excepthook
     try:
         yield executor
     except BaseException:
-        # Nobody waits for what they are at.
+        # Nobody waits for what they are at, nor reads how a thread of the pool fails
+        # that finds them dead (Python 3.11, where what they had to do was cancelled).
+        threading.excepthook = lambda _: None
         for child in active_children():
             child.kill()
         raise
     finally:
         executor.shutdown(cancel_futures=True)
+        threading.excepthook = told
 
 
 @contextmanager
