@@ -91,6 +91,6 @@ SECTION = Section(
     name="suite",
     title="Textbook suite",
     parts=(Part("textbook-suite", "Textbook suite", 800),),
-    sizes=sizes(suite_samples=(5_000, 1_000_000, 10_000_000)),  # releases a side
+    sizes=sizes(suite_samples=(10_000, 1_000_000, 10_000_000)),  # releases a side
     audits=("textbook-suite",),
 )

@@ -62,7 +62,7 @@ SECTION = Section(
     name="training",
     title="Training",
     parts=(Part("training", "Training", 520),),
-    sizes=sizes(training_samples=(5_000, 200_000, 1_000_000)),  # releases a side
+    sizes=sizes(training_samples=(20_000, 200_000, 1_000_000)),  # releases a side
     audits=("training-audits",),
     notes={("training-audits",): training_notes},
 )
