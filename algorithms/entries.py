@@ -11,12 +11,12 @@ from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 
-__all__ = ["Entry", "Fall"]
+__all__ = ["Entry", "Refutation"]
 
 
 @dataclass(frozen=True)
-class Fall:
-    """How soon a false claim falls: what ``pytest audit/`` holds an audit to.
+class Refutation:
+    """How soon an audit must refute a false claim, in ``pytest audit/``.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Entry:
         Its signature is where these three are read, unless they are given.
     approximate : bool, optional
         Whether it takes a delta.
-    falls : Fall, optional
+    refutation : Refutation, optional
         Given if the claim is false on a pair that it names, at the entry's own epsilon,
         by so much that an audit must refute it. (A claim can be false by less than
         sampling can show; then only the exact layer says so.)
@@ -94,7 +94,7 @@ class Entry:
     summary: str
     constructor: Callable[..., Mechanism]
     approximate: bool = field(default=None)  # type: ignore[assignment]
-    falls: Fall | None = None
+    refutation: Refutation | None = None
     epsilon: float = 1.0
     relations: tuple[Relation, ...] = ()
     has_row_norm: bool = field(default=None)  # type: ignore[assignment]
@@ -141,7 +141,7 @@ class Entry:
     @property
     def expected_refuted(self) -> bool:
         """Whether an audit must refute the claim."""
-        return self.falls is not None
+        return self.refutation is not None
 
     @property
     def installed(self) -> bool:

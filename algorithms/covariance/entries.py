@@ -8,7 +8,7 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 
 __all__ = ["COVARIANCE"]
 
@@ -38,7 +38,7 @@ COVARIANCE = (
         source="Imtiaz, Sarwate, ICASSP 2016, Algorithm 1",
         summary="one Wishart matrix; the published claim is false",
         constructor=SymmetricNoise.as_published,
-        falls=Fall(300),
+        refutation=Refutation(300),
     ),
     _entry(
         name="symmetrised-wishart",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.online_pca import OnlinePCA
@@ -37,7 +37,7 @@ ONLINE: tuple[Entry, ...] = (
         source="dpaudit; planted",
         summary="a tree whose nodes are noised anew at every use; the claim is false",
         constructor=FreshNoiseTree.planted,
-        falls=Fall(60_000),
+        refutation=Refutation(60_000),
         epsilon=2.0,
     ),
     _entry(
@@ -45,7 +45,7 @@ ONLINE: tuple[Entry, ...] = (
         source="dpaudit; planted",
         summary="a tree whose levels have one noise each; the claim is false",
         constructor=ReusedNoiseTree.planted,
-        falls=Fall(2_000),
+        refutation=Refutation(2_000),
     ),
     _entry(
         name="prefix-sums-factorised",
@@ -64,7 +64,7 @@ ONLINE: tuple[Entry, ...] = (
         source="Dwork et al., STOC 2014, Algorithm 3; the claim is planted",
         summary="its noise is for one step, the claim for the whole: the paper says no",
         constructor=FollowPerturbedLeader.as_published,
-        falls=Fall(15_000),
+        refutation=Refutation(15_000),
     ),
     _entry(
         name="online-pca",
@@ -101,6 +101,6 @@ ONLINE: tuple[Entry, ...] = (
         source="dpaudit; planted",
         summary="online PCA in epochs whose ends are not private; the claim is false",
         constructor=ExactTestDoubling.planted,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
 )

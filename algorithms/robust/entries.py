@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
     MinibatchGeodesicDescent,
@@ -31,14 +31,14 @@ ROBUST: tuple[Entry, ...] = (
         source="Maunu, Zhang, Lerman, JMLR 2019; the claim is planted",
         summary="geodesic descent on GLAD without noise, held to pure DP; false",
         constructor=GeodesicDescent.claiming,
-        falls=Fall(3_000),
+        refutation=Refutation(3_000),
     ),
     _entry(
         name="sggd",
         source="Maunu, Yu, Lerman, MSML 2022, section 2.2; the claim is planted",
         summary="the same on random batches, held to pure DP; false",
         constructor=MinibatchGeodesicDescent.claiming,
-        falls=Fall(3_000),
+        refutation=Refutation(3_000),
     ),
     _entry(
         name="dp-ggd",
@@ -64,28 +64,28 @@ ROBUST: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
         summary="descent on GLAD on random batches, published noise; false",
         constructor=PrivateSGGD.as_published,
-        falls=Fall(5_000),
+        refutation=Refutation(5_000),
     ),
     _entry(
         name="noiseless-ggd",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 11",
         summary="descent on GLAD without noise, called private; false",
         constructor=NoiselessGGD.as_published,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
     _entry(
         name="irls-reaper",
         source="Lerman, McCoy, Tropp, Zhang, FoCM 2015; the claim is planted",
         summary="REAPER by reweighted least squares, held to pure DP; false",
         constructor=IterativeReaper.claiming,
-        falls=Fall(5_000),
+        refutation=Refutation(5_000),
     ),
     _entry(
         name="fms",
         source="Lerman, Maunu, Information and Inference 2018; the claim is planted",
         summary="reweighted PCA for GLAD, held to pure DP; false",
         constructor=FastMedianSubspace.claiming,
-        falls=Fall(5_000),
+        refutation=Refutation(5_000),
     ),
     _entry(
         name="dp-gd-reap",
@@ -111,7 +111,7 @@ ROBUST: tuple[Entry, ...] = (
         source=f"{_APPENDIX}, Algorithm 1",
         summary="gradient descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticGradientReaper.as_published,
-        falls=Fall(10_000),
+        refutation=Refutation(10_000),
     ),
     _entry(
         name="dp-md-reap",
@@ -137,6 +137,6 @@ ROBUST: tuple[Entry, ...] = (
         source=f"{_APPENDIX}, Algorithm 2",
         summary="mirror descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticMirrorReaper.as_published,
-        falls=Fall(10_000),
+        refutation=Refutation(10_000),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
@@ -31,7 +31,7 @@ STREAMING: tuple[Entry, ...] = (
         source="Oja, J. Math. Biology 1982; the claim is planted",
         summary="Oja without noise, held to pure DP; the claim is false",
         constructor=ClaimedOja.planted,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
     _entry(
         name="private-oja",
@@ -125,14 +125,14 @@ STREAMING: tuple[Entry, ...] = (
         source="dpaudit, planted",
         summary="a private histogram that shows lonely rows; the claim is false",
         constructor=UnthresholdedHistogram.planted,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
     _entry(
         name="mean-estimation-constant-8",
         source=f"{_PAPER}, equation 14, planted in mean-estimation",
         summary="noise for two thirds of the window; the claim is false",
         constructor=mean_with_constant_8,
-        falls=Fall(1_000_000),
+        refutation=Refutation(1_000_000),
         epsilon=2.0,
     ),
     _entry(
@@ -140,7 +140,7 @@ STREAMING: tuple[Entry, ...] = (
         source="dpaudit, planted",
         summary="DP-PCA that reads rows twice and pays once; the claim is false",
         constructor=OverlappingDPPCA.planted,
-        falls=Fall(1_000_000),
+        refutation=Refutation(1_000_000),
         epsilon=3.5,
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
@@ -53,7 +53,7 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 2",
         summary="noisy projector, whatever the eigengap; the claim is false",
         constructor=PublishedPrivateSubspace.as_published,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
     _entry(
         name="exponential-pca",

@@ -7,7 +7,7 @@ minutes. Of the others nothing is said beforehand: ``make third-party`` audits t
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.third_party import diffprivlib, opendp
 
 __all__ = ["THIRD_PARTY"]
@@ -21,7 +21,7 @@ THIRD_PARTY = (
         source="diffprivlib, mechanisms.Bingham",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=diffprivlib.DiffprivlibBingham,
-        falls=Fall(2_000),
+        refutation=Refutation(2_000),
     ),
     _diffprivlib(
         name="diffprivlib-pca",
@@ -52,7 +52,7 @@ THIRD_PARTY = (
         source="OpenDP, extras.sklearn._make_eigenvector",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=opendp.OpenDPEigenvector,
-        falls=Fall(2_000),
+        refutation=Refutation(2_000),
     ),
     _opendp(
         name="opendp-pca",

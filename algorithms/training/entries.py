@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.algorithms.training.planted import (
     BatchClippedSGD,
@@ -29,31 +29,31 @@ TRAINING: tuple[Entry, ...] = (
         name="dp-sgd-clipped-batches",
         summary="the same, with sums clipped and not gradients; the claim is false",
         constructor=BatchClippedSGD.planted,
-        falls=Fall(100_000),
+        refutation=Refutation(100_000),
     ),
     _planted(
         name="dp-sgd-batch-means",
         summary="the same, divided by the batch's own size; the claim is false",
         constructor=MeanBatchSGD.planted,
-        falls=Fall(100),
+        refutation=Refutation(100),
     ),
     _planted(
         name="dp-sgd-fixed-batches",
         summary="the same, with rows in turn, secret only on paper; the claim is false",
         constructor=FixedBatchSGD.planted,
-        falls=Fall(50_000),
+        refutation=Refutation(50_000),
     ),
     _planted(
         name="dp-sgd-rule-of-thumb",
         summary="the same, with sigma = q sqrt(T)/epsilon; the claim is false",
         constructor=rule_of_thumb,
         relations=(Relation.ADD_REMOVE,),
-        falls=Fall(10_000),
+        refutation=Refutation(10_000),
     ),
     _planted(
         name="dp-sgd-private-count",
         summary="the same, divided by the number of rows; the claim is false",
         constructor=PrivateCountSGD.planted,
-        falls=Fall(1_000),
+        refutation=Refutation(1_000),
     ),
 )

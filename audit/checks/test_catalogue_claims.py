@@ -50,7 +50,7 @@ import pytest
 
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, TwoStagePCA, build, names_of
-from dpaudit.algorithms.entries import Fall
+from dpaudit.algorithms.entries import Refutation
 from dpaudit.audit import AuditResult, Budget, Progress, Run, Verdict, audit, verify
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -153,8 +153,8 @@ def anything_can_be_wrong(entry: Entry) -> bool:
 
 def takes_minutes(entry: Entry) -> bool:
     """Say whether an audit that must refute takes minutes, or needs a library."""
-    assert entry.falls is not None
-    return entry.extra is not None or entry.falls.releases > OFTEN_ENOUGH
+    assert entry.refutation is not None
+    return entry.extra is not None or entry.refutation.releases > OFTEN_ENOUGH
 
 
 def marks_of(entry: Entry, *, few_rounds: bool) -> list[pytest.MarkDecorator]:
@@ -206,19 +206,19 @@ entries = pytest.mark.parametrize(
     ],
 )
 false_claims = pytest.mark.parametrize(
-    ("entry", "relation", "fall", "few_rounds"),
+    ("entry", "relation", "expected", "few_rounds"),
     [
         pytest.param(
             entry,
             relation,
-            entry.falls,
+            entry.refutation,
             few_rounds,
             id=f"{entry.name}-{relation}-{'few' if few_rounds else 'all'} rounds",
             marks=marks_of(entry, few_rounds=few_rounds),
         )
         for entry in CATALOGUE.values()
         for relation in entry.relations
-        if entry.falls is not None
+        if entry.refutation is not None
         for few_rounds in (True, False)
         if not (few_rounds and takes_minutes(entry))
     ],
@@ -318,20 +318,20 @@ def test_nothing_is_found_far_from_zero(mechanism: Mechanism) -> None:
 
 @false_claims
 def test_a_false_claim_falls(
-    entry: Entry, relation: Relation, fall: Fall, few_rounds: bool
+    entry: Entry, relation: Relation, expected: Refutation, few_rounds: bool
 ) -> None:
     """At confidence 0.999, and its witness is confirmed by fresh releases."""
     mechanism = entry.build(relation=relation)
-    pair = pairs_of(mechanism)[fall.pair]
+    pair = pairs_of(mechanism)[expected.pair]
     if few_rounds:
         result = audit_in_few_rounds(
-            mechanism, fall.releases, until=entry.epsilon, pair=pair
+            mechanism, expected.releases, until=entry.epsilon, pair=pair
         )
     else:
-        result = audit(mechanism, pair=pair, budget=fall.releases)
+        result = audit(mechanism, pair=pair, budget=expected.releases)
     assert result.verdict is Verdict.REFUTED, str(result)
     assert result.refuted_at is not None
-    assert result.refuted_at <= fall.releases
+    assert result.refuted_at <= expected.releases
     assert result.witness is not None
     assert verify(result.witness, seed=1).confirmed
 

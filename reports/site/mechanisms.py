@@ -121,12 +121,12 @@ def _standing(
         return Standing(name, "", audits, tuple(remarks))
     notes = [*remarks]
     seen = any(row.refuted for row in audits)
-    if entry.falls is not None and audits and not seen:
+    if entry.refutation is not None and audits and not seen:
         drawn = max(row.samples for row in audits)
         notes.append(
             "Its claim is false all the same, and an audit of up to "
-            f"{count(entry.falls.releases)} releases a side refutes it; this one drew "
-            f"{count(drawn)}."
+            f"{count(entry.refutation.releases)} releases a side refutes it; this one "
+            f"drew {count(drawn)}."
         )
     if entry.lost:
         notes.append(f"Where most is lost: {entry.lost}.")

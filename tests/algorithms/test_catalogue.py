@@ -289,7 +289,7 @@ def test_bad_options_are_named(name):
 
 def test_a_claim_is_planted_or_that_of_somebody():
     """What the report counts as false, and what it keeps apart, rests on this."""
-    false = [e for e in CATALOGUE.values() if e.falls and e.family != "textbook"]
+    false = [e for e in CATALOGUE.values() if e.refutation and e.family != "textbook"]
     theirs = {e.name for e in false if not e.planted and e.extra is None}
     assert theirs == {
         "symmetric-noise",

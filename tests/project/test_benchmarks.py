@@ -39,7 +39,7 @@ def test_whatever_gives_components_is_timed():
 def test_all_false_claims_of_the_studies_are_refuted():
     (names,) = SuiteRefutation.params
     assert set(cases(Refutation(), "quick")) <= set(names)
-    assert {n for n in names_of("textbook") if CATALOGUE[n].falls} <= set(names)
+    assert {n for n in names_of("textbook") if CATALOGUE[n].refutation} <= set(names)
 
 
 @pytest.mark.parametrize("name", ["svt-5", "noisy-hist-2"])

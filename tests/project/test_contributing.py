@@ -49,7 +49,7 @@ TEXTBOOK_ENTRY = """
         source="a test",
         summary="a toy",
         epsilon=1.0,
-        falls=Fall(3_000),
+        refutation=Refutation(3_000),
         truth=2.0,
         lost="half the noise",
     ),

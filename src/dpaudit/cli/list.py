@@ -84,7 +84,7 @@ def _record(entry: "Entry") -> dict[str, Any]:
         "source": entry.source,
         "summary": entry.summary,
         "true_epsilon": None if entry.truth is None else str(entry.truth),
-        "falls_within": entry.falls and entry.falls.releases,
+        "falls_within": entry.refutation and entry.refutation.releases,
         "extra": entry.extra,
         "installed": entry.installed,
     }
@@ -148,9 +148,9 @@ def _exact(entry: "Entry") -> str:
 
 
 def _verdict(entry: "Entry") -> str:
-    if entry.falls is None:
+    if entry.refutation is None:
         return "not refuted"
-    return f"**refuted** within {entry.falls.releases:,} releases"
+    return f"**refuted** within {entry.refutation.releases:,} releases"
 
 
 _COLUMNS: dict[str, tuple[str, Callable[["Entry"], str]]] = {

@@ -111,7 +111,7 @@ QUICK = ("covariance", "subspace", "textbook")
 RIGHT = [
     pytest.param(name, marks=() if entry.family in QUICK else pytest.mark.hard)
     for name, entry in CATALOGUE.items()
-    if not entry.falls and entry.family != "third-party"
+    if not entry.refutation and entry.family != "third-party"
 ]
 FOLLOWED = [
     *("analyze-gauss", "goe-gaussian", "laplace-covariance", "power-method"),
