@@ -9,24 +9,21 @@ another question with other answers. Adding an attack takes one file and one lin
 single release (`dpaudit.audit.audit_canaries`).
 """
 
-from dpaudit.attacks.abnormal import Abnormal
 from dpaudit.attacks.atoms import Atoms
 from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.bits import BitPatterns
-from dpaudit.attacks.by_layout import ByLayout
-from dpaudit.attacks.canary_overlap import CanaryOverlap
-from dpaudit.attacks.canary_quadratic import CanaryQuadratic
-from dpaudit.attacks.exact_loss import ExactLoss
-from dpaudit.attacks.gaussian_transcript import GaussianTranscript
+from dpaudit.attacks.canary import (
+    CanaryOverlap,
+    CanaryQuadratic,
+    Reconstruction,
+    Tracing,
+)
 from dpaudit.attacks.gradient_boosting import GradientBoosting
-from dpaudit.attacks.identity import Identity
-from dpaudit.attacks.laplace_location import LaplaceLocation
+from dpaudit.attacks.layouts import Abnormal, ByLayout
+from dpaudit.attacks.location import Identity, LaplaceLocation, LinearDiscriminant
 from dpaudit.attacks.logistic import LogisticClassifier
 from dpaudit.attacks.pirates import EigenvectorPirate, SubspacePirate
-from dpaudit.attacks.projection import LinearDiscriminant, MeanShift
-from dpaudit.attacks.reconstruction import Reconstruction
-from dpaudit.attacks.support import Support
-from dpaudit.attacks.tracing import Tracing
+from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift, Support
 from dpaudit.attacks.tracing_attack import TracingAttack
 
 __all__ = [

@@ -1,12 +1,11 @@
-"""Atoms: outputs, or parts of them, that occur again and again.
+r"""Atoms: outputs, or parts of them, that occur again and again.
 
 A continuous output never repeats. Where outputs do, the best score is a table: the
-estimated log-likelihood ratio of each output (`dpaudit.attacks.tables`). Mixed outputs
-(a number, or NaN, or -1) are reduced to their pattern first: in every entry, a value
-that repeats stands for itself and all others stand for "some number". The patterns that
-say most have a score each; the rest share one, so a table of bounded size serves any
-mechanism, and is worth nothing where nearly every output is new (twenty independent
-bits: a classifier's work).
+estimated log-likelihood ratio of each output. Mixed outputs (a number, or NaN, or -1)
+are reduced to their pattern first: in every entry, a value that repeats stands for
+itself and all others stand for "some number". The patterns that say most have a score
+each; the rest share one, so a table of bounded size serves any mechanism, and is worth
+nothing where nearly every output is new (twenty independent bits: a classifier's work).
 
 An atom may be rare: a mechanism that skips its noise once in a thousand times. Among
 numbers that do not repeat, two equal ones are remarkable, however many others there
@@ -16,6 +15,16 @@ Entries are compared to the bit: releases are canonical before an attack sees th
 (`dpaudit.audit.canonical`), so two results of the same real arithmetic are the same
 atom. They have 30 bits, so that among thousands of numbers of one size hardly any two
 are equal by accident, and among a million hardly any three.
+
+Of what is counted one by one, an output seen k times in n releases on D and m times in
+n' on D' has the estimate log((k + 1/2)/(n + 1)) - log((m + 1/2)/(n' + 1)) (Krichevsky
+and Trofimov, 1981, for each probability), with a standard error of about
+:math:`\sqrt{1/(k + 1/2) + 1/(m + 1/2)}` (Woolf, 1955; Haldane's correction).
+
+An event is a set of scores above a threshold, so what is ranked on top matters most,
+and among many rare outputs some have a large estimate by chance alone. The score is
+therefore the estimate moved towards 0 by one standard error, and 0 if it would change
+its sign: a bound that the truth exceeds in most cases, in both directions alike.
 """
 
 from dataclasses import dataclass
@@ -24,15 +33,54 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, flatten
-from dpaudit.attacks.features import shift_order
-from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
+from dpaudit.attacks.base import Attack, Parameters, Target
+from dpaudit.attacks.features import flatten, shift_order
 from dpaudit.mechanism import Release
 
-__all__ = ["Atoms"]
+__all__ = ["Atoms", "shrunk_log_ratio"]
+
+
+def _log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> NDArray[np.float64]:
+    """Return the estimated log-likelihood ratio of each output.
+
+    Parameters and shape as for `shrunk_log_ratio`. It serves where outputs that are
+    counted at all are there for a reason, and are few.
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    return np.asarray(np.log(k / (releases + 1)) - np.log(m / (other_releases + 1)))
+
+
+def shrunk_log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> NDArray[np.float64]:
+    """Return the cautious log-likelihood ratio of each output.
+
+    Parameters
+    ----------
+    hits, other_hits : array_like of int, shape (...)
+        How often it was seen on D and on D'.
+    releases, other_releases : int
+        Out of how many.
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Examples
+    --------
+    >>> from dpaudit.attacks.atoms import shrunk_log_ratio
+    >>> shrunk_log_ratio([1, 100, 0], 1000, [0, 100, 1000], 1000).round(2)
+    array([ 0.  ,  0.  , -6.19])
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    estimate = _log_ratio(hits, releases, other_hits, other_releases)
+    error = np.sqrt(1 / k + 1 / m)
+    return np.sign(estimate) * np.maximum(np.abs(estimate) - error, 0.0) + 0.0
+
 
 Codes = NDArray[np.uint8]
-
 _MAX_ATOMS = 256
 _MAX_COLUMNS = 64
 _MAX_VALUES = 255  # per column: codes are bytes, and 0 stands for all other values
@@ -135,7 +183,7 @@ class _Table:
         """Return log-likelihood ratios: cautious ones unless repeats are remarkable."""
         if not self.continuous:
             return shrunk_log_ratio(hits, size, other_hits, other_size)
-        ratio = log_ratio(hits, size, other_hits, other_size)
+        ratio = _log_ratio(hits, size, other_hits, other_size)
         # What hardly ever differs, because nearly all is of one pattern, is no atom.
         return np.where(np.abs(ratio) > _TELLING, ratio, 0.0)
 

@@ -17,7 +17,6 @@ symmetric?", belongs to `fit` and its parameters.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -29,21 +28,11 @@ from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import map_arrays
 from dpaudit.printable import printable, said
 
-__all__ = [
-    "Attack",
-    "Parameters",
-    "Target",
-    "consult",
-    "consult_rows",
-    "flatten",
-    "score_ordinary",
-]
+__all__ = ["Attack", "Parameters", "Target", "consult", "score_ordinary"]
 
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
-
 _LARGEST = 1e100
 
 
@@ -136,55 +125,6 @@ def consult(capability: Callable[..., Any], *arguments: Any) -> Any:
             raise MechanismError(
                 f"the mechanism's {name} raised {said(error)}"
             ) from error
-
-
-def flatten(releases: Release) -> Array:
-    """Return the entries of each release in one row, shape (size, m).
-
-    Dictionaries are joined in the order of their sorted keys. NaN and infinities stay.
-    """
-    if isinstance(releases, Mapping):
-        return np.hstack([flatten(releases[key]) for key in sorted(releases)])
-    return releases.reshape(len(releases), math.prod(releases.shape[1:]))
-
-
-def consult_rows(
-    capability: Callable[..., Any], releases: Release, *arguments: Any
-) -> Array:
-    """Call a capability that returns a number per release, NaN where it cannot.
-
-    Releases with NaN or infinities are outputs like any other, but a mechanism may not
-    expect them back: they are passed apart from the rest, and one by one where it fails
-    on some.
-
-    Raises
-    ------
-    MechanismError
-        If it fails on ordinary releases, see `consult`.
-    """
-    flat = flatten(releases)
-    with np.errstate(all="ignore"):
-        total = flat.sum()  # finite only if every entry is
-    if np.isfinite(total):
-        return np.asarray(consult(capability, releases, *arguments))
-    finite = np.asarray(np.isfinite(flat).all(axis=1))
-    if finite.all():  # only their sum was not
-        return np.asarray(consult(capability, releases, *arguments))
-
-    def ask(places: NDArray[np.intp]) -> Any:
-        return capability(map_arrays(releases, lambda a: a[places]), *arguments)
-
-    scores = np.full(len(finite), np.nan)
-    ordinary, odd = np.flatnonzero(finite), np.flatnonzero(~finite)
-    if len(ordinary):
-        scores[ordinary] = consult(ask, ordinary)
-    try:
-        scores[odd] = consult(ask, odd)
-    except Exception:
-        for place in odd:
-            with suppress(Exception):
-                scores[place] = consult(ask, np.array([place]))[0]
-    return scores
 
 
 def score_ordinary(releases: Array, score: Callable[[Array], Array]) -> Array:

@@ -4,18 +4,43 @@ Which entries are redundant, which of them can be NaN or infinite, and what stan
 for those, is decided from past releases; the answers are parameters like any other.
 The same release then gets the same features in every batch. Entries are divided by a
 power of two of their size, so that squares are finite whatever the unit.
+
+Beside them: which rows a pair of datasets differs in, and whether releases are vectors
+or matrices of the space that these rows live in.
 """
 
+import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Parameters, flatten
 from dpaudit.mechanism import Release
+from dpaudit.neighbours import Pair, same_rows
 
-__all__ = ["features", "learn_features", "shift_order"]
+__all__ = [
+    "canary_rows",
+    "common_mean",
+    "features",
+    "flatten",
+    "learn_features",
+    "shaped_as_bases",
+    "shift_order",
+    "square_on_rows",
+]
+
+
+def flatten(releases: Release) -> Array:
+    """Return the entries of each release in one row, shape (size, m).
+
+    Dictionaries are joined in the order of their sorted keys. NaN and infinities stay.
+    """
+    if isinstance(releases, Mapping):
+        return np.hstack([flatten(releases[key]) for key in sorted(releases)])
+    return releases.reshape(len(releases), math.prod(releases.shape[1:]))
+
 
 _LARGEST = 1e100  # times its unit, so that sums of squares do not overflow
 _INDICATORS: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
@@ -25,7 +50,9 @@ _INDICATORS: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
 }
 
 
-def learn_features(first: Release, second: Release, most: int) -> Parameters:
+def learn_features(
+    first: Release, second: Release, most: int
+) -> Mapping[str, NDArray[Any]]:
     """Choose the features of releases such as these.
 
     Parameters
@@ -63,7 +90,7 @@ def learn_features(first: Release, second: Release, most: int) -> Parameters:
     return {"columns": columns, "filler": filler, "unit": unit[columns]} | indicators
 
 
-def features(parameters: Parameters, releases: Release) -> Array:
+def features(parameters: Mapping[str, NDArray[Any]], releases: Release) -> Array:
     """Return finite features in the layout of `learn_features`, shape (size, m)."""
     flat = flatten(releases)
     kept = flat[:, parameters["columns"]]
@@ -137,3 +164,55 @@ def _medians(flat: Array) -> Array:
     middle = np.maximum(counts - 1, 0) // 2
     picked = np.take_along_axis(ordered, middle[np.newaxis], axis=0)[0]
     return np.where(counts > 0, picked, 0.0)
+
+
+def canary_rows(pair: Pair) -> tuple[Array, Array]:
+    """Return the rows that are only in the data, and only in the neighbour.
+
+    Shapes (0 or 1, d) where rows are vectors in R^d. Of several equal rows it does not
+    matter which one is missing.
+    """
+    place = _place(pair)
+    ours, theirs = (side[place : place + 1] for side in (pair.data, pair.neighbour))
+    longer = len(pair.data) - len(pair.neighbour)
+    return ours[: 1 if longer >= 0 else 0], theirs[: 1 if longer <= 0 else 0]
+
+
+def common_mean(pair: Pair) -> Array:
+    """Return the mean of the rows that both datasets have; zero if there are none."""
+    longer = max(pair.data, pair.neighbour, key=len)
+    common = np.delete(longer, _place(pair), axis=0)
+    return common.sum(axis=0) / max(len(common), 1)
+
+
+def _place(pair: Pair) -> int:
+    """Return the first row in which the datasets differ."""
+    length = min(len(pair.data), len(pair.neighbour))
+    same = same_rows(pair.data[:length], pair.neighbour[:length])
+    return int(np.argmin([*same, False]))
+
+
+def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
+    """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
+
+    Taken are d-vectors and d x k or k x d matrices with 0 < k < d, where the rows of
+    the pair are finite vectors in R^d, d > 1. None for anything else.
+    """
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
+        return None
+    match releases.shape[1:], pair.data.shape[1]:
+        case ((a,), d) if a == d > 1:
+            return releases[:, :, np.newaxis]
+        case ((a, b), d) if 0 < b < a == d:
+            return releases
+        case ((a, b), d) if 0 < a < b == d:
+            return releases.swapaxes(1, 2)
+    return None
+
+
+def square_on_rows(pair: Pair, releases: Release) -> bool:
+    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
+        return False
+    dimension = pair.data.shape[1]
+    return dimension > 1 and releases.shape[1:] == (dimension, dimension)

@@ -1,9 +1,9 @@
-"""Gradient boosting on the entries of a release and on invariants of it.
+r"""Gradient boosting on the entries of a release and on invariants of it.
 
 What a linear score cannot see: conditions that hold together ("this entry is large
 while that one is small"), order statistics, spectra. It is the last resort for black
 boxes; where the likelihood ratio, or the direction in which the mean moves, is known,
-it has nothing to add. The trees and their source: `dpaudit.attacks.trees`.
+it has nothing to add.
 
 Invariants say something about a release whatever its basis, signs or order. They depend
 on the release, its shape and the pair of datasets, and on nothing else: no batch, no
@@ -11,20 +11,37 @@ past. Of square matrices: trace, norm, eigenvalues, and what the canary rows see
 bases: lengths of the projections of the canary and of the data's own principal
 directions; of vectors: the sorted entries, their differences and where the largest is.
 Of everything: how many entries are NaN, infinite, and zero.
+
+The trees are oblivious, fitted and evaluated with arrays alone. An oblivious tree asks
+the same question, "is feature f above t?", of all nodes of a level (Prokhorenkova et
+al., CatBoost, NeurIPS 2018): a tree of depth L is L features, L thresholds and 2^L leaf
+values, and the leaf of a release is the number whose bits are the answers. So a fitted
+model is three arrays, which any witness can hold, and its evaluation is a few vector
+operations per tree.
+
+Fitting is Newton boosting of the logistic loss (Friedman, *Greedy function
+approximation*, Annals of Statistics 29, 2001; gain and leaf values with an l2 penalty
+as in Chen and Guestrin, XGBoost, KDD 2016, section 2.2) on features binned at
+quantiles. Trees see one half of the releases each, in turn: half the work, and trees
+that do not all share the same noise.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, flatten
-from dpaudit.attacks.canary import canary_rows, shaped_as_bases, square_on_rows
-from dpaudit.attacks.exact_loss import ExactLoss
-from dpaudit.attacks.features import features, learn_features
-from dpaudit.attacks.gaussian_transcript import GaussianTranscript
-from dpaudit.attacks.projection import MeanShift
-from dpaudit.attacks.trees import evaluate_trees, fit_trees
+from dpaudit.attacks.base import Attack, Parameters, Target
+from dpaudit.attacks.features import (
+    canary_rows,
+    features,
+    flatten,
+    learn_features,
+    shaped_as_bases,
+    square_on_rows,
+)
+from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair
 from dpaudit.subspace import second_moment
@@ -56,23 +73,23 @@ class GradientBoosting(Attack):
     ) -> Parameters:
         layout = learn_features(on_data, on_neighbour, _MAX_FEATURES)
         sides = [_describe(target, layout, side) for side in (on_data, on_neighbour)]
-        return {**layout, **fit_trees(*sides)}
+        return {**layout, **_fit_trees(*sides)}
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
-        return evaluate_trees(parameters, _describe(target, parameters, releases))
+        return _evaluate_trees(parameters, _describe(target, parameters, releases))
 
 
 def _describe(target: Target, layout: Parameters, releases: Release) -> Array:
-    return np.hstack([features(layout, releases), invariants(target.pair, releases)])
+    return np.hstack([features(layout, releases), _invariants(target.pair, releases)])
 
 
-def invariants(pair: Pair, releases: Release) -> Array:
+def _invariants(pair: Pair, releases: Release) -> Array:
     """Return invariant features of each release, shape (size, m), finite.
 
     Entries that are not finite count as 0, apart from being counted.
     """
     if isinstance(releases, Mapping):
-        parts = [invariants(pair, releases[key]) for key in sorted(releases)]
+        parts = [_invariants(pair, releases[key]) for key in sorted(releases)]
         return np.hstack(parts)
     axes = tuple(range(1, releases.ndim))
     counts = [
@@ -130,3 +147,140 @@ def _of_bases(pair: Pair, bases: Array) -> Array:
     _, directions = np.linalg.eigh(second_moment(pair.data))
     rows = np.vstack([*canary_rows(pair), directions.T[: -_PRINCIPAL - 1 : -1]])
     return np.linalg.norm(rows @ bases, axis=2)
+
+
+_TREES = 40
+_DEPTH = 3
+_RATE = 0.2
+_PENALTY = 5.0
+_BINS = 32
+_MAX_BINNED = 48
+_MAX_ROWS = 8192  # a side
+
+
+def _fit_trees(first: Array, second: Array) -> Parameters:
+    """Fit log-odds of the rows of `first` against those of `second`.
+
+    Parameters
+    ----------
+    first, second : ndarray, shapes (n, m) and (n', m)
+        Infinities are allowed, NaN is not.
+
+    Returns
+    -------
+    dict of ndarray
+        ``feature`` and ``threshold``, shape (T, L); ``value``, shape (T, 2^L);
+        ``prior``, shape (1,): log(n / n').
+    """
+    first, second = first[:_MAX_ROWS], second[:_MAX_ROWS]
+    rows = np.vstack([first, second])
+    labels = np.repeat([1.0, 0.0], [len(first), len(second)])
+    columns, codes, cuts = _binned(rows, len(first))
+    prior = float(np.log(len(first) / len(second)))
+    margin = np.full(len(rows), prior)
+    n_trees = _TREES if len(columns) else 0
+    feature = np.zeros((n_trees, _DEPTH), dtype=np.intp)
+    threshold = np.zeros((n_trees, _DEPTH))
+    values = np.zeros((n_trees, 2**_DEPTH))
+    for number in range(n_trees):
+        half = np.arange(number % 2, len(rows), 2)
+        probability = 1 / (1 + np.exp(-margin))
+        gradient, hessian = labels - probability, probability * (1 - probability)
+        splits, value = _grow(codes[:, half], gradient[half], hessian[half], cuts)
+        feature[number] = [columns[index] for index, _ in splits]
+        threshold[number] = [cuts[split] for split in splits]
+        values[number] = value
+        margin += value[_leaves(codes, splits)]
+    return {
+        "feature": feature,
+        "threshold": threshold,
+        "value": values,
+        "prior": np.array([prior]),
+    }
+
+
+def _evaluate_trees(parameters: Parameters, rows: Array) -> Array:
+    """Return the log-odds of each row, shape (size,)."""
+    total = np.full(len(rows), parameters["prior"][0])
+    used, place = np.unique(parameters["feature"], return_inverse=True)
+    by_feature = np.ascontiguousarray(rows[:, used].T)
+    place = place.reshape(parameters["feature"].shape)
+    for tree, thresholds in enumerate(parameters["threshold"]):
+        leaf = np.zeros(len(rows), dtype=np.intp)
+        for feature, threshold in zip(place[tree], thresholds, strict=True):
+            leaf = 2 * leaf + (by_feature[feature] > threshold)
+        total += parameters["value"][tree][leaf]
+    return total
+
+
+def _binned(
+    rows: Array, n_first: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Bin the features that separate best by themselves.
+
+    Returns
+    -------
+    columns : ndarray of int, shape (c,)
+    codes : ndarray of int, shape (c, n)
+        How many cuts lie below each value.
+    cuts : ndarray, shape (c, _BINS - 1)
+        Increasing; padded with inf, above which there is nothing.
+    """
+    ranks = np.linspace(0, len(rows) - 1, _BINS + 1).astype(np.intp)[:-1]
+    cuts = np.full((rows.shape[1], len(ranks)), np.inf)
+    codes = np.empty(rows.shape[::-1], dtype=np.intp)
+    separation = np.zeros(rows.shape[1])
+    for index, column in enumerate(np.ascontiguousarray(rows.T)):
+        ordered = np.sort(column)
+        here = np.unique(ordered[ranks])
+        here = here[here < ordered[-1]]
+        cuts[index, : len(here)] = here
+        codes[index] = np.searchsorted(here, column, side="left")
+        size = len(here) + 1
+        counts = [
+            np.cumsum(np.bincount(side, minlength=size)) / max(len(side), 1)
+            for side in (codes[index, :n_first], codes[index, n_first:])
+        ]
+        separation[index] = np.abs(counts[0] - counts[1]).max()
+    order = np.argsort(-separation, kind="stable")[:_MAX_BINNED]
+    columns = np.sort(order[np.isfinite(cuts[order, 0])])
+    return columns, codes[columns], cuts[columns]
+
+
+def _grow(
+    codes: NDArray[np.intp], gradient: Array, hessian: Array, cuts: Array
+) -> tuple[list[tuple[int, int]], Array]:
+    """Grow one tree: its (feature, cut) of each level, and its leaf values."""
+    n_features, size = codes.shape
+    bins = cuts.shape[1] + 1
+    flat = (codes + bins * np.arange(n_features)[:, np.newaxis]).ravel()
+    weights = [np.tile(weight, n_features) for weight in (gradient, hessian)]
+    leaf = np.zeros(size, dtype=np.intp)
+    splits: list[tuple[int, int]] = []
+    for level in range(_DEPTH):
+        place = flat + np.tile(leaf * (bins * n_features), n_features)
+        g, h = (
+            np.bincount(place, weight, 2**level * n_features * bins).reshape(
+                2**level, n_features, bins
+            )
+            for weight in weights
+        )
+        g_below, h_below = np.cumsum(g, axis=2), np.cumsum(h, axis=2)
+        g_all, h_all = g_below[:, :, -1:], h_below[:, :, -1:]
+        gain = (
+            g_below**2 / (h_below + _PENALTY)
+            + (g_all - g_below) ** 2 / (h_all - h_below + _PENALTY)
+        ).sum(axis=0)[:, :-1]
+        gain[np.isposinf(cuts)] = -1.0
+        feature, cut = np.unravel_index(np.argmax(gain), gain.shape)
+        splits.append((int(feature), int(cut)))
+        leaf = 2 * leaf + (codes[feature] > cut)
+    sums = [np.bincount(leaf, w, 2**_DEPTH) for w in (gradient, hessian)]
+    return splits, _RATE * sums[0] / (sums[1] + _PENALTY)
+
+
+def _leaves(codes: NDArray[np.intp], splits: list[tuple[int, int]]) -> NDArray[np.intp]:
+    leaf = np.zeros(codes.shape[1], dtype=np.intp)
+    for feature, cut in splits:
+        leaf = 2 * leaf + (codes[feature] > cut)
+    return leaf

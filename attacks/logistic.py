@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, flatten
-from dpaudit.attacks.features import features, learn_features, shift_order
+from dpaudit.attacks.base import Attack, Parameters, Target
+from dpaudit.attacks.features import features, flatten, learn_features, shift_order
 from dpaudit.mechanism import Release
 
 __all__ = ["LogisticClassifier"]

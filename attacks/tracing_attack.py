@@ -18,7 +18,7 @@ much the rows agree is worth knowing too. On principal components without noise
 of 1.7, and 4 rows by 6.1 instead of 4.0. Both words are in [-1, 1], so all bounds of
 `dpaudit.fingerprinting` hold for both.
 
-Beside it stands `dpaudit.attacks.tracing.Tracing`, a score for *pairs* of neighbours in
+Beside it stands `dpaudit.attacks.canary.Tracing`, a score for *pairs* of neighbours in
 the portfolio of `dpaudit.audit.audit`: there all rows but one are known, and <y, x - z>
 needs no code. Here no row is known to be in the data, but the law of all is.
 """

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dpaudit.attacks.base import consult_rows, flatten, score_ordinary
-from dpaudit.attacks.features import features, learn_features, shift_order
+from dpaudit.attacks.base import score_ordinary
+from dpaudit.attacks.features import features, flatten, learn_features, shift_order
+from dpaudit.attacks.stated import consult_rows
 
 
 def test_flatten_joins_dictionaries_in_order():

@@ -3,9 +3,8 @@
 import numpy as np
 from attack_cases import ROWS
 
-from dpaudit.attacks import trees
-from dpaudit.attacks.gradient_boosting import invariants
-from dpaudit.attacks.trees import evaluate_trees, fit_trees
+from dpaudit.attacks import gradient_boosting as trees
+from dpaudit.attacks.gradient_boosting import _evaluate_trees, _fit_trees, _invariants
 
 
 def naive_evaluation(parameters, row):
@@ -23,12 +22,12 @@ def naive_evaluation(parameters, row):
 def test_evaluation_follows_every_tree():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(300, 6)), rng.normal(size=(200, 6)) ** 3
-    parameters = fit_trees(first, second)
+    parameters = _fit_trees(first, second)
     rows = rng.normal(size=(40, 6))
     rows[0, 0], rows[1, 1] = np.inf, -np.inf
     rows = np.vstack([rows, first])  # every threshold is the entry of a row
     expected = [naive_evaluation(parameters, row) for row in rows]
-    np.testing.assert_allclose(evaluate_trees(parameters, rows), expected, rtol=1e-12)
+    np.testing.assert_allclose(_evaluate_trees(parameters, rows), expected, rtol=1e-12)
 
 
 def test_the_first_split_is_the_best(monkeypatch):
@@ -38,7 +37,7 @@ def test_the_first_split_is_the_best(monkeypatch):
     rng = np.random.default_rng(1)
     first, second = rng.integers(8, size=(2, 60, 3)).astype(float)
     first[:, 1] = np.minimum(first[:, 1], 4)
-    parameters = fit_trees(first, second)
+    parameters = _fit_trees(first, second)
     rows = np.vstack([first, second])[::2]  # the half that the first tree sees
     gradient = np.vstack([np.full((60, 1), 0.5), np.full((60, 1), -0.5)])[::2, 0]
 
@@ -54,8 +53,8 @@ def test_the_first_split_is_the_best(monkeypatch):
 
 
 def test_constant_features_give_the_prior():
-    parameters = fit_trees(np.ones((30, 2)), np.ones((10, 2)))
-    scores = evaluate_trees(parameters, np.zeros((3, 2)))
+    parameters = _fit_trees(np.ones((30, 2)), np.ones((10, 2)))
+    scores = _evaluate_trees(parameters, np.zeros((3, 2)))
     np.testing.assert_allclose(scores, np.log(3.0))
 
 
@@ -64,15 +63,15 @@ def test_invariants_do_not_change_with_signs_and_bases():
     bases = np.linalg.qr(rng.normal(size=(7, 3, 2)))[0]
     turned = bases @ np.linalg.qr(rng.normal(size=(7, 2, 2)))[0]
     np.testing.assert_allclose(
-        invariants(ROWS, turned), invariants(ROWS, bases), atol=1e-12
+        _invariants(ROWS, turned), _invariants(ROWS, bases), atol=1e-12
     )
 
 
 def test_invariants_of_vectors_and_squares():
-    vector = invariants(ROWS, np.array([[2.0, 0.0, 5.0, np.nan]]))[0].tolist()
+    vector = _invariants(ROWS, np.array([[2.0, 0.0, 5.0, np.nan]]))[0].tolist()
     counts, summary = [1.0, 0.0, 1.0], [7.0, 2.0, 1.0, 5.0]
     assert vector == [*counts, *summary, 0.0, 0.0, 2.0, 5.0, -2.0, 5.0, -5.0]
-    square = invariants(ROWS, np.diag([1.0, 2.0, 3.0])[np.newaxis])[0]
+    square = _invariants(ROWS, np.diag([1.0, 2.0, 3.0])[np.newaxis])[0]
     canary_sees = [3.0, 3.0]  # x = (0, 0, 1): its quadratic form, the length of Y x
     np.testing.assert_allclose(
         square, [0, 0, 6, 6, np.sqrt(14), 1, 2, 3, *canary_sees], rtol=1e-12
