@@ -7,15 +7,20 @@ one execution, and `judge` says what two of them prove. Of these folders each im
 only the later ones: judge, execute, declare, follow, laws.
 """
 
-from dpaudit.audit.replay.auditing import EXECUTIONS, replay
+from dpaudit.audit.replay.auditing import (
+    EXECUTIONS,
+    load_witness,
+    replay,
+    verify_replay,
+)
 from dpaudit.audit.replay.declare.libraries import register
 from dpaudit.audit.replay.declare.primitives import invariant, primitive
 from dpaudit.audit.replay.judge.judgement import Finding, Step
-from dpaudit.audit.replay.result import ReplayResult, ReplayVerdict, ReplayWitness
-from dpaudit.audit.replay.witness import (
+from dpaudit.audit.replay.result import (
+    ReplayResult,
+    ReplayVerdict,
     ReplayVerification,
-    load_witness,
-    verify_replay,
+    ReplayWitness,
 )
 
 __all__ = [

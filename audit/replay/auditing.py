@@ -1,16 +1,22 @@
-"""`replay`: a mechanism held to its claim by executing it twice on either dataset."""
+"""`replay`: a mechanism held to its claim by executing it twice on either dataset.
+
+And `verify_replay`, which does so again with what a witness says.
+"""
 
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import audit
+from dpaudit.audit.keeping.accused import accused, seed_for
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import PairSource, pair_source
-from dpaudit.audit.replay.follow.foreign import ForeignGenerators
-from dpaudit.audit.replay.follow.places import place_of_definition
+from dpaudit.audit.replay.execute.executor import place_of_definition
+from dpaudit.audit.replay.follow.generator import ForeignGenerators
 from dpaudit.audit.replay.follow.tape import logging_draws
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.judgement import Judgement
@@ -20,6 +26,7 @@ from dpaudit.audit.replay.result import (
     Explored,
     ReplayResult,
     ReplayVerdict,
+    ReplayVerification,
     ReplayWitness,
 )
 from dpaudit.audit.sampling.draws import single_threaded
@@ -30,9 +37,10 @@ from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
+from dpaudit.strict_json import read_json
 from dpaudit.validation import check_confidence, check_count, check_name
 
-__all__ = ["EXECUTIONS", "replay"]
+__all__ = ["EXECUTIONS", "load_witness", "replay", "verify_replay"]
 
 EXECUTIONS = 200
 """Most of them, on either side, that a replay adds for a statistical test."""
@@ -187,6 +195,66 @@ def replay(
         witness=witness,
         explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
+
+
+def load_witness(path: str | Path) -> "Witness | ReplayWitness":
+    """Read a witness of an audit, or of a replay. Nothing is imported.
+
+    Raises
+    ------
+    InputError
+        As `Witness.load`.
+    """
+    stored = read_json(Path(path))
+    if isinstance(stored, dict) and stored.get("format") == ReplayWitness.form:
+        return ReplayWitness.from_dict(stored)
+    return Witness.from_dict(stored)
+
+
+def verify_replay(
+    witness: ReplayWitness,
+    *,
+    mechanism: Mechanism | Callable[..., Any] | None = None,
+    confidence: float = 0.999,
+    max_samples: int | None = None,
+    seed: int | None = None,
+) -> ReplayVerification:
+    """Replay a witness's mechanism on its pair, against its claim, from another seed.
+
+    Where the refutation is a proof, so is its confirmation.
+
+    Parameters
+    ----------
+    witness : ReplayWitness
+    mechanism : Mechanism or callable, optional
+        By default the one that the witness names, **which imports and runs its code**.
+    confidence : float
+    max_samples : int, optional
+        200 by default.
+    seed : int, optional
+        From the operating system by default.
+
+    Raises
+    ------
+    InputError
+        If the witness names no importable mechanism and none is given, if the
+        mechanism states its claim under another relation, or if the seed is the
+        witness's own.
+    """
+    seed = seed_for(witness, seed)
+    mechanism, warnings = accused(witness, mechanism)
+    result = replay(
+        mechanism,
+        pair=witness.pair,
+        claim=witness.claim,
+        confidence=confidence,
+        budget=200 if max_samples is None else max_samples,
+        seed=seed,
+        sees="transcript" if witness.sees == "transcript" else "release",
+        batches="public" if witness.batches == "public" else "secret",
+        run=Run(name=witness.name),
+    )
+    return ReplayVerification(result.refuted, result, tuple(warnings))
 
 
 def _worst(

@@ -1,4 +1,8 @@
-"""What a replay says: its verdict, findings and steps; and the witness of it."""
+"""What a replay says: its verdict, findings and steps; and the witness of it.
+
+Reading a witness runs nothing (`dpaudit.audit.keeping.stored_witness`), and it proves
+nothing by itself.
+"""
 
 import math
 from collections.abc import Sequence
@@ -23,6 +27,7 @@ __all__ = [
     "Explored",
     "ReplayResult",
     "ReplayVerdict",
+    "ReplayVerification",
     "ReplayWitness",
 ]
 
@@ -243,6 +248,38 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and value - value != 0:
         return repr(value)
     return value
+
+
+@dataclass(frozen=True)
+class ReplayVerification:
+    """The outcome of replaying a witness.
+
+    Parameters
+    ----------
+    confirmed : bool
+        Whether the claim is refuted again.
+    result : ReplayResult
+    warnings : tuple of str
+        As in `dpaudit.audit.Verification`.
+    """
+
+    confirmed: bool
+    result: ReplayResult
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verification as JSON-ready Python."""
+        return {
+            "confirmed": self.confirmed,
+            "warnings": list(self.warnings),
+            **self.result.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
+        lines = [f"violation {outcome}", str(self.result)]
+        lines += [f"  WARNING        {printable(each)}" for each in self.warnings]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)

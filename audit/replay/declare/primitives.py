@@ -18,11 +18,14 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import KERNELS
-from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
-from dpaudit.audit.replay.follow.functions import has_noise
+from dpaudit.audit.replay.follow.generator import foreign_draws_allowed
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import isinstance_tracked, looked_at_within
+from dpaudit.audit.replay.follow.tracked import (
+    has_noise,
+    isinstance_tracked,
+    looked_at_within,
+)
 from dpaudit.audit.replay.laws.choices import NamedChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.errors import InputError

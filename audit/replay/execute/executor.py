@@ -19,9 +19,8 @@ from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.follow.generator import CallStreams, RecordingGenerator
-from dpaudit.audit.replay.follow.observations import Observations
-from dpaudit.audit.replay.follow.places import place_of_definition, watching_returns
-from dpaudit.audit.replay.follow.script import Script
+from dpaudit.audit.replay.follow.observations import Observations, Script
+from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
 from dpaudit.audit.replay.laws.affine import AffineLaw
@@ -31,7 +30,7 @@ from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
-__all__ = ["Trace", "execute"]
+__all__ = ["Trace", "execute", "place_of_definition"]
 
 
 @dataclass(eq=False)
@@ -192,6 +191,14 @@ def execute(
     tape.closed = True
     layout, line = " ".join(reader.words), "".join(returned)
     return Trace(mechanism, data, tape, layout, reader.unread, law, value, whole, line)
+
+
+def place_of_definition(mechanism: Any) -> str:
+    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
+    one, _ = ways_to_draw(mechanism)
+    kind = getattr(mechanism, "release", None) or one
+    code = getattr(getattr(kind, "__func__", kind), "__code__", None)
+    return "?" if code is None else place_in(code.co_filename, code.co_firstlineno)
 
 
 @telling_interrupts()

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.foreign import ForeignGenerators
-from dpaudit.audit.replay.follow.functions import has_noise, stacked
-from dpaudit.audit.replay.follow.generator import RecordingGenerator
+from dpaudit.audit.replay.follow.functions import stacked
+from dpaudit.audit.replay.follow.generator import ForeignGenerators, RecordingGenerator
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
 __all__ = ["patched"]
 

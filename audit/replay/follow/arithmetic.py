@@ -14,7 +14,7 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.terms import Image, Terms, no_kernel
+from dpaudit.audit.replay.follow.draws import Image, Terms, no_kernel
 from dpaudit.audit.replay.follow.tracked import (
     MOST_TERMS,
     Tracked,
@@ -142,7 +142,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
                 mean = asarray((value.centre if own > 0 else -value.centre) + addend)
         shape = mean.shape
         if not value.bare:
-            value.tape.rounding.cancels(mean, value.centre, addend)
+            value.tape.draws.cancels(mean, value.centre, addend)
         # Spread over no numbers, as where a batch is empty, it is looked at as well.
         nowhere = not (mean.size or value.bare)
         if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
@@ -177,7 +177,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         return NotImplemented
     with np.errstate(all="ignore"):
         mean = asarray(wide[0].centre + sign * wide[1].centre)
-    left.tape.rounding.cancels(mean, wide[0].centre, wide[1].centre)
+    left.tape.draws.cancels(mean, wide[0].centre, wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     bare = wide[0].bare and wide[1].bare
@@ -202,7 +202,7 @@ def sums(
     if not count:
         return mean
     if not value.bare:
-        value.tape.rounding.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
+        value.tape.draws.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
     places = np.arange(value.size).reshape(value.shape)
     if value.size * value.index.shape[1] > MOST_TERMS:
         return NotImplemented
@@ -263,7 +263,7 @@ def matrix_product(left: Any, right: Any) -> Any:
         return NotImplemented
     mean = rows @ columns
     if not right.bare:
-        right.tape.rounding.cancels(mean, np.abs(rows) @ np.abs(columns))
+        right.tape.draws.cancels(mean, np.abs(rows) @ np.abs(columns))
     shape = (*a.shape[:-1], *right.shape[1:])
     kept, rows = right.copy(), rows.copy()
 

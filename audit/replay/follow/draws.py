@@ -3,29 +3,48 @@
 A draw is *fresh* until the code looks at some value that it is part of. Then it is
 *spent*: the code knows it, and it is an ordinary number from then on. Or it is known
 *in part*: the code saw a sum of several draws, and no law is known of it any more.
+
+**Terms** say which draws are part of each entry of an array, and how much of them.
+
+Most arrays with noise are looked at without anybody asking for their terms one by one.
+So these are written out when they are asked for, and until then known by what they are:
+a *block* of draws, or an *image* of fewer numbers with noise.
+
+An image is A n + b, where n is an array with noise, A an ordinary linear map without a
+kernel, and b ordinary numbers: the difference of a noisy vector and every row of a
+matrix, or its product with a tall matrix. Whoever knows A and b learns as much from it
+as from n. So it is n that the code looks at if it looks at an image: the noisy value
+then does not change its shape, or its scale, with ordinary numbers that come after it.
 """
 
+import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy import asarray  # the real ones, in an execution too
+from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.rounding import Rounding
 from dpaudit.audit.replay.laws.affine import AffineLaw
 
-__all__ = ["DrawBlock", "Draws"]
+__all__ = ["DrawBlock", "Draws", "Image", "Terms", "no_kernel"]
 
 Recipe: TypeAlias = Callable[[int], Array]
 """Makes the draws that another seed would have given."""
 
+_Written: TypeAlias = tuple[NDArray[np.intp], Array]
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
 _MANY = 1_000_000  # draws from which on there is less room to spare
+_CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
+_ROUGH = 1e-14  # of these parts: many times what one operation leaves
+_NOTHING = 1e-12  # beside the scale of the noise
+_ENOUGH = 4  # rows that are tried first, in multiples of the columns
+_SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
 
 
 @dataclass(eq=False, slots=True)
@@ -85,11 +104,7 @@ class DrawBlock:
 
 
 class Draws:
-    """The numbered draws of an execution.
-
-    Parameters
-    ----------
-    rounding : Rounding
+    """The numbered draws of an execution, and by how much numbers may be off.
 
     Attributes
     ----------
@@ -97,9 +112,9 @@ class Draws:
     states : ndarray of int
     """
 
-    def __init__(self, rounding: Rounding) -> None:
-        self._rounding = rounding
+    def __init__(self) -> None:
         self._size = 0
+        self._rough = 0.0  # what rounding leaves of differences of large numbers
         self.values = np.empty(256)
         self._family = np.empty(256, dtype=np.int8)
         self.states = np.zeros(256, dtype=np.int8)
@@ -173,7 +188,7 @@ class Draws:
         if known.any():
             with np.errstate(all="ignore"):
                 add = np.where(known, coef * self.values[index], 0.0).sum(axis=1)
-            self._rounding.cancels(mean + add, mean, add)
+            self.cancels(mean + add, mean, add)
             mean = mean + add
             index, coef = np.where(known, -1, index), np.where(known, 0.0, coef)
         return mean, index, coef, partly
@@ -194,7 +209,7 @@ class Draws:
             return
         with np.errstate(all="ignore"):
             numbers, mean = value[law.first], law.mean[law.first]
-            self._rounding.cancels(numbers - mean, numbers, mean)
+            self.cancels(numbers - mean, numbers, mean)
             u = (numbers - mean) / law.ratio[law.first]
         self.values[law.draw[law.alone]] = u[law.alone]
 
@@ -204,6 +219,149 @@ class Draws:
             self.states[index[index >= 0]] = _PARTLY
         self.states[law.draw[law.alone]] = _SPENT
 
+    def cancels(self, result: Array, *parts: Array) -> None:
+        """Note what rounding leaves of a sum, or difference, of parts.
+
+        A number between them that ought to be 0, or the same on both sides, is off by
+        some units in the last place of these.
+        """
+        with np.errstate(all="ignore"):
+            size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
+            if not 4 * self._rough < _ROUGH * size < math.inf:
+                return  # nothing is lost, or not much more than was already
+            least = float(np.abs(result).min(initial=math.inf))
+            if least >= _CANCELLED * size:
+                return
+            # Of a vector, only where an entry is small beside those it is made of.
+            wide = np.zeros(result.shape)
+            for part in parts:
+                wide = np.maximum(wide, np.abs(part))
+            gone = np.abs(result) < _CANCELLED * wide
+            lost = _ROUGH * float(wide[gone].max(initial=0.0))
+            self._rough = max(self._rough, lost)
+
+    def with_rounding(self, law: AffineLaw, noisy: Any = True) -> AffineLaw:
+        """Return a law that knows by how much its noisy entries may be off."""
+        if not self._rough:
+            return law
+        apart = law.known and len(law.first) == len(law.mean)
+        if apart and (self._rough <= _NOTHING * law.scale).all():
+            return law
+        return replace(law, rough=np.where(noisy, self._rough, np.zeros(len(law.mean))))
+
     def use_up(self, draws: NDArray[np.intp]) -> None:
         """Mark draws that became part of others, and may not be used again."""
         self.states[draws] = _PARTLY
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Image:
+    """What an array is a linear image of.
+
+    Parameters
+    ----------
+    origin : Tracked
+        The array with noise, which may have changed since.
+    source : Tracked
+        A copy of it as it was.
+    apply : callable
+        The linear map, of arrays that are like the source. What it returns may be of
+        fewer entries, each of which stands for many.
+    injective : callable
+        Says whether it has no kernel.
+    """
+
+    origin: Any
+    source: Any
+    apply: Callable[[Array], Array]
+    injective: Callable[[], bool]
+
+
+class Terms:
+    """Which draws are part of each entry of an array; they never change.
+
+    Parameters
+    ----------
+    index, coef : ndarray, shape (size, m), optional
+        An index of -1 is no term.
+    make : callable, optional
+        Returns both; it is called when one is asked for.
+    block : DrawBlock, optional
+        Whose draws the entries are,
+    factor : float
+        so many times over.
+    image : Image, optional
+    """
+
+    __slots__ = ("_coef", "_index", "_make", "block", "factor", "image")
+
+    def __init__(
+        self,
+        index: NDArray[np.intp] | None = None,
+        coef: Array | None = None,
+        *,
+        make: Callable[[], _Written] | None = None,
+        block: DrawBlock | None = None,
+        factor: float = 1.0,
+        image: Image | None = None,
+    ) -> None:
+        self._index, self._coef, self._make = index, coef, make
+        self.block, self.factor, self.image = block, factor, image
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def none(size: int) -> "Terms":
+        """Return the terms of numbers without noise."""
+        return Terms(np.empty((size, 0), dtype=np.intp), np.empty((size, 0)))
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self._index is None or self._index.shape[1] > 0
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        return self._written()[0]
+
+    @property
+    def coef(self) -> Array:
+        return self._written()[1]
+
+    def _written(self) -> _Written:
+        if self._index is None or self._coef is None:
+            if self._make is not None:
+                self._index, self._coef = self._make()
+                self._make = None
+            elif self.block is not None:
+                numbers = self.block.numbers
+                self._index = np.arange(numbers.start, numbers.stop).reshape(-1, 1)
+                self._coef = full(self._index.shape, self.factor)
+        assert self._index is not None
+        assert self._coef is not None
+        return self._index, self._coef
+
+
+def no_kernel(matrix: Array) -> bool:
+    """Say whether a matrix maps no vector but 0 to 0, by a wide margin.
+
+    Some rows are enough if the map to them alone has no kernel.
+    """
+    rows, columns = matrix.shape
+    if rows < columns:
+        return False
+    step = max(1, rows // (_ENOUGH * columns))
+    return _positive(matrix[::step]) or (step > 1 and _positive(matrix))
+
+
+def _positive(matrix: Array) -> bool:
+    with np.errstate(all="ignore"):
+        gram = matrix.T @ matrix
+        shift = _SMALLEST * np.trace(gram)
+        gram.flat[:: len(gram) + 1] -= shift
+        if not (np.isfinite(gram).all() and shift > 0):
+            return False
+    try:
+        np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -4,75 +4,53 @@ A function that only moves entries does with the places of entries what it does 
 the entries themselves. So it is called on numbers of places instead, and the entries
 follow; place 0 is a zero, for the functions that fill up with zeros. All that is not
 listed looks at the numbers.
+
+Two functions choose by comparing noisy numbers. The place of the largest of them is one
+choice. A comparison of fresh uniform numbers with ordinary ones, such as
+``rng.random(n) < p``, is independent flips: of u < t for a uniform u nothing else is
+known afterwards than whether it holds, which it does with probability t.
 """
 
 import math
+import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
-from dpaudit.audit.replay.follow.selection import COMPARISONS, compared, select
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import (
+    DEEPEST,
     Tracked,
+    has_noise,
     isinstance_tracked,
     joined,
     looked_at_within,
     numeric,
     plain,
 )
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
-__all__ = ["has_noise", "stacked"]
+__all__ = ["stacked"]
 
-_DEEPEST = 8
+_LESS = frozenset({np.less, np.less_equal})
+_COMPARISONS = _LESS | {np.greater, np.greater_equal}
 _HARMLESS = {"dtype", "casting", "subok"}
 
+_MOVING_FIRST = """
+    take take_along_axis transpose reshape ravel swapaxes moveaxis rollaxis
+    squeeze expand_dims broadcast_to repeat tile flip fliplr flipud roll rot90
+    atleast_1d atleast_2d triu tril diag diagflat diagonal split array_split
+    hsplit vsplit delete copy concatenate stack vstack hstack dstack
+    column_stack
+"""
 # The positions of the arguments whose entries are moved.
 _MOVING: dict[Any, tuple[int, ...]] = {
-    **dict.fromkeys(
-        (
-            np.take,
-            np.take_along_axis,
-            np.transpose,
-            np.reshape,
-            np.ravel,
-            np.swapaxes,
-            np.moveaxis,
-            np.rollaxis,
-            np.squeeze,
-            np.expand_dims,
-            np.broadcast_to,
-            np.repeat,
-            np.tile,
-            np.flip,
-            np.fliplr,
-            np.flipud,
-            np.roll,
-            np.rot90,
-            np.atleast_1d,
-            np.atleast_2d,
-            np.triu,
-            np.tril,
-            np.diag,
-            np.diagflat,
-            np.diagonal,
-            np.split,
-            np.array_split,
-            np.hsplit,
-            np.vsplit,
-            np.delete,
-            np.copy,
-            np.concatenate,
-            np.stack,
-            np.vstack,
-            np.hstack,
-            np.dstack,
-            np.column_stack,
-        ),
-        (0,),
-    ),
+    **{getattr(np, name): (0,) for name in _MOVING_FIRST.split()},
     np.compress: (1,),
     np.where: (1, 2),
     np.append: (0, 1),
@@ -90,7 +68,7 @@ class _Entries:
     def place(self, value: Any, depth: int = 0) -> Any:
         """Return places for entries, in lists as they come, or raise `LookupError`."""
         if type(value) in (list, tuple) and has_noise(value):
-            if depth > _DEEPEST:
+            if depth > DEEPEST:
                 raise LookupError
             return type(value)(self.place(part, depth + 1) for part in value)
         if isinstance_tracked(value) and value.tape is not self._tape:
@@ -119,13 +97,13 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
         pass
     elif method == "__call__" and not kwargs.keys() - _HARMLESS:
-        follow = compared if ufunc in COMPARISONS else arithmetic
+        follow = _compared if ufunc in _COMPARISONS else arithmetic
         result = follow(ufunc, *inputs)
     elif method == "reduce" and ufunc is np.add:
         result = sums(*inputs, **kwargs)
     if result is NotImplemented:
         ordinary = [plain(each, ufunc.__name__) for each in inputs]
-        kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
+        kwargs = looked_at_within(kwargs)
         if out is not None and method != "at":
             kwargs["out"] = tuple(plain(each, "out") for each in out)
         result = getattr(ufunc, method)(*ordinary, **kwargs)
@@ -152,18 +130,9 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
         if result is not NotImplemented:
             return result
     return func(
-        *_ordinary(args, func.__name__),
-        **{key: _ordinary(value, func.__name__) for key, value in kwargs.items()},
+        *looked_at_within(args, func.__name__),
+        **looked_at_within(kwargs, func.__name__),
     )
-
-
-def has_noise(value: Any, depth: int = 0) -> bool:
-    """Say whether there are numbers with noise in a value, or in lists of them."""
-    if isinstance_tracked(value):
-        return value.noisy
-    if type(value) in (list, tuple) and depth <= _DEEPEST:
-        return any(has_noise(part, depth + 1) for part in value)
-    return False
 
 
 def stacked(tape: Tape, value: Any) -> Any:
@@ -182,10 +151,10 @@ def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
         return NotImplemented
     if kwargs.get("dtype") is not None:
         return NotImplemented
-    pool = _Entries(tape)
+    pool, name = _Entries(tape), func.__name__
     try:
         places = [
-            pool.place(arg) if place in positions else _ordinary(arg, func.__name__)
+            pool.place(arg) if place in positions else looked_at_within(arg, name)
             for place, arg in enumerate(args)
         ]
     except LookupError:
@@ -193,12 +162,102 @@ def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     return pool.gather(func(*places, **kwargs))
 
 
-def _ordinary(value: Any, how: str) -> Any:
-    if isinstance_tracked(value):
-        return value.looked_at(how)
-    if type(value) in (list, tuple):
-        return type(value)(_ordinary(part, how) for part in value)
-    return value
+def _select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
+    """Return where the largest number is, or the smallest if the sign is -1.
+
+    The draws are used up by that: nothing else is known of them than which is ahead.
+    None where the choice has no law that is known: the numbers must have one fresh draw
+    of one family and one scale each, which only adds to them.
+    """
+    tape = noisy.tape
+    if not tape.mode.selects or tape.closed or noisy.bare:
+        return None
+    noisy.settle()
+    index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
+    if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
+        return None
+    draws = index[:, 0]
+    family = int(tape.draws.families[draws.max()])
+    if not tape.draws.are_fresh(draws, family):
+        return None
+    if family == Family.LAPLACE:  # the law of which is that of its negative
+        coef = np.abs(coef)
+    scale = float(coef[0, 0])
+    log = None
+    if scale > 0 and (coef == scale).all():
+        log = noisy_maximum(mean, scale, family)
+    if log is None:
+        return None
+    value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
+    place = np.asarray(np.argmax(sign * value))
+    tape.draws.use_up(draws)
+    tape.selected = True
+    law = ChoiceLaw(log[np.newaxis], "noisy maximum")
+    return np.intp(tape.choose(law, place, ())[()])
+
+
+def _compared(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of fresh uniform draws with ordinary numbers, as flips.
+
+    The draws are used up by that. NotImplemented where these are no flips: each number
+    must be an affine image of a fresh uniform draw of its own.
+    """
+    first = isinstance_tracked(left) and left.noisy
+    noisy, other = (left, right) if first else (right, left)
+    level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    if level is None or not tape.mode.selects or tape.closed:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    noisy = noisy.spread(shape)
+    level = np.broadcast_to(level, shape) if level.ndim else level
+    noisy.settle()
+    level, mean, block = level.ravel(), noisy.centre.reshape(-1), noisy.terms.block
+    coef: Any
+    if block is not None:
+        coef, values = noisy.terms.factor, block.values
+        if not block.is_fresh or block.family != Family.UNIFORM:
+            return NotImplemented
+        if noisy.bare:
+            mean = mean[:1]  # which are all zero
+    elif noisy.index.shape[1] == 1:
+        draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
+        if not tape.draws.are_fresh(draws, Family.UNIFORM):
+            return NotImplemented
+        values = tape.draws.values[draws]
+    else:
+        return NotImplemented
+    if not np.all(np.isfinite(coef) & (coef != 0)):
+        return NotImplemented
+    as_drawn = block is not None and noisy.bare and coef == 1
+    with np.errstate(all="ignore"):
+        gap = level - mean
+        numbers = values if as_drawn else mean + coef * values
+        held = np.asarray(ufunc(numbers, level) if first else ufunc(level, numbers))
+    if block is not None:
+        block.spend(partly=True)
+    else:
+        tape.draws.use_up(draws)
+    if block is not None and gap.size == 1:
+        law = _alike(float(gap[0]), float(coef), below, noisy.size)
+    else:
+        law = _flips(gap, coef, below, noisy.size)
+    tape.selected = True
+    return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+
+
+def _flips(gap: Array, coef: Any, below: bool, count: int) -> ChoiceLaw:
+    """Return how multiples of uniform numbers compare with gaps, as flips."""
+    with np.errstate(all="ignore"):
+        chance = np.clip(gap / coef, 0.0, 1.0)
+    chance = np.where((coef > 0) == below, chance, 1 - chance)
+    chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
+    return ChoiceLaw.flips(chance, count)
+
+
+@lru_cache(maxsize=256)
+def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
+    """Return flips that all have one probability: a loop comes by many times."""
+    return _flips(np.array([gap]), coef, below, count)
 
 
 def _sum(
@@ -233,7 +292,7 @@ def _argmax(a: Any, sign: float, axis: Any, out: Any) -> Any:
         return NotImplemented
     if axis is not None and a.ndim != 1:
         return NotImplemented
-    place = select(a, sign)
+    place = _select(a, sign)
     return NotImplemented if place is None else place
 
 
@@ -267,3 +326,39 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.full_like: _full_like,
 }
 Tracked.ufunc, Tracked.function = _ufunc, _function
+
+
+# -- ways to Python's own numbers and texts: each looks at the numbers
+
+
+def _native(array: Array) -> Any:
+    return array if array.ndim else float(array)
+
+
+def _looking(how: str, convert: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that looks at the numbers, and converts them."""
+
+    def method(self: Tracked, *arguments: Any) -> Any:
+        return convert(self.looked_at(how), *arguments)
+
+    return method
+
+
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "bool": bool,
+    "index": lambda array: operator.index(array[()]),
+    "round": lambda array, digits=None: round(float(array), digits),
+    "trunc": lambda array: math.trunc(float(array)),
+    "floor": lambda array: math.floor(float(array)),
+    "ceil": lambda array: math.ceil(float(array)),
+    "format": lambda array, form: format(_native(array), form),
+    "str": lambda array: str(_native(array)),
+    "repr": lambda array: repr(_native(array)),
+    "contains": operator.contains,
+    "reduce": lambda array: _native(array).__reduce__(),
+}
+for _name, _convert in _CONVERSIONS.items():
+    setattr(Tracked, f"__{_name}__", _looking(_name, _convert))

@@ -8,26 +8,39 @@ coin on the tape.
 Every call draws from a stream of its own, which goes by the number of the call. So how
 many numbers a call draws, which may be as many as there are rows, changes nothing for
 the calls after it, and an execution is the same on both datasets but for the data.
+
+`ForeignGenerators` are those that were there before an execution: whether the code uses
+them is seen by their states.
 """
 
+import gc
+import random
 import threading
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, partialmethod
+from typing import Any, Self
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.arithmetic import scaled
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import DRAW, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
-__all__ = ["CallStreams", "RecordingGenerator"]
+__all__ = [
+    "CallStreams",
+    "ForeignGenerators",
+    "RecordingGenerator",
+    "all_objects",
+    "foreign_draws_allowed",
+]
 
 _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
 NumPy's ``jumped`` takes, so that no two of them overlap."""
+_watching: list["ForeignGenerators"] = []
+_while_listed = threading.Lock()
 
 
 class CallStreams:
@@ -81,12 +94,7 @@ class RecordingGenerator(np.random.Generator):
         self, tape: Tape, streams: CallStreams, *, follows: bool = True
     ) -> None:
         super().__init__(streams.bits)
-        self._tape, self._streams, self._follows = tape, streams, follows
-
-    @property
-    def tape(self) -> Tape:
-        """Where its draws are noted."""
-        return self._tape
+        self.tape, self._streams, self._follows = tape, streams, follows
 
     @property
     def _notes(self) -> bool:
@@ -94,16 +102,16 @@ class RecordingGenerator(np.random.Generator):
 
         Not within a declared primitive, nor by code that keeps the generator for later.
         """
-        if self._tape.closed:
-            self._tape.used_too_late()
+        if self.tape.closed:
+            self.tape.used_too_late()
             return False
-        return self._follows and not self._tape.inside
+        return self._follows and not self.tape.inside
 
     def _next(self) -> np.random.Generator:
         """Return the generator of the next call."""
-        if self._tape.inside:
-            return self._tape.inner
-        self._tape.note_draw()
+        if self.tape.inside:
+            return self.tape.inner
+        self.tape.note_draw()
         return self._streams.next()
 
     def _noise(self, family: Family, size: Any) -> Any:
@@ -117,9 +125,11 @@ class RecordingGenerator(np.random.Generator):
             return DRAW[family](CallStreams(seed, *key).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
-        return Tracked.fresh(self._tape, family, floats, again)
+        return Tracked.fresh(self.tape, family, floats, again)
 
-    def _located(self, family: Family, loc: Any, scale: Any, size: Any) -> Any:
+    def _located(
+        self, family: Family, loc: Any = 0.0, scale: Any = 1.0, size: Any = None
+    ) -> Any:
         """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
         if type(scale) not in (float, int):
             scale = np.asarray(scale, dtype=np.float64)
@@ -131,26 +141,20 @@ class RecordingGenerator(np.random.Generator):
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
         values = self._noise(family, size)
         if np.ndim(scale) or scale != 1.0:
-            if isinstance_tracked(values):
-                values = scaled(values, np.asarray(scale, dtype=np.float64))
-            else:
-                values = values * scale
+            values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc
         return values
 
-    def _standard(self, family: Family, size: Any, dtype: Any, out: Any) -> Any:
+    def _standard(
+        self, family: Family, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> Any:
         if np.dtype(dtype).kind != "f":
             raise TypeError(f"Unsupported dtype {np.dtype(dtype)!r}")
         if out is None:
             return self._noise(family, size)
         out[...] = self._noise(family, np.shape(out))
         return out
-
-    def standard_normal(
-        self, size: Any = None, dtype: Any = np.float64, out: Any = None
-    ) -> Any:
-        return self._standard(Family.GAUSSIAN, size, dtype, out)
 
     def standard_exponential(
         self,
@@ -161,30 +165,15 @@ class RecordingGenerator(np.random.Generator):
     ) -> Any:
         return self._standard(Family.EXPONENTIAL, size, dtype, out)
 
-    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        return self._standard(Family.UNIFORM, size, dtype, out)
-
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(Family.GAUSSIAN, loc, scale, size)
-
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(Family.LAPLACE, loc, scale, size)
-
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         return self._located(Family.EXPONENTIAL, 0.0, scale, size)
-
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(Family.GUMBEL, loc, scale, size)
-
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return self._located(Family.LOGISTIC, loc, scale, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return self._located(Family.UNIFORM, low, np.subtract(high, low), size)
 
     def _unfollowed(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        self._tape.check_thread()
-        self._tape.coin(f"{name} draws from a law that is not followed")
+        self.tape.check_thread()
+        self.tape.coin(f"{name} draws from a law that is not followed")
         return getattr(self._next(), name)(*args, **kwargs)
 
     # -- choices
@@ -200,7 +189,7 @@ class RecordingGenerator(np.random.Generator):
     ) -> Any:
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
-        if p is None and self._tape.mode.public:
+        if p is None and self.tape.mode.public:
             places = self._next().choice(k, size, replace, shuffle=shuffle)
             places = self._publicly(k, places)
             return places if candidates.ndim == 0 else candidates.take(places, axis)
@@ -212,13 +201,13 @@ class RecordingGenerator(np.random.Generator):
         return places if candidates.ndim == 0 else np.take(candidates, places, axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not self._tape.mode.public or isinstance_tracked(x):
+        if not self.tape.mode.public or isinstance_tracked(x):
             return self._unfollowed("permutation", x, axis)
         order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
         return order if np.ndim(x) == 0 else np.take(x, order, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not self._tape.mode.public or not isinstance(x, np.ndarray | list):
+        if not self.tape.mode.public or not isinstance(x, np.ndarray | list):
             return self._unfollowed("shuffle", x, axis)
         order = self._order(np.shape(x)[axis])
         if isinstance(x, list):
@@ -258,20 +247,20 @@ class RecordingGenerator(np.random.Generator):
         """Return outcomes of choices, which are on the tape if they are followed."""
         if self._notes:
             shape = np.shape(outcomes)
-            outcomes = self._tape.choose(law(np.size(outcomes)), outcomes, shape)
+            outcomes = self.tape.choose(law(np.size(outcomes)), outcomes, shape)
         return outcomes if np.ndim(outcomes) else int(outcomes)
 
     # -- the generator itself
 
     def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [
-            RecordingGenerator(self._tape, self._streams.spawn(), follows=self._follows)
+            RecordingGenerator(self.tape, self._streams.spawn(), follows=self._follows)
             for _ in range(n_children)
         ]
 
     @property
     def bit_generator(self) -> Any:
-        self._tape.cannot_follow("the bits of the generator are used by themselves")
+        self.tape.cannot_follow("the bits of the generator are used by themselves")
         return self._next().bit_generator
 
     def __copy__(self) -> Any:
@@ -281,7 +270,7 @@ class RecordingGenerator(np.random.Generator):
         return self._copied()
 
     def __reduce__(self) -> Any:
-        self._tape.cannot_follow("the generator is copied or sent away")
+        self.tape.cannot_follow("the generator is copied or sent away")
         return _seeded, (int(self._next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -291,7 +280,7 @@ class RecordingGenerator(np.random.Generator):
         return self.bit_generator.state
 
     def _copied(self) -> Any:
-        self._tape.cannot_follow("the generator is copied")
+        self.tape.cannot_follow("the generator is copied")
         return _seeded(int(self._next().integers(2**62)))
 
 
@@ -300,14 +289,112 @@ def _seeded(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
-def _coin(name: str) -> Callable[..., Any]:
-    def method(self: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
-        return self._unfollowed(name, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
+_standard = partial(partialmethod, RecordingGenerator._standard)
+_located = partial(partialmethod, RecordingGenerator._located)
+_FOLLOWED = {
+    "standard_normal": _standard(Family.GAUSSIAN),
+    "random": _standard(Family.UNIFORM),
+    "normal": _located(Family.GAUSSIAN),
+    "laplace": _located(Family.LAPLACE),
+    "gumbel": _located(Family.GUMBEL),
+    "logistic": _located(Family.LOGISTIC),
+}
 for _name in dir(np.random.Generator):
     if not _name.startswith("_") and _name not in vars(RecordingGenerator):
-        setattr(RecordingGenerator, _name, _coin(_name))
+        _coin = partialmethod(RecordingGenerator._unfollowed, _name)
+        setattr(RecordingGenerator, _name, _FOLLOWED.get(_name, _coin))
+
+
+def all_objects() -> list[Any]:
+    """Return all objects; the collector tells nothing of those that are frozen."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
+@contextmanager
+def foreign_draws_allowed() -> Iterator[None]:
+    """Let generators be drawn from in the block, as declared primitives may."""
+    with _while_listed:
+        watches = _watching.copy()
+    before = [(watch, watch.states()) for watch in watches]
+    try:
+        yield
+    finally:
+        for watch, states in before:
+            watch.excuse(states)
+
+
+class ForeignGenerators:
+    """Generators, and whether anybody draws from them in the block.
+
+    Parameters
+    ----------
+    generators : list, optional
+        All that there are by default.
+
+    Attributes
+    ----------
+    found : list
+        The generators.
+    """
+
+    def __init__(self, generators: list[Any] | None = None) -> None:
+        self.found = self._all() if generators is None else generators
+        self._before = self.states()
+
+    def __enter__(self) -> Self:
+        with _while_listed:
+            _watching.append(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with _while_listed:
+            _watching.remove(self)
+
+    @staticmethod
+    def _all() -> list[Any]:
+        kinds = (np.random.Generator, np.random.RandomState, random.Random)
+        known: dict[type, bool] = {}
+        found: list[Any] = []
+        for thing in all_objects():
+            kind = type(thing)
+            if kind not in known:
+                known[kind] = issubclass(kind, kinds) and kind is not RecordingGenerator
+            if known[kind]:
+                found.append(thing)
+        return found
+
+    def used(self) -> bool:
+        """Say whether one of them was drawn from since."""
+        return self.states() != self._before
+
+    def excuse(self, states: list[Any]) -> None:
+        """Count from now on, unless one was drawn from before it had these states."""
+        if states == self._before:
+            self._before = self.states()
+
+    def states(self) -> list[Any]:
+        """Return the states of the generators."""
+        states = []
+        for each in self.found:
+            try:
+                states.append(_state(each))
+            except Exception:
+                states.append(None)
+        return states
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return (
+            None if isinstance(generator, random.SystemRandom) else generator.getstate()
+        )
+    bits = getattr(generator, "_bit_generator", None)
+    state = bits.state if bits is not None else generator.bit_generator.state
+    return _frozen(state)
+
+
+def _frozen(state: Any) -> Any:
+    if isinstance(state, dict):
+        return tuple((key, _frozen(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state

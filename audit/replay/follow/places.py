@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
@@ -14,28 +14,31 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpaudit import batches, interrupts, outputs
-from dpaudit.audit.sampling import draws
-
 __all__ = [
-    "Unfollowed",
     "called_by_name",
     "is_code",
     "is_returned_next",
     "place_in",
     "place_of_caller",
-    "place_of_definition",
     "watching_returns",
 ]
 
 _REPLAY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Where the code under audit is called from.
-_EXECUTOR = os.path.join(_REPLAY, "execute"), "executor.py"
+_EXECUTOR = os.path.join(_REPLAY, "execute", "executor.py")
+
+
+def _file_of(module: str) -> str:
+    found = find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    return os.path.abspath(found.origin)
+
+
 # What may stand between the two.
-_DRAWN_BY = os.path.split(os.path.abspath(draws.__file__))
-_INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
-_BATCHES = os.path.split(os.path.abspath(batches.__file__))
-_OUTPUTS = os.path.split(os.path.abspath(outputs.__file__))
+_BETWEEN = [_file_of("dpaudit.audit.sampling.draws"), _file_of("dpaudit.interrupts")]
+# What asks mechanisms, or what they release, for numbers.
+_ASKING = [_file_of("dpaudit.batches"), _file_of("dpaudit.outputs")]
 _LIBRARY = os.path.dirname(os.__file__)
 # Instructions that load what is called: names by themselves, and attributes.
 _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -43,14 +46,6 @@ _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
 # Libraries that train: where noise is added is the line that calls them.
 _TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
-
-
-@dataclass(frozen=True, slots=True)
-class Unfollowed:
-    """Why an execution could not be followed, and where."""
-
-    place: str
-    why: str
 
 
 def place_of_caller() -> str:
@@ -84,10 +79,8 @@ def is_returned_next() -> bool:
         frame = frame.f_back
     if frame is None or frame.f_back is None:
         return False
-    caller = os.path.split(os.path.abspath(frame.f_back.f_code.co_filename))
-    called_by_us = caller in (_EXECUTOR, _DRAWN_BY, _INTERRUPTS)
     return (
-        called_by_us
+        os.path.abspath(frame.f_back.f_code.co_filename) in (_EXECUTOR, *_BETWEEN)
         and _returns_next(frame.f_code, frame.f_lasti)
         and _spells(frame.f_code, frame.f_lasti, "float", _BY_THEMSELVES)
         and frame.f_globals.get("float", float) is float
@@ -163,14 +156,13 @@ def _shown(file: str, folder: str) -> str:
 @lru_cache(maxsize=4096)
 def _kind(file: str) -> str:
     """Return whether a file is the code under audit, what calls it, or neither."""
-    folder, name = os.path.split(os.path.abspath(file))
-    if (folder, name) == _EXECUTOR:
+    whole = os.path.abspath(file)
+    if whole == _EXECUTOR:
         return "end"
-    if f"{folder}/".startswith(f"{_REPLAY}/"):
+    folder = os.path.dirname(whole)
+    if file.startswith("<") or whole in (*_BETWEEN, *_ASKING):
         return "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _BATCHES, _OUTPUTS):
-        return "own"
-    if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
+    if any(f"{folder}/".startswith(f"{each}/") for each in (_REPLAY, *_NUMERIC)):
         return "own"
     _, installed, path = folder.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed and path.split(os.sep)[0] in _TRAINING:
@@ -200,11 +192,3 @@ def watching_returns() -> Iterator[list[str]]:
         yield last
     finally:
         sys.setprofile(None)
-
-
-def place_of_definition(mechanism: Any) -> str:
-    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
-    one, _ = draws.ways_to_draw(mechanism)
-    kind = getattr(mechanism, "release", None) or one
-    code = getattr(getattr(kind, "__func__", kind), "__code__", None)
-    return "?" if code is None else place_in(code.co_filename, code.co_firstlineno)

@@ -4,9 +4,9 @@ A mechanism *looks at* a value with noise when it compares or rounds it, writes 
 an ordinary array, or prints it. That is a primitive with an input (the mean) and an
 output (the value). The tape records it, and from then on it is an ordinary number.
 
-On replay the outputs are given back (`dpaudit.audit.replay.follow.script`), and the
-draws behind them become what they must have been on these data. So all that is made of
-the same draws later is as if the neighbour's execution had shown those very outputs.
+On replay the outputs are given back (`Script`), and the draws behind them become what
+they must have been on these data. So all that is made of the same draws later is as if
+the neighbour's execution had shown those very outputs.
 """
 
 import math
@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
-from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.places import (
+from dpaudit.audit.replay.follow.observations import (
+    Observation,
+    Observations,
+    Script,
     Unfollowed,
-    is_returned_next,
-    place_of_caller,
 )
-from dpaudit.audit.replay.follow.rounding import Rounding
-from dpaudit.audit.replay.follow.script import Script
+from dpaudit.audit.replay.follow.places import is_returned_next, place_of_caller
 from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
@@ -171,8 +170,7 @@ class Tape:
     calls: int = 0
 
     def __post_init__(self) -> None:
-        self.rounding = Rounding()
-        self.draws = Draws(self.rounding)
+        self.draws = Draws()
         self._thread = threading.get_ident()
 
     @property
@@ -288,7 +286,7 @@ class Tape:
         if partly:
             self.cannot_follow(_PARTLY_SEEN)
         law = AffineLaw.of(mean, index, coef, self.draws.families)
-        return self.rounding.of_law(law, noisy)
+        return self.draws.with_rounding(law, noisy)
 
     def is_released(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
@@ -337,7 +335,7 @@ class Tape:
             return value
         if law is None:
             law = AffineLaw.of(mean, index, coef, draws.families)
-        law = self.rounding.of_law(law)
+        law = self.draws.with_rounding(law)
         if whole.bare:
             self._note(self.coins, place, AS_NUMBER)
         else:

@@ -18,14 +18,15 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.conversions import Conversions
+from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.terms import Terms
 from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = [
+    "DEEPEST",
     "MOST_TERMS",
     "Tracked",
+    "has_noise",
     "isinstance_tracked",
     "joined",
     "looked_at_within",
@@ -34,10 +35,11 @@ __all__ = [
 ]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
+DEEPEST = 8  # of the lists in lists that numbers with noise are looked for in
 _ZERO = bytes(8)
 
 
-class Tracked(Conversions, NDArrayOperatorsMixin):
+class Tracked(NDArrayOperatorsMixin):
     """An array with noise.
 
     Parameters
@@ -52,7 +54,7 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     """
 
     # What NumPy's functions do with it: `dpaudit.audit.replay.follow.functions`, which
-    # imports this, fills them in.
+    # imports this, fills them in, and the conversions to Python's numbers and texts.
     ufunc: ClassVar[Callable[..., Any]]
     function: ClassVar[Callable[..., Any]]
 
@@ -311,6 +313,22 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return Tracked.function(func, args, kwargs, self.tape)
 
+    # -- other ways to the numbers
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.looked_at("array")
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.looked_at(name), name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
+
 
 def isinstance_tracked(value: Any) -> bool:
     """Say whether a value is tracked: its class says otherwise."""
@@ -362,12 +380,21 @@ def _ordinary_key(key: Any) -> Any:
     return plain(key, "index")
 
 
-def looked_at_within(value: Any) -> Any:
+def looked_at_within(value: Any, how: str = "value") -> Any:
     """Return a value with all that is tracked in it looked at, in lists too."""
     if isinstance_tracked(value):
-        return value.looked_at("value")
+        return value.looked_at(how)
     if type(value) in (list, tuple):
-        return type(value)(looked_at_within(part) for part in value)
+        return type(value)(looked_at_within(part, how) for part in value)
     if type(value) is dict:
-        return {key: looked_at_within(part) for key, part in value.items()}
+        return {key: looked_at_within(part, how) for key, part in value.items()}
     return value
+
+
+def has_noise(value: Any, depth: int = 0) -> bool:
+    """Say whether there are numbers with noise in a value, or in lists of them."""
+    if isinstance_tracked(value):
+        return value.noisy
+    if type(value) in (list, tuple) and depth <= DEEPEST:
+        return any(has_noise(part, depth + 1) for part in value)
+    return False

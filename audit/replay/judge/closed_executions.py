@@ -9,8 +9,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observations
-from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.observations import Observations, Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.hidden import in_any_order
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
@@ -170,6 +169,8 @@ def _exceeds(spent: Composition, claim: Claim) -> bool:
 def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
     """Say which steps cost more than the claim has, or that together they do."""
     pure, losses = pure_epsilon(claim), worst.steps.losses
+    if not worst.steps:
+        return
     if pure is not None:
         costly = iter(np.flatnonzero(losses > pure).tolist())
     else:
@@ -178,16 +179,12 @@ def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
             for number, compared in enumerate(worst.by_step)
             if _exceeds(Composition.of([compared]), claim)
         )
-    alone = [worst.steps[number] for number in islice(costly, 5)]
-    for step in alone:
-        judgement.find("distance", step.place, step.words)
-    if not alone and worst.steps:
-        known = np.where(np.isnan(losses), -np.inf, losses)
-        judgement.find(
-            "budget",
-            worst.steps[int(np.argmax(known))].place,
-            f"the losses of {len(worst.steps)} steps add up to {judgement.loss:.6g}",
-        )
+    known = np.where(np.isnan(losses), -np.inf, losses)
+    judgement.find_costs(
+        [worst.steps[number] for number in islice(costly, 5)],
+        worst.steps[int(np.argmax(known))].place,
+        f"{len(worst.steps)} steps add up to {judgement.loss:.6g}",
+    )
 
 
 def _sampled_transcript(

@@ -11,7 +11,7 @@ code. For the latter, each side is executed a second time with ordinary numbers,
 draws.
 
 **Choices among few outcomes.** Where nothing but choices with known probabilities was
-drawn (`dpaudit.audit.replay.judge.finite`), all ways that they can turn out are
+drawn (`dpaudit.audit.replay.judge.exact_laws`), all ways that they can turn out are
 executed, and the law of the release is exact again: proofs, once more.
 
 **Other executions.** Let y be the noisy values that the code looked at on D. The same y
@@ -48,10 +48,9 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
-from dpaudit.audit.replay.judge.finite import judge_finite
+from dpaudit.audit.replay.judge.exact_laws import judge_finite, judge_open
 from dpaudit.audit.replay.judge.hidden import both_again
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
-from dpaudit.audit.replay.judge.open_executions import judge_open
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.affine import Family, kind_of
 from dpaudit.audit.replay.laws.comparison import LawComparison
@@ -280,6 +280,19 @@ class Judgement:
     def find(self, kind: str, where: str, message: str, **more: Any) -> None:
         """Add a finding, as `Findings` does."""
         self.findings.add(kind, where, message, **more)
+
+    def find_costs(
+        self, costly: Iterable[Step], place: str, total: str, *, proof: bool = False
+    ) -> None:
+        """Say which steps cost too much by themselves, or that all do together.
+
+        `place` and `total` say where that is, and what they cost.
+        """
+        alone = list(costly)
+        for step in alone:
+            self.find("distance", step.place, step.words, proof=proof)
+        if not alone:
+            self.find("budget", place, f"the losses of {total}", proof=proof)
 
     def suspect(self, kind: str, place: str, why: str) -> None:
         """Note that the code could not be followed to the end, and why."""

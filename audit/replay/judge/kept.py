@@ -27,7 +27,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import dpaudit
-from dpaudit.audit.replay.follow.places import Unfollowed, is_code, place_in
+from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.places import is_code, place_in
 
 __all__ = ["kept_noise"]
 

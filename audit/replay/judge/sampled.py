@@ -41,8 +41,11 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.observations import (
+    Observation,
+    Observations,
+    Unfollowed,
+)
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpaudit.audit.replay.execute.executor import execute
-from dpaudit.audit.replay.follow.places import Unfollowed, place_of_definition
+from dpaudit.audit.replay.execute.executor import execute, place_of_definition
+from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.hidden import repeat
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observation, ObservationSlice
-from dpaudit.audit.replay.follow.places import Unfollowed
+from dpaudit.audit.replay.follow.observations import (
+    Observation,
+    ObservationSlice,
+    Unfollowed,
+)
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps, family_names
 from dpaudit.audit.replay.laws.affine import Family

@@ -63,7 +63,7 @@ def verify_command(
     that of --import-from.
     """
     from dpaudit.audit import Witness, verify
-    from dpaudit.audit.replay.witness import load_witness, verify_replay
+    from dpaudit.audit.replay import load_witness, verify_replay
     from dpaudit.codec import load_reference
 
     evidence = load_witness(witness)
