@@ -1,32 +1,25 @@
 """Run everything and write the report."""
 
 import json
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from dpaudit.errors import InputError
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
+from dpaudit.reports.output import INDEX, staging
 from dpaudit.reports.page import draw_figures, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
-from dpaudit.reports.site import INDEX, render
+from dpaudit.reports.site import render
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
 
-__all__ = ["staging", "write_report"]
-
+__all__ = ["write_report"]
 
 DIGITS = 9
 """Of numbers in CSV files: as many as anybody compares, and half of the bytes."""
-
-LIST = ".written"
-"""The file of a folder with the paths of what was last written there, a line each."""
 
 
 @dataclass(frozen=True)
@@ -147,67 +140,3 @@ def write_results(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return {**failed, **site.failed}
-
-
-@contextmanager
-def staging(output: Path) -> Iterator[Path]:
-    """Give a folder whose files move into `output` if the block succeeds.
-
-    It lies inside `output`, so that moving a file is a rename even where `output` is a
-    mount point; a reader sees each file before or after, never in between. What an
-    earlier block left there and this one does not write goes: pages of which the first
-    one knows no more would say what nobody found. `LIST` tells it from files of others,
-    which stay.
-    """
-    missing = [each for each in (output, *output.parents) if not each.exists()]
-    inside = output / f".{secrets.token_hex(4)}.partial"
-    try:
-        try:
-            inside.mkdir(parents=True)
-            yield inside
-            files = [path for path in sorted(inside.rglob("*")) if path.is_file()]
-            # The first page comes last: when it is new, so is all that it refers to.
-            files.sort(key=lambda path: path == inside / INDEX)
-            names = {path.relative_to(inside).as_posix() for path in files}
-            if names:
-                earlier = _listed(output)
-                _list(output, names | earlier)
-                for path in files:
-                    place = output / path.relative_to(inside)
-                    place.parent.mkdir(exist_ok=True)
-                    path.replace(place)
-                _remove(output, earlier - names)
-                _list(output, names)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise InputError(
-                f"cannot write the report to {str(output)!r}: {reason}"
-            ) from error
-    finally:
-        shutil.rmtree(inside, ignore_errors=True)
-        for folder in missing:
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-
-
-def _list(output: Path, names: set[str]) -> None:
-    text = "".join(f"{name}\n" for name in sorted(names))
-    (output / LIST).write_text(text, encoding="utf-8")
-
-
-def _listed(output: Path) -> set[str]:
-    """Return the files that are listed; none that would lie outside the folder."""
-    if not (output / LIST).is_file():
-        return set()
-    lines = (output / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
-    paths = {PurePosixPath(line) for line in lines if line}
-    return {str(p) for p in paths if not p.is_absolute() and ".." not in p.parts}
-
-
-def _remove(output: Path, names: set[str]) -> None:
-    for name in names:
-        place = output / name
-        if place.is_file():
-            place.unlink()
-        if place.parent.is_dir() and not any(place.parent.iterdir()):
-            place.parent.rmdir()

@@ -1,9 +1,8 @@
 """The figures of a comparison: each measure against epsilon, a line for a mechanism."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -11,96 +10,15 @@ from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots
-from dpaudit.reports.comparison.findings import Comparison
+from dpaudit.reports.comparison.page import SHOWN, ShownMeasure
+from dpaudit.reports.comparison.plan import Comparison
 from dpaudit.reports.tables import records
-from dpaudit.reports.words import listed, number, percent, setting, spread
+from dpaudit.reports.words import listed, setting, spread
 
-__all__ = ["SHOWN", "comparison_figures"]
+__all__ = ["comparison_figures"]
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
-_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
-_TIMES = (1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
-
-
-@dataclass(frozen=True)
-class _Measure:
-    """How a measure is shown.
-
-    Parameters
-    ----------
-    title, heading : str
-        Of its part of the page, and of the figure.
-    meaning : str
-        A sentence or two for the page.
-    height : callable
-        Where a value stands.
-    ticks : tuple of float
-    text : callable
-        From a value to what is printed.
-    unit : str
-        What that ends with.
-    scale : float
-        From a value to what is in front of the unit.
-    """
-
-    title: str
-    heading: str
-    meaning: str
-    height: Callable[[Any], Any]
-    ticks: tuple[float, ...]
-    text: Callable[[float], str]
-    unit: str
-    scale: float = 1.0
-
-    def span(self, low: float, high: float) -> str:
-        """Return two values as they are printed, the unit once."""
-        return f"{self.text(low).removesuffix(self.unit)} – {self.text(high)}"
-
-
-def _nines(share: Any) -> Any:
-    """Return where a share stands on a scale on which 90 %, 99 %, ... are even."""
-    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f} ×" if ratio < 10 else f"{number(ratio)} ×"
-
-
-SHOWN = {
-    "captured_variance": _Measure(
-        "Captured variance",
-        "Captured share of what PCA without noise captures",
-        "How much of the variance that PCA without noise captures is left. The scale "
-        "is logarithmic in what is lost.",
-        _nines,
-        _SHARES,
-        percent,
-        " %",
-        100.0,
-    ),
-    "largest_angle_degrees": _Measure(
-        "Largest angle",
-        "Largest principal angle to PCA without noise",
-        "The largest angle between the private subspace and that of PCA without noise: "
-        "0° if they are the same, 90° if one direction is missed altogether. It is the "
-        "sternest of the measures, for one missed direction may hold little variance.",
-        np.asarray,
-        (0.0, 10.0, 20.0, 30.0, 45.0, 60.0, 75.0, 90.0),
-        lambda degrees: f"{degrees:.1f}°",
-        "°",
-    ),
-    "error_ratio": _Measure(
-        "Reconstruction error",
-        "Reconstruction error, as a multiple of that of PCA without noise",
-        "The sum of the squared distances of rows from the subspace, as a multiple of "
-        "that for PCA without noise, which is the least that there can be.",
-        lambda ratio: np.log10(np.asarray(ratio, dtype=float)),
-        (*_TIMES, *(100.0 * 10**i for i in range(10))),
-        _times,
-        " ×",
-    ),
-}
 
 
 def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) -> str:
@@ -167,7 +85,7 @@ def comparison_figures(found: Comparison) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Curve:
+class _MeasuredCurve:
     """One mechanism's line: quartiles (3, n) at n epsilons; and its name in words."""
 
     line: lines.Line
@@ -176,7 +94,7 @@ class _Curve:
     quartiles: Array
 
 
-def _end(shown: _Measure, curve: _Curve) -> tuple[float, float]:
+def _end(shown: ShownMeasure, curve: _MeasuredCurve) -> tuple[float, float]:
     return float(curve.epsilon[-1]), float(shown.height(curve.quartiles[1, -1]))
 
 
@@ -185,7 +103,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
-def _curves(found: Comparison, measure: str) -> list[_Curve]:
+def _curves(found: Comparison, measure: str) -> list[_MeasuredCurve]:
     rows = [
         row
         for row in records(found.table)
@@ -203,7 +121,7 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
             continue
         values = [[row[part] for row in own] for part in ("low", "median", "high")]
         curves.append(
-            _Curve(
+            _MeasuredCurve(
                 line=verdicts.line(name, place, _shortened(name)),
                 said=name + verdicts.said(name),
                 epsilon=np.array([row["epsilon"] for row in own]),
@@ -213,7 +131,7 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
     return curves
 
 
-def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
+def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[_MeasuredCurve]) -> None:
     values = shown.height(np.concatenate([c.quartiles.ravel() for c in curves]))
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low) or 0.1
@@ -237,7 +155,7 @@ def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
     plots.finish(axes, "claimed ε", pad=7)
 
 
-def _draw(axes: Axes, shown: _Measure, curve: _Curve) -> None:
+def _draw(axes: Axes, shown: ShownMeasure, curve: _MeasuredCurve) -> None:
     heights, colour = shown.height(curve.quartiles), curve.line.colour
     if len(curve.epsilon) == 1:
         low, _, high = heights
@@ -257,7 +175,7 @@ def _folded(text: str) -> str:
     return f"{text[:cut]}\n{text[cut + 1 :]}"
 
 
-def _sentence(shown: _Measure, curve: _Curve) -> str:
+def _sentence(shown: ShownMeasure, curve: _MeasuredCurve) -> str:
     points = [
         f"{shown.text(float(value))} at epsilon {setting(float(epsilon))}"
         for epsilon, value in zip(curve.epsilon, curve.quartiles[1], strict=True)

@@ -32,9 +32,9 @@ from dpaudit.datasets import load
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports.comparison.contenders import (
+from dpaudit.reports.comparison.candidates import (
     Built,
-    Contender,
+    Candidate,
     Setting,
     basis_of,
     blamed,
@@ -54,7 +54,7 @@ from dpaudit.validation import check_count, check_fraction, check_matrix, check_
 __all__ = [
     "EXACT",
     "MEASURES",
-    "Problem",
+    "PCAProblem",
     "audited",
     "measured",
     "problem_of",
@@ -77,7 +77,7 @@ EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PCAProblem:
     """Rows, and PCA of them without noise.
 
     Parameters
@@ -138,7 +138,7 @@ def problem_of(
     n_components: int | None = None,
     delta: float = 1e-5,
     relation: Relation | str = Relation.ADD_REMOVE,
-) -> Problem:
+) -> PCAProblem:
     """Return rows that are scaled down, and PCA of them without noise.
 
     Parameters are those of `compared`.
@@ -162,7 +162,7 @@ def problem_of(
     if np.linalg.eigvalsh(moment)[-1] <= 0:
         raise InputError(f"{source} must have rows that are not zero")
     scaled = clip_rows(rows, norm)
-    return Problem(
+    return PCAProblem(
         rows=scaled,
         moment=moment,
         basis=top_components(moment, k),
@@ -211,17 +211,21 @@ def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
 
 
 def measured(
-    problem: Problem, contender: Contender, epsilon: float, repetitions: int, seed: int
+    problem: PCAProblem,
+    candidate: Candidate,
+    epsilon: float,
+    repetitions: int,
+    seed: int,
 ) -> Record:
     """Return `MEASURES` of so many releases, and how many of them were empty."""
-    built = contender.build(epsilon)
-    rows, rng = _rows_for(problem, built), _stream(seed, contender, epsilon, "measure")
-    name, setting = contender.name, problem.setting
+    built = candidate.build(epsilon)
+    rows, rng = _rows_for(problem, built), _stream(seed, candidate, epsilon, "measure")
+    name, setting = candidate.name, problem.setting
     mechanism, d = built.mechanism, problem.rows.shape[1]
     bases = np.empty((repetitions, d, setting.n_components))
     with blamed(name):
         if (
-            contender.own is None
+            candidate.own is None
             and isinstance(mechanism, HasBatchedDraw)
             and isinstance(mechanism, HasComponents)
         ):
@@ -240,24 +244,26 @@ def measured(
     return {**problem.measure(bases), "empty": empty}
 
 
-def timed(problem: Problem, contender: Contender, epsilon: float, seed: int) -> Record:
+def timed(
+    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
+) -> Record:
     """Return the seconds of single releases with their components."""
-    built = contender.build(epsilon)
-    rows, rng = _rows_for(problem, built), _stream(seed, contender, epsilon, "time")
+    built = candidate.build(epsilon)
+    rows, rng = _rows_for(problem, built), _stream(seed, candidate, epsilon, "time")
     setting, d, seconds = problem.setting, problem.rows.shape[1], []
-    with blamed(contender.name):
+    with blamed(candidate.name):
         # Once unmeasured: caches, page faults and lazy imports are not compared.
         for _ in range(_TIMED + 1):
             own = rows.copy()
             started = time.perf_counter()
             release = built.release(own, rng)
-            basis_of(contender.name, built, release, setting, d)
+            basis_of(candidate.name, built, release, setting, d)
             seconds.append(time.perf_counter() - started)
     return {"seconds": seconds[1:]}
 
 
 def audited(
-    problem: Problem, contender: Contender, epsilon: float, samples: int, seed: int
+    problem: PCAProblem, candidate: Candidate, epsilon: float, samples: int, seed: int
 ) -> Record:
     """Audit a mechanism: ``verdict``, and what it is worth.
 
@@ -271,10 +277,10 @@ def audited(
         None) and ``warnings``.
     """
     try:
-        built = contender.build(epsilon)
+        built = candidate.build(epsilon)
         own_pair = isinstance(built.mechanism, HasWorstCase)
         if own_pair:
-            with blamed(contender.name):
+            with blamed(candidate.name):
                 pair = built.mechanism.worst_case()
         else:
             pair = _pair_for(problem, built)
@@ -285,13 +291,13 @@ def audited(
             confidence=CONFIDENCE,
             budget=samples,
             seed=seed,
-            run=Run(name=contender.name, reference=_reference(contender)),
+            run=Run(name=candidate.name, reference=_reference(candidate)),
         )
     except DPAuditError as error:
         return {"verdict": f"not audited: {error}"}
     witness, delta = result.witness, float(built.claim.delta(epsilon))
     known = {"claim": "not known"}
-    if contender.own is None:
+    if candidate.own is None:
         known = exact(built.mechanism, pair, epsilon, delta)
     return {
         "verdict": result.verdict.value,
@@ -306,10 +312,12 @@ def audited(
     }
 
 
-def shown(problem: Problem, contender: Contender, epsilon: float, seed: int) -> bytes:
+def shown(
+    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
+) -> bytes:
     """Return a digest of a few releases; of none if the mechanism refuses."""
     try:
-        built = contender.build(epsilon)
+        built = candidate.build(epsilon)
         sampler = Sampler(built.mechanism, _pair_for(problem, built), seed)
         sides = (
             sampler.again(side, Opening(0, (_SHOWN,))) for side in (DATA, NEIGHBOUR)
@@ -319,27 +327,27 @@ def shown(problem: Problem, contender: Contender, epsilon: float, seed: int) -> 
         return b""
 
 
-def _pair_for(problem: Problem, built: Built) -> Pair:
+def _pair_for(problem: PCAProblem, built: Built) -> Pair:
     norm = 1.0 if built.unit_rows else problem.setting.row_norm
     return pair_of(_rows_for(problem, built), norm, problem.setting.relation)
 
 
-def _rows_for(problem: Problem, built: Built) -> Array:
+def _rows_for(problem: PCAProblem, built: Built) -> Array:
     if not built.unit_rows:
         return problem.rows
     return clip_rows(problem.rows / problem.setting.row_norm, 1.0)
 
 
 def _stream(
-    seed: int, contender: Contender, epsilon: float, what: str
+    seed: int, candidate: Candidate, epsilon: float, what: str
 ) -> np.random.Generator:
-    text = json.dumps([contender.name, epsilon, what])
+    text = json.dumps([candidate.name, epsilon, what])
     return stream(seed, int(hashlib.sha256(text.encode()).hexdigest()[:16], 16))
 
 
-def _reference(contender: Contender) -> str | None:
+def _reference(candidate: Candidate) -> str | None:
     """Return where a witness finds a mechanism that is taken as it is."""
-    own = contender.own
-    if ":" in contender.name and not (contender.makes or isinstance(own, type)):
-        return contender.name
+    own = candidate.own
+    if ":" in candidate.name and not (candidate.makes or isinstance(own, type)):
+        return candidate.name
     return None

@@ -7,34 +7,120 @@ witness for each refutation.
 import json
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpaudit.reports.comparison.figures import SHOWN, comparison_figures
-from dpaudit.reports.comparison.findings import WARNING, Comparison, told
 from dpaudit.reports.comparison.measures import MEASURES
+from dpaudit.reports.comparison.plan import WARNING, Comparison, told
 from dpaudit.reports.escaping import csv_text, file_name
+from dpaudit.reports.output import staging
 from dpaudit.reports.page import render_one, render_pictures
 from dpaudit.reports.tables import Printed, Row, records
 from dpaudit.reports.words import (
     delta,
     duration,
     listed,
+    number,
     percent,
     setting,
     spelt,
     verdict,
 )
-from dpaudit.reports.writer import staging
 
-__all__ = ["write_page"]
+__all__ = ["SHOWN", "ShownMeasure", "write_page"]
+
+_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
+_TIMES = (1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 
 
-def write_page(found: Comparison, output: Path) -> None:
+@dataclass(frozen=True)
+class ShownMeasure:
+    """How a measure is shown.
+
+    Parameters
+    ----------
+    title, heading : str
+        Of its part of the page, and of the figure.
+    meaning : str
+        A sentence or two for the page.
+    height : callable
+        Where a value stands.
+    ticks : tuple of float
+    text : callable
+        From a value to what is printed.
+    unit : str
+        What that ends with.
+    scale : float
+        From a value to what is in front of the unit.
+    """
+
+    title: str
+    heading: str
+    meaning: str
+    height: Callable[[Any], Any]
+    ticks: tuple[float, ...]
+    text: Callable[[float], str]
+    unit: str
+    scale: float = 1.0
+
+    def span(self, low: float, high: float) -> str:
+        """Return two values as they are printed, the unit once."""
+        return f"{self.text(low).removesuffix(self.unit)} – {self.text(high)}"
+
+
+def _nines(share: Any) -> Any:
+    """Return where a share stands on a scale on which 90 %, 99 %, ... are even."""
+    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} ×" if ratio < 10 else f"{number(ratio)} ×"
+
+
+SHOWN = {
+    "captured_variance": ShownMeasure(
+        "Captured variance",
+        "Captured share of what PCA without noise captures",
+        "How much of the variance that PCA without noise captures is left. The scale "
+        "is logarithmic in what is lost.",
+        _nines,
+        _SHARES,
+        percent,
+        " %",
+        100.0,
+    ),
+    "largest_angle_degrees": ShownMeasure(
+        "Largest angle",
+        "Largest principal angle to PCA without noise",
+        "The largest angle between the private subspace and that of PCA without noise: "
+        "0° if they are the same, 90° if one direction is missed altogether. It is the "
+        "sternest of the measures, for one missed direction may hold little variance.",
+        np.asarray,
+        (0.0, 10.0, 20.0, 30.0, 45.0, 60.0, 75.0, 90.0),
+        lambda degrees: f"{degrees:.1f}°",
+        "°",
+    ),
+    "error_ratio": ShownMeasure(
+        "Reconstruction error",
+        "Reconstruction error, as a multiple of that of PCA without noise",
+        "The sum of the squared distances of rows from the subspace, as a multiple of "
+        "that for PCA without noise, which is the least that there can be.",
+        lambda ratio: np.log10(np.asarray(ratio, dtype=float)),
+        (*_TIMES, *(100.0 * 10**i for i in range(10))),
+        _times,
+        " ×",
+    ),
+}
+
+
+def write_page(
+    found: Comparison, figures: Mapping[str, Sequence[str]], output: Path
+) -> None:
     """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
-    figures = comparison_figures(found)
     with staging(output) as folder:
         text = csv_text(found.table)
         (folder / "compare.csv").write_text(text, encoding="utf-8")

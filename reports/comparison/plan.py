@@ -1,19 +1,25 @@
-"""What a comparison has to do: the jobs of every mechanism at every epsilon.
+"""What a comparison has to do, and what came of it.
 
-A job's name says all that its record depends on: what is done, with which mechanism (of
-the user's own, a digest of its code and of a few releases), at which epsilon, on which
-rows. So a store does not return for one what was found for another.
+The jobs of every mechanism at every epsilon: a job's name says all that its record
+depends on: what is done, with which mechanism (of the user's own, a digest of its code
+and of a few releases), at which epsilon, on which rows. So a store does not return for
+one what was found for another. And of their records the table, the audits, and what is
+to be known of them.
 """
 
 import hashlib
 import json
+import math
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from dpaudit.algorithms import CATALOGUE, entry, names_of
 from dpaudit.audit.keeping.description import describe
@@ -22,12 +28,29 @@ from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.contenders import Contender, Setting, blamed
+from dpaudit.reports.comparison.candidates import Candidate, Setting, blamed
 from dpaudit.reports.experiment import Record
-from dpaudit.reports.runner import Job
+from dpaudit.reports.runner import Failure, Job
 from dpaudit.reports.sections.libraries.audits import library_versions
+from dpaudit.reports.tables import quarters
+from dpaudit.reports.words import listed, setting
 
-__all__ = ["Point", "points"]
+__all__ = ["WARNING", "Comparison", "Point", "comparison_of", "points", "told"]
+
+WARNING = (
+    "These measures are computed from the rows without noise. Choosing a mechanism (or "
+    "a norm, or a number of components) by its result on private rows is itself a "
+    "release about them, which no claim here counts. Compare on public rows, or on "
+    "synthetic ones of the same shape (dpaudit.datasets), and run the chosen mechanism "
+    "once on the private ones."
+)
+
+_WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
+    "measured": (measures.measured, ("repetitions",), 1.0),
+    "timed": (measures.timed, (), 0.2),
+    "audited": (measures.audited, ("samples",), 3.0),
+}
+"""What is done at each point: with which settings, and for which effort."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +59,7 @@ class Point:
 
     Parameters
     ----------
-    contender : Contender
+    candidate : Candidate
     epsilon : float
     jobs : mapping of str to Job
         ``measured``, ``timed`` and ``audited``, as the functions of that name in
@@ -46,75 +69,71 @@ class Point:
         code from other code.
     """
 
-    contender: Contender
+    candidate: Candidate
     epsilon: float
     jobs: Mapping[str, Job]
     told_apart: bool
 
 
 def points(
-    mechanisms: Sequence[str],
     own: Mapping[str, Any],
-    problem: measures.Problem,
-    epsilons: tuple[float, ...],
+    problem: measures.PCAProblem,
     settings: Mapping[str, Any],
     notes: list[str],
     *,
     stored: bool,
-    executor: Executor | None,
+    sent: bool,
 ) -> tuple[list[Point], dict[str, Exception]]:
-    """Return the points of all mechanisms, and why some have none; add to the notes."""
-    names = list(dict.fromkeys(mechanisms))
+    """Return the points of all mechanisms, and why some have none; add to the notes.
+
+    Parameters
+    ----------
+    own : mapping of str to object
+    problem : PCAProblem
+    settings : mapping of str to object
+        As `Comparison` has them.
+    notes : list of str
+    stored, sent : bool
+        Whether records are kept, and whether work goes to other processes.
+    """
+    names, seed = list(dict.fromkeys(settings["mechanisms"])), settings["seed"]
     if all(":" in name for name in names):
         names += suitable(problem.setting)
     digest = problem.digest()
-    points: list[Point] = []
+    found: list[Point] = []
     failed: dict[str, Exception] = {}
-    for name in [*own, *(each for each in names if each not in own)]:
+    for name in dict.fromkeys((*own, *names)):
         try:
             subject = own.get(name)
             if subject is None and ":" in name:
                 subject = load_reference(name)
             elif subject is None:
                 _check_known(name)
-            contender = Contender(name, problem.setting, subject)
+            candidate = Candidate(name, problem.setting, subject)
             with nullcontext() if subject is None else blamed(name):
-                wanted = contender.points(epsilons)
-                built = contender.build(wanted[0])
-            # The worst pair that the catalogue names does not depend on the rows.
-            named = subject is None and isinstance(built.mechanism, HasWorstCase)
-            audit = repr(problem.setting) if named else digest
+                wanted = candidate.points(tuple(settings["epsilons"]))
+                built = candidate.build(wanted[0])
             identities: dict[float, str | None] = dict.fromkeys(wanted, "")
             if stored:
-                seed = settings["seed"]
-                identities = {e: _identity(problem, contender, e, seed) for e in wanted}
+                identities = {e: _identity(problem, candidate, e, seed) for e in wanted}
             if None in identities.values():
                 notes.append(
                     f"{name} is compared anew each time: the same seed does not give "
                     "the same releases."
                 )
-            if executor is not None:
-                _check_sendable(contender)
+            if sent:
+                _check_sendable(candidate)
         except DPAuditError as error:
             failed[name] = error
             continue
-        points += [
-            Point(
-                contender,
-                epsilon,
-                _jobs(
-                    problem,
-                    contender,
-                    epsilon,
-                    settings,
-                    what=[identities[epsilon], settings["seed"]],
-                    about={"measured": digest, "timed": digest, "audited": audit},
-                ),
-                told_apart=identities[epsilon] is not None,
-            )
-            for epsilon in wanted
-        ]
-    return points, failed
+        about = dict.fromkeys(_WORK, digest)
+        if subject is None and isinstance(built.mechanism, HasWorstCase):
+            # The worst pair that the catalogue names does not depend on the rows.
+            about["audited"] = repr(problem.setting)
+        for epsilon, identity in identities.items():
+            jobs = _jobs(problem, candidate, epsilon, settings, identity, about)
+            found.append(Point(candidate, epsilon, jobs, identity is not None))
+    return found, failed
 
 
 def _check_known(name: str) -> None:
@@ -125,54 +144,48 @@ def _check_known(name: str) -> None:
 
 
 def _identity(
-    problem: measures.Problem, contender: Contender, epsilon: float, seed: int
+    problem: measures.PCAProblem, candidate: Candidate, epsilon: float, seed: int
 ) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
-    if contender.own is None:
-        return json.dumps(library_versions(entry(contender.name).extra))
-    first, again = (measures.shown(problem, contender, epsilon, seed) for _ in range(2))
+    if candidate.own is None:
+        return json.dumps(library_versions(entry(candidate.name).extra))
+    first, again = (measures.shown(problem, candidate, epsilon, seed) for _ in range(2))
     if first != again:
         return None
-    return hashlib.sha256(describe(contender.own).encode() + first).hexdigest()
+    return hashlib.sha256(describe(candidate.own).encode() + first).hexdigest()
 
 
-def _check_sendable(contender: Contender) -> None:
+def _check_sendable(candidate: Candidate) -> None:
     try:
-        pickle.dumps(contender)
+        pickle.dumps(candidate)
     except Exception as error:
         raise InputError(
-            f"{contender.name} cannot be sent to another process ({said(error)}): "
+            f"{candidate.name} cannot be sent to another process ({said(error)}): "
             "define it at the top level of a module, or use one worker"
         ) from error
 
 
 def _jobs(
-    problem: measures.Problem,
-    contender: Contender,
+    problem: measures.PCAProblem,
+    candidate: Candidate,
     epsilon: float,
     settings: Mapping[str, Any],
-    *,
-    what: list[Any],
+    identity: str | None,
     about: Mapping[str, str],
 ) -> dict[str, Job]:
-    seed = settings["seed"]
-    how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
-        "measured": (measures.measured, {"repetitions": settings["repetitions"]}, 1.0),
-        "timed": (measures.timed, {}, 0.2),
-        "audited": (measures.audited, {"samples": settings["samples"]}, 3.0),
-    }
-    what = ["compare", contender.name, epsilon, *what]
-    return {
-        kind: Job(
-            name=json.dumps([*what, kind, about[kind], size]),
+    seed, jobs = settings["seed"], {}
+    for kind, (work, names, effort) in _WORK.items():
+        size = {name: settings[name] for name in names}
+        what = ["compare", candidate.name, epsilon, identity, seed, kind, about[kind]]
+        jobs[kind] = Job(
+            name=json.dumps([*what, size]),
             seed=seed,
-            work=partial(work, problem, contender, epsilon, seed=seed, **size),
-            label=contender.name,
+            work=partial(work, problem, candidate, epsilon, seed=seed, **size),
+            label=candidate.name,
             effort=effort,
             alone=kind == "timed",
         )
-        for kind, (work, size, effort) in how.items()
-    }
+    return jobs
 
 
 def suitable(setting: Setting) -> tuple[str, ...]:
@@ -199,3 +212,130 @@ def suitable(setting: Setting) -> tuple[str, ...]:
         and name.removesuffix("-published") == name
         and fits.get(name, True)
     )
+
+
+def told(name: str, error: Exception) -> str:
+    """Return why a mechanism failed, to be read after its name."""
+    text = str(error) if isinstance(error, DPAuditError) else said(error)
+    return text.removeprefix(f"{name} ")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What was found.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        See `compare`.
+    failed : mapping of str to Exception
+        Why a mechanism could not be compared, by its name.
+    problem : PCAProblem
+    settings : mapping of str to object
+        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
+        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
+        are.
+    audits : tuple of dict
+        Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
+    notes : tuple of str
+        What else to know, a sentence each.
+    """
+
+    table: pd.DataFrame
+    failed: Mapping[str, Exception]
+    problem: measures.PCAProblem
+    settings: Mapping[str, Any]
+    audits: tuple[Record, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Who was compared."""
+        return list(dict.fromkeys(each["mechanism"] for each in self.audits))
+
+    @property
+    def refuted(self) -> list[str]:
+        """Whose claim was refuted at any epsilon."""
+        fell = (e["mechanism"] for e in self.audits if e["verdict"] == "REFUTED")
+        return list(dict.fromkeys(fell))
+
+
+def comparison_of(
+    work: Sequence[Point],
+    found: Mapping[str, Any],
+    failed: dict[str, Exception],
+    problem: measures.PCAProblem,
+    settings: Mapping[str, Any],
+    notes: list[str],
+) -> Comparison:
+    """Return what the records of jobs say; `failed` and `notes` grow with it."""
+    rows: list[Record] = []
+    audits: list[Record] = []
+    empty, lost, false = (defaultdict[Any, list[float]](list) for _ in range(3))
+    for point in work:
+        name, epsilon = point.candidate.name, point.epsilon
+        record = {kind: found[job.name] for kind, job in point.jobs.items()}
+        errors = [each.error for each in record.values() if isinstance(each, Failure)]
+        if errors:
+            failed.setdefault(name, errors[0])
+            lost[name].append(epsilon)
+            rows += _failed_rows(name, epsilon, errors[0])
+            continue
+        audit, measured = record["audited"], record["measured"]
+        audits.append({"mechanism": name, "epsilon": epsilon, **audit})
+        if measured["empty"]:
+            empty[name, measured["empty"]].append(epsilon)
+        if audit.get("exact") == "false":
+            false[name].append(epsilon)
+        for measure in measures.MEASURES:
+            low, median, high = quarters(measured[measure])
+            row = {"mechanism": name, "epsilon": epsilon, "measure": measure}
+            row |= {"median": median, "low": low, "high": high}
+            row["seconds"] = float(np.median(record["timed"]["seconds"]))
+            rows.append({**row, "verdict": audit["verdict"]})
+    warned = dict.fromkeys(
+        f"{each['mechanism']}: {text.rstrip('.')}"
+        for each in audits
+        for text in each.get("warnings", ())
+    )
+    shown = {row["mechanism"] for row in rows}
+    for name, error in failed.items():
+        if name not in shown:
+            rows += _failed_rows(name, math.nan, error)
+    if not audits:
+        raise InputError(
+            "no mechanism could be compared: "
+            + "; ".join(str(error) for error in failed.values())
+        )
+    table = pd.DataFrame.from_records(rows)
+    notes += [
+        f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
+        f"{_at(epsilons)} that there are no components: they capture nothing."
+        for (name, count), epsilons in empty.items()
+    ]
+    stands = {each["mechanism"] for each in audits}
+    notes += [
+        f"{name} failed at {_at(epsilons)} only; its other points stand."
+        for name, epsilons in lost.items()
+        if name in stands
+    ]
+    notes += [
+        f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: the "
+        "exact loss on its worst pair is larger."
+        for name, epsilons in false.items()
+    ]
+    notes += [f"{each}." for each in warned]
+    return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
+
+
+def _at(epsilons: Sequence[float]) -> str:
+    return f"ε = {listed(map(setting, epsilons))}"
+
+
+def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:
+    nothing = dict.fromkeys(("median", "low", "high", "seconds"), math.nan)
+    key = {"mechanism": name, "epsilon": epsilon}
+    verdict = {"verdict": f"failed: {told(name, error)}"}
+    return [
+        {**key, "measure": each, **nothing, **verdict} for each in measures.MEASURES
+    ]

@@ -4,8 +4,7 @@ What is measured is in `dpaudit.reports.comparison.measures`. None of it is priv
 choose a mechanism by it is a release of its own, which no claim counts (`WARNING`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from dpaudit.audit import Budget, Run
+from dpaudit.audit.settings import refuse
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.findings import WARNING, Comparison, comparison_of, told
-from dpaudit.reports.comparison.plan import points
+from dpaudit.reports.comparison.plan import Comparison, comparison_of, points
 from dpaudit.reports.experiment import CONFIDENCE
-from dpaudit.reports.runner import Progress, carry_out
+from dpaudit.reports.output import staging
+from dpaudit.reports.runner import carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.words import percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["WARNING", "Comparison", "compare", "compared", "told"]
+__all__ = ["compare", "compared"]
 
 
 def compare(
@@ -37,7 +38,7 @@ def compare(
     ----------
     mechanisms : sequence of str
         Names of the catalogue and ``module:object`` of your own
-        (`dpaudit.reports.comparison.contenders`). Without a name of the catalogue,
+        (`dpaudit.reports.comparison.candidates`). Without a name of the catalogue,
         those stand beside yours that are `suitable`.
     output : Path, optional
         A folder for the page, ``index.html``, with ``compare.csv``, the figures and the
@@ -63,13 +64,12 @@ def compare(
     --------
     >>> from dpaudit.reports import compare
     >>> table = compare(
-    ...     ["goe-gaussian"], epsilons=[1.0], repetitions=3, samples=20
+    ...     ["goe-gaussian"], epsilons=[1.0], repetitions=3, budget=20
     ... )
     >>> table[["mechanism", "measure", "verdict"]].iloc[0].tolist()
     ['goe-gaussian', 'captured_variance', 'NOT_REFUTED']
     """
-    found = compared(mechanisms, output=output, **options)
-    return found.table
+    return compared(mechanisms, output=output, **options).table
 
 
 def compared(
@@ -84,12 +84,10 @@ def compared(
     delta: float = 1e-5,
     relation: Relation | str = Relation.ADD_REMOVE,
     repetitions: int = 50,
-    samples: int = 1000,
+    budget: Budget | int = 1000,
     seed: int = 0,
     output: Path | None = None,
-    store: Path | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    run: Run = Run(),
 ) -> Comparison:
     """Do what `compare` does, and return all that was found.
 
@@ -113,76 +111,74 @@ def compared(
     relation : Relation or str
     repetitions : int
         Releases behind every median.
-    samples : int
-        Most releases a side of each audit, >= 2.
+    budget : Budget or int
+        Of each audit; only its ``releases`` can be chosen.
     seed : int
         >= 0. The same seed gives the same results, but for the times.
     output : Path, optional
-    store : Path, optional
-        Where finished work is kept and found again; by default ``work.db`` in `output`.
-    executor : concurrent.futures.Executor, optional
-        Where to work; no result depends on it.
-    progress : callable, optional
-        Called with how far the work is.
+    run : Run
+        Its ``executor``, ``store`` and ``progress``; no result depends on them. The
+        store is a path: where finished work is kept and found again; by default
+        ``work.db`` in `output`. ``progress`` is called with how far the work is.
 
     Raises
     ------
     InputError
         As `compare`.
     """
+    budget = Budget.of(budget)
+    refuse("compare", budget, "seconds", "refine", "stop")
+    refuse("compare", run, "attacks", "should_stop", "name", "reference")
+    if not isinstance(run.store, str | Path | None):
+        raise InputError(f"compare takes a path for a store, got {run.store!r}")
     problem = measures.problem_of(data, source, row_norm, n_components, delta, relation)
-    asked = epsilon_list(epsilons)
     settings: dict[str, Any] = {
         "repetitions": check_count("repetitions", repetitions),
-        "samples": check_count("samples", samples, minimum=2),
+        "samples": budget.releases,
         "confidence": CONFIDENCE,
         "seed": check_count("seed", seed, minimum=0),
         "public": data is None,
         "mechanisms": list(mechanisms),
         "own": list(own or {}),
-        "epsilons": list(asked),
+        "epsilons": epsilon_list(epsilons),
     }
     kept = None
-    if output is not None or store is not None:
-        kept = WorkStore(store or Path(output or "") / STORE)
+    if output is not None or run.store is not None:
+        kept = WorkStore(Path(run.store or Path(output or "") / STORE))
     if output is not None:
-        from dpaudit.reports.writer import staging
-
         with staging(Path(output)):  # refused before the work begins
             pass
     if kept is not None:
         kept.prepare()
-    notes = _notes(problem)
+    notes, sent = _notes(problem), run.executor is not None
+    progress: Any = run.progress  # of jobs, here
     work, failed = points(
-        mechanisms,
-        own or {},
-        problem,
-        asked,
-        settings,
-        notes,
-        stored=kept is not None,
-        executor=executor,
+        own or {}, problem, settings, notes, stored=kept is not None, sent=sent
     )
     found: dict[str, Any] = {}
     for where in dict.fromkeys((kept, None)):
-        jobs = [
-            job
-            for each in work
-            for job in each.jobs.values()
-            if (kept if each.told_apart else None) is where
-        ]
         found |= carry_out(
-            jobs, store=where, executor=executor, progress=progress, go_on=True
+            [
+                job
+                for each in work
+                for job in each.jobs.values()
+                if (kept if each.told_apart else None) is where
+            ],
+            store=where,
+            executor=run.executor,
+            progress=progress,
+            go_on=True,
         )
     result = comparison_of(work, found, failed, problem, settings, notes)
     if output is not None:
+        from dpaudit.reports.comparison.figures import comparison_figures
         from dpaudit.reports.comparison.page import write_page
 
-        write_page(result, Path(output))
+        write_page(result, comparison_figures(result), Path(output))
     return result
 
 
-def epsilon_list(epsilons: Sequence[float]) -> tuple[float, ...]:
+def epsilon_list(epsilons: Sequence[float]) -> list[float]:
     """Return epsilons in ascending order, each once.
 
     Raises
@@ -193,14 +189,14 @@ def epsilon_list(epsilons: Sequence[float]) -> tuple[float, ...]:
     Examples
     --------
     >>> epsilon_list([2, 0.5, 2])
-    (0.5, 2.0)
+    [0.5, 2.0]
     """
     if not len(epsilons):
         raise InputError("epsilon must be one number or more, got none")
-    return tuple(sorted({check_positive("epsilon", each) for each in epsilons}))
+    return sorted({check_positive("epsilon", each) for each in epsilons})
 
 
-def _notes(problem: measures.Problem) -> list[str]:
+def _notes(problem: measures.PCAProblem) -> list[str]:
     """Return what is to be known of the rows, a sentence each."""
     notes, norm = [], problem.setting.row_norm
     if problem.scaled:

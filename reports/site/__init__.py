@@ -21,13 +21,14 @@ from pandas import DataFrame
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.output import INDEX
 from dpaudit.reports.page import STYLES, Figures, in_both_widths, stylesheet
 from dpaudit.reports.sections import Fact, Leaf, Part, Results, Section, all_sections
 from dpaudit.reports.site import experiments, mechanisms, overview
 from dpaudit.reports.site.frame import Frame, Made, made_now
 from dpaudit.reports.templates import TEMPLATES
 
-__all__ = ["INDEX", "render"]
+__all__ = ["render"]
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,6 @@ class Shown:
             self.failed = self.failed or error
             return ShownPart(part, Safe(), said(error))
         return ShownPart(part, body)
-
-
-INDEX = "index.html"
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,20 @@ from executors import PickledThreads
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
+from dpaudit.audit import Budget, Run, Store
 from dpaudit.reports import compare
-from dpaudit.reports.comparison.contenders import Contender, Setting
+from dpaudit.reports.comparison.candidates import Candidate, Setting
 from dpaudit.reports.comparison.figures import comparison_figure
 from dpaudit.reports.comparison.measures import MEASURES, measured, pair_of, problem_of
 from dpaudit.reports.comparison.page import answer, render
-from dpaudit.reports.comparison.plan import suitable
-from dpaudit.reports.comparison.run import WARNING, compared
+from dpaudit.reports.comparison.plan import WARNING, suitable
+from dpaudit.reports.comparison.run import compared
+from dpaudit.reports.output import LIST
 from dpaudit.reports.store import STORE
-from dpaudit.reports.writer import LIST
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) * [0.5, 0.3, 0.1, 0.05]
 SETTING = Setting(1e-5, Relation.ADD_REMOVE, 1.0, 2)
-SHORT = {"data": ROWS, "repetitions": 3, "samples": 20, "epsilons": [1.0]}
+SHORT = {"data": ROWS, "repetitions": 3, "budget": 20, "epsilons": [1.0]}
 
 
 def moment(rows):
@@ -170,7 +171,7 @@ FORMS = {
 
 def one(own, k=2, **options):
     problem = problem_of(ROWS, row_norm=10.0, n_components=k)
-    return measured(problem, Contender("own", problem.setting, own), 1.0, 1, 0)
+    return measured(problem, Candidate("own", problem.setting, own), 1.0, 1, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -221,7 +222,7 @@ def test_all_get_the_same_rows_and_cannot_spoil_them():
         return np.eye(4)
 
     problem = problem_of(ROWS, row_norm=0.3, n_components=2)
-    measured(problem, Contender("own", problem.setting, spoils), 1.0, 2, 0)
+    measured(problem, Candidate("own", problem.setting, spoils), 1.0, 2, 0)
     for rows in seen:
         assert (rows == problem.rows).all()
     assert np.linalg.norm(problem.rows, axis=1).max() <= 0.3
@@ -231,8 +232,8 @@ def test_all_get_the_same_rows_and_cannot_spoil_them():
 # Who can be compared.
 
 
-def contender(own, **changes):
-    return Contender("own", Setting(**{**vars(SETTING), **changes}), own)
+def candidate(own, **changes):
+    return Candidate("own", Setting(**{**vars(SETTING), **changes}), own)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def contender(own, **changes):
     ],
 )
 def test_what_takes_an_epsilon_is_made_for_each(own, claim):
-    each = contender(own)
+    each = candidate(own)
     assert each.points((0.5, 1.0)) == (0.5, 1.0)
     built = each.build(1.0)
     assert built.claim == claim
@@ -254,9 +255,9 @@ def test_what_takes_an_epsilon_is_made_for_each(own, claim):
 
 
 def test_an_instance_stands_at_its_own_claim():
-    assert contender(AsItIs()).points((0.5, 1.0)) == (1.5,)
+    assert candidate(AsItIs()).points((0.5, 1.0)) == (1.5,)
     gaussian = SimpleNamespace(claim=GaussianDP(0.3), release=noisy)
-    (at,) = contender(gaussian).points((0.5,))
+    (at,) = candidate(gaussian).points((0.5,))
     assert at == pytest.approx(GaussianDP(0.3).epsilon(1e-5))
 
 
@@ -279,16 +280,16 @@ def test_an_instance_stands_at_its_own_claim():
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, sentence):
-    each = contender(own)
+    each = candidate(own)
     with pytest.raises(InputError, match=sentence):
         each.build(*each.points((1.0,)))
 
 
 def test_a_draw_that_may_never_end_is_not_begun():
     few, many = (Setting(0.0, Relation.ADD_REMOVE, 1.0, k) for k in (3, 4))
-    assert Contender("exponential-pca-acg", few).build(1.0)
+    assert Candidate("exponential-pca-acg", few).build(1.0)
     with pytest.raises(InputError, match="may never end for more than 3 components"):
-        Contender("exponential-pca-acg", many).build(1.0)
+        Candidate("exponential-pca-acg", many).build(1.0)
 
 
 @pytest.mark.parametrize(("k", "delta"), [(1, 0.0), (3, 1e-5), (10, 0.0)])
@@ -300,7 +301,7 @@ def test_those_that_suit_can_be_built_and_are_not_known_to_be_false(k, delta, re
     assert ("goe-gaussian" in names) == (delta > 0)
     assert ("exponential-pca" in names) == (k == 1)
     for name in names:
-        built = Contender(name, setting).build(1.0)
+        built = Candidate(name, setting).build(1.0)
         assert built.claim.delta(1.0) <= delta
         assert not CATALOGUE[name].expected_refuted
 
@@ -309,7 +310,7 @@ def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
     problem = problem_of(
         ROWS * 50, row_norm=20.0, n_components=1, relation="replace-one"
     )
-    each = Contender("irls-reaper", problem.setting)
+    each = Candidate("irls-reaper", problem.setting)
     assert each.build(1.0).unit_rows
     seen = []
 
@@ -351,7 +352,7 @@ def found():
         "<b>odd</b>": WithoutPair(),
     }
     mechanisms = ["goe-gaussian", "symmetrised-wishart", "goe-gausian"]
-    return compared(mechanisms, own=own, **SHORT | {"samples": 100, "row_norm": 0.6})
+    return compared(mechanisms, own=own, **SHORT | {"budget": 100, "row_norm": 0.6})
 
 
 def test_the_table_has_a_row_for_every_measure(found):
@@ -443,7 +444,10 @@ def test_bad_rows_are_refused(data, sentence):
         ({"row_norm": 0.0}, "row_norm must be a finite number > 0"),
         ({"delta": 1.0}, "delta must be in"),
         ({"relation": "other"}, "relation must be one of"),
-        ({"samples": 1}, "samples must be an integer >= 2"),
+        ({"budget": 1}, "releases must be an integer >= 2"),
+        ({"budget": Budget(20, seconds=1.0)}, "compare takes no seconds"),
+        ({"run": Run(name="x", attacks=[])}, "takes no attacks or name"),
+        ({"run": Run(store=Store("x"))}, "takes a path for a store"),
     ],
 )
 def test_bad_options_are_refused(options, sentence):
@@ -462,9 +466,9 @@ def test_nothing_depends_on_who_works_and_what_cannot_be_sent_is_told():
     names = {"mechanisms": ["goe-gaussian"], "own": {"own": noisy}}
     alone = compared(**names, **SHORT)
     with PickledThreads(2, mp_context=SimpleNamespace(get_start_method=str)) as pool:
-        together = compared(**names, **SHORT, executor=pool)
+        together = compared(**names, **SHORT, run=Run(executor=pool))
         stuck = {"own": lambda data, rng, epsilon: moment(data)}
-        told = compared(**names | {"own": stuck}, **SHORT, executor=pool)
+        told = compared(**names | {"own": stuck}, **SHORT, run=Run(executor=pool))
     assert printed(alone.table) == printed(together.table)
     for measure in MEASURES:
         first, second = (comparison_figure(f, measure) for f in (alone, together))
@@ -479,7 +483,8 @@ def test_finished_work_is_not_done_again(tmp_path):
     def told(progress):
         calls.append(progress.done)
 
-    options = {**SHORT, "own": {"own": noisy}, "output": tmp_path, "progress": told}
+    options = {**SHORT, "own": {"own": noisy}, "output": tmp_path}
+    options["run"] = Run(progress=told)
     first = compare(["goe-gaussian"], **options)
     assert calls == [0, 1, 2, 3, 4, 5, 6]
     written = (tmp_path / "compare.csv").read_bytes()
@@ -499,7 +504,7 @@ def test_other_code_of_the_same_name_is_another_mechanism(tmp_path):
 
     shares = []
     for own in (careless, nothing, careless):
-        options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
+        options = {**SHORT, "own": {"own": own}, "run": Run(store=tmp_path / "work.db")}
         table = compare(["goe-gaussian"], **options)
         shares.append(table[table["mechanism"] == "own"]["median"].iloc[0])
     assert shares[1] == 0.0
@@ -512,7 +517,7 @@ def test_code_that_looks_the_same_is_known_by_its_releases(tmp_path, monkeypatch
     def own(data, rng, epsilon):
         return moment(data) * (globals()["SIGN"] if epsilon == 2.0 else 1.0)
 
-    options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
+    options = {**SHORT, "own": {"own": own}, "run": Run(store=tmp_path / "work.db")}
     captured = []
     for sign in (1.0, -1.0):
         monkeypatch.setitem(globals(), "SIGN", sign)
@@ -528,7 +533,7 @@ def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
     def own(data, rng, epsilon):
         return moment(data) * source.random()
 
-    options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
+    options = {**SHORT, "own": {"own": own}, "run": Run(store=tmp_path / "work.db")}
     found = compared(["goe-gaussian"], **options)
     assert not found.failed
     said = [note for note in found.notes if "own is compared anew each time" in note]
@@ -581,7 +586,7 @@ def test_what_is_known_to_be_false_is_not_recommended():
 
 
 def test_what_is_written(tmp_path):
-    options = {**SHORT, "samples": 100, "output": tmp_path / "deep"}
+    options = {**SHORT, "budget": 100, "output": tmp_path / "deep"}
     compare(["goe-gaussian"], own={"../careless": careless}, **options)
     names = {path.name for path in (tmp_path / "deep").iterdir()}
     witness = "witness-..+2f+careless-1.json"

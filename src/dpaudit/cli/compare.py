@@ -14,7 +14,7 @@ from dpaudit.cli.running import crew, steps, workers_option
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.reports.comparison.run import Comparison
+    from dpaudit.reports.comparison.plan import Comparison
 
 __all__ = ["compare_command"]
 
@@ -85,6 +85,8 @@ def compare_command(
     data: Path | None,
     components: int | None,
     epsilons: str,
+    samples: int,
+    store: Path | None,
     workers: int | None,
     as_json: bool,
     **options: Any,
@@ -104,6 +106,7 @@ def compare_command(
     What was stopped goes on when the same command is given again. The exit code is 2 or
     3 if a mechanism failed, which the page shows beside the others.
     """
+    from dpaudit.audit import Run
     from dpaudit.cli.tables import read_rows
     from dpaudit.reports.comparison.run import compared
 
@@ -116,8 +119,8 @@ def compare_command(
             mechanisms,
             n_components=components,
             epsilons=asked,
-            executor=executor,
-            progress=show,
+            budget=samples,
+            run=Run(executor=executor, store=store, progress=show),
             **options,
         )
     page = options["output"] / "index.html"
@@ -148,7 +151,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _record(found: "Comparison", page: Path) -> dict[str, Any]:
-    from dpaudit.reports.comparison.run import WARNING, told
+    from dpaudit.reports.comparison.plan import WARNING, told
 
     rows = [
         {
@@ -176,7 +179,7 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
 def _show(found: "Comparison", page: Path) -> None:
     from dpaudit.printable import printable
     from dpaudit.reports.comparison.measures import MEASURES
-    from dpaudit.reports.comparison.run import WARNING
+    from dpaudit.reports.comparison.plan import WARNING
     from dpaudit.reports.words import aligned, duration, percent, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
@@ -212,7 +215,7 @@ def _failures(found: "Comparison") -> int:
     """Name on standard error what failed; return the exit code."""
     from dpaudit.errors import DPAuditError
     from dpaudit.printable import printable
-    from dpaudit.reports.comparison.run import told
+    from dpaudit.reports.comparison.plan import told
 
     for name, error in found.failed.items():
         line = printable(f"{name} failed: {told(name, error)}", longest=2000)

@@ -33,7 +33,7 @@ from dpaudit.printable import printable, said
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_real
 
-__all__ = ["Built", "Contender", "Setting", "basis_of", "blamed"]
+__all__ = ["Built", "Candidate", "Setting", "basis_of", "blamed"]
 
 _ROUNDING = 1 + 1e-9
 _MOST_COMPONENTS = {"exponential-pca-acg": 3}  # with more, a draw may never end
@@ -42,7 +42,7 @@ _DEPENDENT = 1e-12  # the sine of the angle of a column to those before it
 
 @dataclass(frozen=True)
 class Setting:
-    """What all contenders have in common.
+    """What all candidates have in common.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Candidate:
     """A mechanism at any epsilon.
 
     Parameters
