@@ -27,6 +27,7 @@ from dpaudit.streams import stream
 __all__ = [
     "CONFIDENCE",
     "DELTA",
+    "REFINE",
     "Cell",
     "Experiment",
     "Measure",
@@ -38,6 +39,8 @@ __all__ = [
 
 DELTA = 1e-5
 CONFIDENCE = 0.999
+REFINE = 10.0
+"""How many times as many releases follow on a refutation, for the event's sake."""
 
 # Repetitions drawn at once: at d = 64, 256 matrices and their temporaries take 40 MiB.
 _BATCH = 256

@@ -16,11 +16,17 @@ from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasExactClaim, HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.reports.experiment import CONFIDENCE, DELTA, Cell, Experiment, Record
+from dpaudit.reports.experiment import (
+    CONFIDENCE,
+    DELTA,
+    REFINE,
+    Cell,
+    Experiment,
+    Record,
+)
 
 __all__ = [
     "BASELINE",
-    "REFINE",
     "audit_experiment",
     "audited",
     "audited_suite",
@@ -30,9 +36,6 @@ __all__ = [
 ]
 
 BASELINE = "non-private-pca"
-
-REFINE = 10.0
-"""How many times as many releases follow on a refutation, for the event's sake."""
 
 _ROUNDING = 1 + 1e-9
 

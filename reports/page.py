@@ -1,31 +1,39 @@
-"""What every page needs, of the site of the report or one by itself: figures and style.
+"""What every page needs: templates and what they may use, figures, style, versions.
 
-A page by itself (`render_one`) is one HTML file that refers to no other; those of the
-report are `dpaudit.reports.site`.
+Whatever a template is given is taken for text and escaped (`dpaudit.reports.escaping`),
+but for what is `Safe`. A page by itself (`render_one`) is one HTML file that refers to
+no other; those of the report are `dpaudit.reports.site`.
 """
 
 import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from dpaudit import __version__
-from dpaudit.reports.escaping import Safe, plain
-from dpaudit.reports.plots import standalone
-from dpaudit.reports.sections import Results, Section
-from dpaudit.reports.svg import with_classes
-from dpaudit.reports.templates import TEMPLATES, environment
+from dpaudit.reports import words
+from dpaudit.reports.escaping import Safe, markdown, plain
+from dpaudit.reports.svg import standalone, with_classes
 
 __all__ = [
     "STYLES",
+    "TEMPLATES",
     "Figures",
-    "draw_figures",
+    "environment",
     "in_both_widths",
     "render_one",
     "render_pictures",
     "stylesheet",
     "versions",
 ]
+
+_ROOT = Path(__file__).parent
+TEMPLATES = (_ROOT / "site", _ROOT / "sections")
+"""The folders of templates."""
 
 Figures: TypeAlias = Mapping[str, Sequence[str] | Exception]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
@@ -36,16 +44,37 @@ STYLES = ("colours.css", "style.css", "figures.css")
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
 
-def draw_figures(results: Results, sections: Sequence[Section]) -> Figures:
-    """Return the figures of sections; in place of one that fails, why."""
-    drawn: dict[str, Sequence[str] | Exception] = {}
-    for section in sections:
-        for name, draw in section.figures.items():
-            try:
-                drawn[name] = [draw(results, n) for n in (False, True)]
-            except Exception as error:
-                drawn[name] = error
-    return drawn
+def environment(escape: Callable[[str], str], **options: Any) -> Environment:
+    """Return where templates are filled in, given how text is escaped."""
+
+    def finalize(value: object) -> object:
+        # Numbers stay what they are, and so does what was made here.
+        if isinstance(value, str) and not hasattr(value, "__html__"):
+            return escape(value)
+        return value
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=finalize,
+        **options,
+    )
+    made.filters["strong"] = lambda text: Safe(f"**{markdown(text)}**")
+    made.filters["glue"] = _glue
+    for each in (words.count, words.setting, words.delta):
+        made.filters[each.__name__] = each
+    return made
+
+
+def _glue(text: str) -> str:
+    """Keep formulas and percentages on one line."""
+    text = re.sub(
+        r"([εδ]) ([=≤≥]) ", "\\1\N{NO-BREAK SPACE}\\2\N{NO-BREAK SPACE}", text
+    )
+    return re.sub(r" (%|× 10)", "\N{NO-BREAK SPACE}\\1", text)
 
 
 def render_pictures(figures: Figures) -> dict[str, str]:

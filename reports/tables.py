@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpaudit.arrays import Array
 from dpaudit.reports.escaping import file_name, plain
-from dpaudit.reports.measures import REFINE
+from dpaudit.reports.experiment import REFINE
 from dpaudit.reports.words import beyond, count, delta, number, percent, verdict
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
 from dpaudit.reports.output import INDEX, staging
-from dpaudit.reports.page import draw_figures, render_pictures
+from dpaudit.reports.page import Figures, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
 from dpaudit.reports.site import render
@@ -140,3 +140,15 @@ def write_results(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return {**failed, **site.failed}
+
+
+def draw_figures(results: Results, sections: Sequence[Section]) -> Figures:
+    """Return the figures of sections; in place of one that fails, why."""
+    drawn: dict[str, Sequence[str] | Exception] = {}
+    for section in sections:
+        for name, draw in section.figures.items():
+            try:
+                drawn[name] = [draw(results, n) for n in (False, True)]
+            except Exception as error:
+                drawn[name] = error
+    return drawn

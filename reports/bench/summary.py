@@ -8,8 +8,8 @@ from typing import Any
 
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.escaping import markdown, plain
+from dpaudit.reports.page import environment
 from dpaudit.reports.store import load_json, save_json
-from dpaudit.reports.templates import environment
 from dpaudit.reports.words import aligned
 
 __all__ = [

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots
-from dpaudit.reports.comparison.page import SHOWN, ShownMeasure
-from dpaudit.reports.comparison.plan import Comparison
+from dpaudit.reports.comparison.page import SHOWN, Comparison, ShownMeasure
 from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, setting, spread
 

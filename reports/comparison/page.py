@@ -1,4 +1,4 @@
-"""The page of a comparison: figures, tables and verdicts, as the report has them.
+"""What a comparison found, and its page: figures, tables, verdicts as in the report.
 
 One self-contained HTML file, with the table behind it as CSV, the figures, and a
 witness for each refutation.
@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from dpaudit.reports.comparison.measures import MEASURES
-from dpaudit.reports.comparison.plan import WARNING, Comparison, told
+from dpaudit.errors import DPAuditError
+from dpaudit.printable import said
+from dpaudit.reports.comparison.measures import MEASURES, PCAProblem
 from dpaudit.reports.escaping import csv_text, file_name
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.output import staging
 from dpaudit.reports.page import render_one, render_pictures
 from dpaudit.reports.tables import Printed, Row, records
@@ -31,7 +34,15 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SHOWN", "ShownMeasure", "write_page"]
+__all__ = ["SHOWN", "WARNING", "Comparison", "ShownMeasure", "told", "write_page"]
+
+WARNING = (
+    "These measures are computed from the rows without noise. Choosing a mechanism (or "
+    "a norm, or a number of components) by its result on private rows is itself a "
+    "release about them, which no claim here counts. Compare on public rows, or on "
+    "synthetic ones of the same shape (dpaudit.datasets), and run the chosen mechanism "
+    "once on the private ones."
+)
 
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
 _TIMES = (1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
@@ -115,6 +126,52 @@ SHOWN = {
         " ×",
     ),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What was found.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        See `compare`.
+    failed : mapping of str to Exception
+        Why a mechanism could not be compared, by its name.
+    problem : PCAProblem
+    settings : mapping of str to object
+        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
+        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
+        are.
+    audits : tuple of dict
+        Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
+    notes : tuple of str
+        What else to know, a sentence each.
+    """
+
+    table: pd.DataFrame
+    failed: Mapping[str, Exception]
+    problem: PCAProblem
+    settings: Mapping[str, Any]
+    audits: tuple[Record, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Who was compared."""
+        return list(dict.fromkeys(each["mechanism"] for each in self.audits))
+
+    @property
+    def refuted(self) -> list[str]:
+        """Whose claim was refuted at any epsilon."""
+        fell = (e["mechanism"] for e in self.audits if e["verdict"] == "REFUTED")
+        return list(dict.fromkeys(fell))
+
+
+def told(name: str, error: Exception) -> str:
+    """Return why a mechanism failed, to be read after its name."""
+    text = str(error) if isinstance(error, DPAuditError) else said(error)
+    return text.removeprefix(f"{name} ")
 
 
 def write_page(

@@ -29,21 +29,14 @@ from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.candidates import Candidate, Setting, blamed
+from dpaudit.reports.comparison.page import Comparison, told
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
 from dpaudit.reports.sections.libraries.audits import library_versions
 from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 
-__all__ = ["WARNING", "Comparison", "Point", "comparison_of", "points", "told"]
-
-WARNING = (
-    "These measures are computed from the rows without noise. Choosing a mechanism (or "
-    "a norm, or a number of components) by its result on private rows is itself a "
-    "release about them, which no claim here counts. Compare on public rows, or on "
-    "synthetic ones of the same shape (dpaudit.datasets), and run the chosen mechanism "
-    "once on the private ones."
-)
+__all__ = ["Point", "comparison_of", "points"]
 
 _WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
     "measured": (measures.measured, ("repetitions",), 1.0),
@@ -212,52 +205,6 @@ def suitable(setting: Setting) -> tuple[str, ...]:
         and name.removesuffix("-published") == name
         and fits.get(name, True)
     )
-
-
-def told(name: str, error: Exception) -> str:
-    """Return why a mechanism failed, to be read after its name."""
-    text = str(error) if isinstance(error, DPAuditError) else said(error)
-    return text.removeprefix(f"{name} ")
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What was found.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        See `compare`.
-    failed : mapping of str to Exception
-        Why a mechanism could not be compared, by its name.
-    problem : PCAProblem
-    settings : mapping of str to object
-        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
-        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
-        are.
-    audits : tuple of dict
-        Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
-    notes : tuple of str
-        What else to know, a sentence each.
-    """
-
-    table: pd.DataFrame
-    failed: Mapping[str, Exception]
-    problem: measures.PCAProblem
-    settings: Mapping[str, Any]
-    audits: tuple[Record, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """Who was compared."""
-        return list(dict.fromkeys(each["mechanism"] for each in self.audits))
-
-    @property
-    def refuted(self) -> list[str]:
-        """Whose claim was refuted at any epsilon."""
-        fell = (e["mechanism"] for e in self.audits if e["verdict"] == "REFUTED")
-        return list(dict.fromkeys(fell))
 
 
 def comparison_of(

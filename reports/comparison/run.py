@@ -17,7 +17,9 @@ from dpaudit.audit.settings import refuse
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.plan import Comparison, comparison_of, points
+from dpaudit.reports.comparison.figures import comparison_figures
+from dpaudit.reports.comparison.page import Comparison, write_page
+from dpaudit.reports.comparison.plan import comparison_of, points
 from dpaudit.reports.experiment import CONFIDENCE
 from dpaudit.reports.output import staging
 from dpaudit.reports.runner import carry_out
@@ -171,9 +173,6 @@ def compared(
         )
     result = comparison_of(work, found, failed, problem, settings, notes)
     if output is not None:
-        from dpaudit.reports.comparison.figures import comparison_figures
-        from dpaudit.reports.comparison.page import write_page
-
         write_page(result, comparison_figures(result), Path(output))
     return result
 

@@ -27,11 +27,11 @@ from dpaudit.validation import check_count, check_name
 __all__ = [
     "PICTURES",
     "Fact",
-    "Leaf",
     "Part",
     "Results",
     "Section",
     "Size",
+    "TopicPage",
     "all_sections",
     "chosen_sections",
     "plan",
@@ -129,7 +129,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class TopicPage:
     """A page about one thing, which belongs to no section alone, or to a part of one.
 
     Parameters
@@ -197,12 +197,12 @@ class Section:
     missing. From a size to experiments: ``experiments``; `plan` gives them their seed.
     From the results:
 
-    - ``context``: what the templates say; None leaves all parts out.
+    - ``context``: what the templates say; None topics all parts out.
     - ``answer``: what was found, the most important first; ``best``: what is best for
       whom, for the first page. Lists of sentences.
     - ``remarks``: what is known of claims beside their verdicts: sentences, by the name
       of the mechanism. ``facts``: a `Fact` for each thing measured of a mechanism.
-    - ``pages``: a `Leaf` for each page of its own.
+    - ``pages``: a `TopicPage` for each page of its own.
     - ``tables``, ``files``: tables and texts that are written beside the experiments',
       by their names.
 

@@ -22,17 +22,23 @@ from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.output import INDEX
-from dpaudit.reports.page import STYLES, Figures, in_both_widths, stylesheet
-from dpaudit.reports.sections import Fact, Leaf, Part, Results, Section, all_sections
-from dpaudit.reports.site import experiments, mechanisms, overview
-from dpaudit.reports.site.frame import Frame, Made, made_now
-from dpaudit.reports.templates import TEMPLATES
+from dpaudit.reports.page import STYLES, TEMPLATES, Figures, in_both_widths, stylesheet
+from dpaudit.reports.sections import (
+    Fact,
+    Part,
+    Results,
+    Section,
+    TopicPage,
+    all_sections,
+)
+from dpaudit.reports.site import experiments, mechanisms
+from dpaudit.reports.site.frame import Frame, Provenance
 
 __all__ = ["render"]
 
 
 @dataclass(frozen=True)
-class ShownPart:
+class FilledPart:
     """A part of a section, filled in; or in its place the error, in words."""
 
     part: Part
@@ -40,7 +46,7 @@ class ShownPart:
     error: str = ""
 
 
-class Shown:
+class SectionContent:
     """All that a section says of results, each thing by itself.
 
     Parameters
@@ -57,7 +63,7 @@ class Shown:
     answer, best : list of str
     remarks : mapping of str to list of str
     facts : list of Fact
-    leaves : list of Leaf
+    topics : list of TopicPage
     """
 
     def __init__(self, results: Results, section: Section) -> None:
@@ -70,7 +76,7 @@ class Shown:
         self.best: list[str] = self._attempt(section.best, [])
         self.remarks: Mapping[str, list[str]] = self._attempt(section.remarks, {})
         self.facts: list[Fact] = self._attempt(section.facts, [])
-        self.leaves: list[Leaf] = self._attempt(section.pages, [])
+        self.topics: list[TopicPage] = self._attempt(section.pages, [])
 
     def _attempt(self, what: Callable[[Results], Any], otherwise: Any) -> Any:
         try:
@@ -79,14 +85,14 @@ class Shown:
             self.failed = self.failed or error
             return otherwise
 
-    def parts(self, frame: Frame, figures: Figures) -> list[ShownPart]:
+    def parts(self, frame: Frame, figures: Figures) -> list[FilledPart]:
         """Return the parts of its page, in their order."""
         return [
             self._filled(part, f"{part.name}.html.j2", frame, figures)
             for part in sorted(self.section.parts, key=lambda each: each.place)
         ]
 
-    def in_markdown(self, frame: Frame) -> list[ShownPart]:
+    def in_markdown(self, frame: Frame) -> list[FilledPart]:
         """Return those parts that can do without figures, in Markdown."""
         names = [(part, f"{part.name}.md.j2") for part in self.section.parts]
         folders = [root / self.section.name for root in TEMPLATES]
@@ -98,7 +104,7 @@ class Shown:
 
     def _filled(
         self, part: Part, template: str, frame: Frame, figures: Figures
-    ) -> ShownPart:
+    ) -> FilledPart:
         own = {
             "root": "../",
             "size": self.section.sizes.get(self.results.profile),
@@ -112,8 +118,8 @@ class Shown:
             )
         except Exception as error:
             self.failed = self.failed or error
-            return ShownPart(part, Safe(), said(error))
-        return ShownPart(part, body)
+            return FilledPart(part, Safe(), said(error))
+        return FilledPart(part, body)
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ def render(
     results: Results,
     figures: Figures,
     sections: Sequence[Section] | None = None,
-    made: Made | None = None,
+    made: Provenance | None = None,
 ) -> Rendered:
     """Return all pages.
 
@@ -188,14 +194,14 @@ def render(
     ----------
     results : Results
     figures : mapping of str to sequence of str
-        From `dpaudit.reports.page.draw_figures`.
+        From `dpaudit.reports.writer.draw_figures`.
     sections : sequence of Section, optional
         All by default.
-    made : Made, optional
+    made : Provenance, optional
         By default now, here.
     """
     chosen = all_sections().values() if sections is None else sections
-    looked = [Shown(results, section) for section in chosen]
+    looked = [SectionContent(results, section) for section in chosen]
     shown = [each for each in looked if each.there]
     remarks: dict[str, list[str]] = {}
     for each in shown:
@@ -203,30 +209,30 @@ def render(
             remarks.setdefault(name, []).extend(sentences)
     own = [each.section for each in shown]
     standings = mechanisms.standings(results, own, remarks)
-    elsewhere = [leaf for each in shown for leaf in each.leaves]
+    elsewhere = [topic for each in shown for topic in each.topics]
     facts = [fact for each in shown for fact in each.facts]
-    about = experiments.leaves(results)
-    leaves = [
-        *mechanisms.leaves(results, standings, facts, elsewhere),
+    about = experiments.pages(results)
+    topics = [
+        *mechanisms.pages(results, standings, facts, elsewhere),
         *about,
         *elsewhere,
     ]
-    listed = {name: [leaf for leaf in leaves if leaf.folder == name] for name in KINDS}
+    listed = {name: [each for each in topics if each.folder == name] for name in KINDS}
     kinds = {name: some for name, some in listed.items() if some}
     titles = [(each.section.name, each.section.title) for each in shown]
     frame = Frame(
         {
             "profile": results.profile,
             "seed": results.seed,
-            "made": made or made_now(),
+            "made": made or Provenance.now(),
             "menu": [(f"sections/{name}.html", title) for name, title in titles],
             "kinds": {name: KINDS[name].heading for name in kinds},
             "options": "".join(f" --section {s.name}" for s in sections or ()),
         },
-        leaves,
+        topics,
     )
     parts = {each.section.name: each.parts(frame, figures) for each in shown}
-    title = overview.headline(standings)
+    title = mechanisms.headline(standings)
     frame.add(
         INDEX,
         "overview.html.j2",
@@ -235,7 +241,7 @@ def render(
         best=[sentence for each in shown for sentence in each.best],
         sections=own,
         first=[each for some in parts.values() for each in some if each.part.first],
-        **overview.context(standings),
+        **mechanisms.overview(standings),
     )
     for each in shown:
         name = each.section.name
@@ -251,14 +257,14 @@ def render(
                 for row in standing.audits
                 if row.section == name
             ],
-            experiments=[leaf for leaf in about if leaf.group == each.section.title],
+            experiments=[topic for topic in about if topic.group == each.section.title],
             declared=results.experiments,
         )
     for name, some in kinds.items():
         path, kind = f"{name}/{INDEX}", KINDS[name]
-        frame.add(path, "kind.html.j2", kind.heading, kind=kind, leaves=some)
-    for leaf in leaves:
-        frame.add_leaf(leaf)
+        frame.add(path, "kind.html.j2", kind.heading, kind=kind, topics=some)
+    for topic in topics:
+        frame.add_topic(topic)
     frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
     markdown = [part for each in shown for part in each.in_markdown(frame)]
     frame.pages["report.md"] = frame.filled(

@@ -11,23 +11,22 @@ import pandas as pd
 
 from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.sections import Leaf, Results, Section, Size, all_sections
-from dpaudit.reports.site.frame import first_paragraph
+from dpaudit.reports.sections import Results, Section, Size, TopicPage, all_sections
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["leaves"]
+__all__ = ["pages"]
 
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}
 _MOST = 400  # rows of a table on a page; the file has all
 
 
-def leaves(results: Results) -> list[Leaf]:
+def pages(results: Results) -> list[TopicPage]:
     """Return the pages of all experiments, in the order of their sections."""
     home = _homes(results.profile)
     return [
-        Leaf(
+        TopicPage(
             folder=FOLDER,
             name=name,
             template="experiment.html.j2",
@@ -182,8 +181,18 @@ def _number(value: float) -> str:
 
 
 def _question(text: str | None) -> str:
-    """Return what a measure returns, from the first paragraph of its docstring."""
-    words = first_paragraph(text).removeprefix("Return ")
+    """Return what a measure returns, from the first paragraph of its docstring.
+
+    Examples
+    --------
+    >>> _question('''Return what
+    ...     it is.
+    ...
+    ...     Parameters''')
+    'What it is.'
+    """
+    first = inspect.cleandoc(text or "").partition("\n\n")[0]
+    words = " ".join(first.split()).removeprefix("Return ")
     return f"{words[:1].upper()}{words[1:]}"
 
 

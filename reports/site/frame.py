@@ -24,11 +24,10 @@ from jinja2.runtime import Context
 
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe, file_name, markdown, plain
-from dpaudit.reports.page import versions
-from dpaudit.reports.sections import Leaf
-from dpaudit.reports.templates import environment
+from dpaudit.reports.page import environment, versions
+from dpaudit.reports.sections import TopicPage
 
-__all__ = ["Frame", "Made", "first_paragraph", "made_now"]
+__all__ = ["Frame", "Provenance"]
 
 _SETTINGS = {
     "file_insertion_enabled": False,
@@ -68,27 +67,13 @@ def prose(text: str) -> Safe:
     return Safe(_IDS.sub(r"\1", parts["fragment"]))
 
 
-def first_paragraph(text: str | None) -> str:
-    """Return the first paragraph of a docstring on one line.
-
-    Examples
-    --------
-    >>> first_paragraph('''What it
-    ...     does.
-    ...
-    ...     Parameters''')
-    'What it does.'
-    """
-    return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0].split())
-
-
 _HEADING = re.compile(
     r'<section id="([^"]+)"[^>]*>\s*<h2[^>]*>(.*?)</h2>', flags=re.DOTALL
 )
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """When, by what and on what a site was made.
 
     Parameters
@@ -105,16 +90,16 @@ class Made:
     machine: str
     versions: Mapping[str, str]
 
-
-def made_now() -> Made:
-    """Return the day, the commit, the machine and the versions of this process."""
-    system = f"{platform.system()} {platform.machine()}".strip()
-    return Made(
-        date=f"{datetime.now(UTC):%Y-%m-%d}",
-        commit=_commit(),
-        machine=f"{system}, {os.cpu_count()} cores",
-        versions=versions(),
-    )
+    @classmethod
+    def now(cls) -> "Provenance":
+        """Return the day, the commit, the machine and the versions of this process."""
+        system = f"{platform.system()} {platform.machine()}".strip()
+        return cls(
+            date=f"{datetime.now(UTC):%Y-%m-%d}",
+            commit=_commit(),
+            machine=f"{system}, {os.cpu_count()} cores",
+            versions=versions(),
+        )
 
 
 def _commit() -> str:
@@ -122,17 +107,10 @@ def _commit() -> str:
     folder = Path(__file__).resolve().parents[2]
     if not (folder / ".git").exists():
         return ""
-    command = [
-        "git",
-        "-C",
-        str(folder),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
+    command = "git describe --always --dirty --abbrev=12".split()
+    options: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=folder, **options)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return plain(done.stdout.strip())
@@ -146,7 +124,7 @@ class Frame:
     ----------
     shared : mapping of str to object
         What every template is given.
-    leaves : sequence of Leaf
+    topics : sequence of TopicPage
         All pages about one thing, so that others can refer to them.
 
     Attributes
@@ -158,14 +136,14 @@ class Frame:
     """
 
     shared: Mapping[str, Any]
-    leaves: Sequence[Leaf] = ()
+    topics: Sequence[TopicPage] = ()
     pages: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._paths = {
-            (leaf.folder, leaf.name): f"{leaf.folder}/{_file(leaf)}.html"
-            for leaf in self.leaves
+            (topic.folder, topic.name): f"{topic.folder}/{_file(topic)}.html"
+            for topic in self.topics
         }
         self.shared = {**self.shared, "paths": self._paths}
 
@@ -187,18 +165,18 @@ class Frame:
             "frame.html.j2", **own, headings=headings, body=body
         )
 
-    def add_leaf(self, leaf: Leaf) -> None:
+    def add_topic(self, topic: TopicPage) -> None:
         """Make the page about one thing; if that fails, say so on it."""
-        path = self._paths[leaf.folder, leaf.name]
+        path = self._paths[topic.folder, topic.name]
         try:
-            self.add(path, leaf.template, leaf.name, leaf=leaf, **leaf.context())
+            self.add(path, topic.template, topic.name, topic=topic, **topic.context())
         except Exception as error:
-            self.failed.setdefault(f"{leaf.folder}/{leaf.name}", error)
-            self.add(path, "broken.html.j2", leaf.name, leaf=leaf, error=said(error))
+            self.failed.setdefault(f"{topic.folder}/{topic.name}", error)
+            self.add(path, "broken.html.j2", topic.name, topic=topic, error=said(error))
 
 
-def _file(leaf: Leaf) -> str:
-    name = leaf.file or file_name(leaf.name)
+def _file(topic: TopicPage) -> str:
+    name = topic.file or file_name(topic.name)
     return "+index" if name == "index" else name  # that is the list of all
 
 

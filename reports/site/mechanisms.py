@@ -3,22 +3,33 @@
 A mechanism is what the catalogue has, or what a table of the report names. Its page has
 the claim, the verdicts with what they could not have seen, the definition and the proof
 as its source has them, what it costs, and where else on the site it is met.
+
+The first page says how the claims of all families stand. They are counted in three
+groups that are never mixed: those of papers and ours, those that are false on purpose,
+and the textbook suite, on which the audit itself is measured. Sentences are chosen by
+the data.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dpaudit.algorithms import CATALOGUE, Entry
-from dpaudit.reports.sections import Fact, Leaf, Results, Section
+from dpaudit.algorithms.catalogue import FAMILIES
+from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.sections import Fact, Results, Section, TopicPage
 from dpaudit.reports.tables import Printed, verdict_rows
-from dpaudit.reports.words import count, delta, number, setting
+from dpaudit.reports.words import count, delta, listed, number, setting, spelt
 
-__all__ = ["Standing", "leaves", "standings"]
+__all__ = ["Standing", "headline", "overview", "pages", "standings"]
 
 FOLDER = "mechanisms"
+_SUITE = "textbook"
+_WORDS = ("neighbour", "side", "event", "claim", "refuted", "not refuted")
+_CLAIMS = ("audited claim", "audited claims")
+_MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpose")
 
 
 @dataclass(frozen=True)
@@ -133,12 +144,12 @@ def _standing(
     return Standing(name, entry.family, audits, tuple(notes), entry.planted)
 
 
-def leaves(
+def pages(
     results: Results,
     found: Mapping[str, Standing],
     facts: Sequence[Fact],
-    elsewhere: Sequence[Leaf],
-) -> list[Leaf]:
+    elsewhere: Sequence[TopicPage],
+) -> list[TopicPage]:
     """Return the pages of all mechanisms.
 
     Parameters
@@ -148,11 +159,11 @@ def leaves(
         From `standings`.
     facts : sequence of Fact
         Of all sections.
-    elsewhere : sequence of Leaf
+    elsewhere : sequence of TopicPage
         Pages that may be about a mechanism as well: their ``mechanisms`` say so.
     """
     return [
-        Leaf(
+        TopicPage(
             folder=FOLDER,
             name=name,
             template="mechanism.html.j2",
@@ -170,7 +181,7 @@ def _context(
     results: Results,
     standing: Standing,
     facts: Sequence[Fact],
-    elsewhere: Sequence[Leaf],
+    elsewhere: Sequence[TopicPage],
 ) -> dict[str, Any]:
     name = standing.name
     entry = CATALOGUE.get(name)
@@ -181,7 +192,7 @@ def _context(
         "experiments": [
             each for each in results.experiments.values() if name in each.mechanisms
         ],
-        "others": [leaf for leaf in elsewhere if name in leaf.mechanisms],
+        "others": [topic for topic in elsewhere if name in topic.mechanisms],
     }
 
 
@@ -201,3 +212,125 @@ def _described(entry: Entry) -> Printed:
         definition=inspect.getdoc(entry.owner) or "",
         proof="" if module is None else module.__doc__ or "",
     )
+
+
+def _counted(found: Mapping[str, Standing]) -> list[Standing]:
+    """Return the audited claims of papers and ours, of which a verdict came."""
+    return [
+        each
+        for each in found.values()
+        if each.audited
+        and (each.founded or each.false)
+        and not (each.planted or each.family == _SUITE)
+    ]
+
+
+def broken(found: Mapping[str, Standing]) -> list[Standing]:
+    """Return the claims of papers, and ours, that are false as audited."""
+    return [each for each in _counted(found) if each.false]
+
+
+def headline(found: Mapping[str, Standing]) -> str:
+    """Return the title of the report: how many claims of all families fell.
+
+    Those that are false on purpose do not count, and neither does the textbook suite.
+    """
+    total, fell = len(_counted(found)), len(broken(found))
+    if total == 0:
+        return "No privacy claim was audited"
+    claims = "claim" if total == 1 else "claims"
+    number = spelt(fell) if fell else "none"
+    return f"{number.capitalize()} of {spelt(total)} audited privacy {claims} fell"
+
+
+def lead(found: Mapping[str, Standing]) -> str:
+    """Return what belongs to the title: whose claims, and what was found besides."""
+    fell = broken(found)
+    parts = []
+    if fell:
+        parts.append(
+            f"Audits refuted what is claimed for {listed(each.name for each in fell)}."
+            if all(each.refuted for each in fell)
+            else f"False is what is claimed for {listed(each.name for each in fell)}."
+        )
+    if planted := _planted(found):
+        seen = [each for each in planted if each.refuted]
+        text = _of(seen, planted, *_MISTAKES)
+        parts.append(f"{text[:1].upper()}{text[1:]} found.")
+    if any(not each.false for each in _counted(found)):
+        parts.append("What was not refuted is not thereby proven private.")
+    return " ".join(parts)
+
+
+def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
+    """Return each family with one sentence on how its claims stand."""
+    sentences = []
+    for family, about in FAMILIES.items():
+        some = [each for each in found.values() if each.family == family]
+        audited = [each for each in some if each.audited]
+        if not some:
+            continue
+        if not audited:
+            text = f"{about}: {spelt(len(some))} in the catalogue, not audited here."
+            sentences.append((family, text))
+            continue
+        planted = [e for e in audited if e.planted and family != _SUITE]
+        own = [each for each in audited if each not in planted]
+        fell = [each.name for each in own if each.false]
+        named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
+        told = []
+        if own:
+            told.append(f"{_of(fell, own, *_CLAIMS)} refuted{named}")
+        if planted:
+            seen = [each for each in planted if each.refuted]
+            told.append(f"{_of(seen, planted, *_MISTAKES)} found")
+        most = max(row.samples for each in audited for row in each.audits)
+        text = f"{about}: {', and '.join(told)}; up to {count(most)} releases a side."
+        if len(audited) < len(some):
+            text += f" {spelt(len(some) - len(audited)).capitalize()} not audited here."
+        sentences.append((family, text))
+    return sentences
+
+
+def _of(some: Sized, all_of: Sized, one: str, many: str) -> str:
+    """Return how many of how many things, with the verb that belongs to it."""
+    some_of = spelt(len(some)) if some else "none"
+    things = one if len(all_of) == 1 else many
+    verb = "were" if len(some) > 1 else "was"
+    return f"{some_of} of {spelt(len(all_of))} {things} {verb}"
+
+
+def overview(found: Mapping[str, Standing]) -> dict[str, Any]:
+    """Return what the template of the first page says of claims."""
+    standing = [each for each in _counted(found) if not each.false]
+    rows = [row for each in found.values() for row in each.audits]
+    return {
+        "lead": lead(found),
+        "words": {term: GLOSSARY[term] for term in _WORDS},
+        "groups": group_sentences(found),
+        "broken": broken(found),
+        "planted": _planted(found),
+        "alpha": max((row.alpha for row in rows), default=0.0),
+        "any": min(1.0, sum(row.alpha for row in rows)),
+        "kept": [each for each in standing if each.kept],
+        "unknown": [each for each in standing if not each.kept],
+        "undecided": [
+            each.name
+            for each in found.values()
+            if not (each.founded or each.false or each.planted)
+        ],
+        "left_out": [
+            each.name
+            for each in found.values()
+            if not each.audited and each.family != "third-party"
+        ],
+    }
+
+
+def _planted(found: Mapping[str, Standing]) -> list[Standing]:
+    """Return the audited claims that are false on purpose."""
+    return [
+        each
+        for each in found.values()
+        if each.audited and each.planted and each.family != _SUITE
+    ]

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpaudit.reports.templates import TEMPLATES
+from dpaudit.reports.page import TEMPLATES
 
 SERIES = tuple(f"series-{i}" for i in range(1, 8))
 TOGETHER = ("refuted", "ink", *SERIES)

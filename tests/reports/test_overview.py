@@ -4,8 +4,13 @@ import pandas as pd
 import pytest
 from audited_row import audited
 
-from dpaudit.reports.site.mechanisms import Standing
-from dpaudit.reports.site.overview import context, group_sentences, headline, lead
+from dpaudit.reports.site.mechanisms import (
+    Standing,
+    group_sentences,
+    headline,
+    lead,
+    overview,
+)
 from dpaudit.reports.tables import verdict_rows
 
 
@@ -67,14 +72,14 @@ def test_each_family_has_a_sentence():
 
 def test_many_audits_may_err_more_often_than_one():
     """By the union bound: every audited claim adds its alpha, planted ones too."""
-    said = context(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
+    said = overview(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
     assert said["alpha"] == pytest.approx(0.001)
     assert said["any"] == pytest.approx(0.004)
-    assert context({})["any"] == 0
+    assert overview({})["any"] == 0
 
 
 def test_what_came_to_no_verdict_does_not_stand():
-    said = context(by_name(SOUND, UNDECIDED, SILENT))
+    said = overview(by_name(SOUND, UNDECIDED, SILENT))
     assert said["undecided"] == ["undecided"]
     assert [each.name for each in said["unknown"]] == ["sound"]
     assert said["left_out"] == ["silent"]
@@ -84,7 +89,7 @@ def test_what_came_to_no_verdict_does_not_stand():
 
 
 def test_what_was_not_audited_is_not_among_what_stands():
-    said = context(by_name(SOUND, BROKEN, SILENT, FORMULA))
+    said = overview(by_name(SOUND, BROKEN, SILENT, FORMULA))
     names = {kind: [e.name for e in said[kind]] for kind in ("unknown", "broken")}
     assert names == {"unknown": ["sound"], "broken": ["broken", "formula"]}
     assert (said["left_out"], said["kept"]) == (["silent"], [])

@@ -19,14 +19,15 @@ from tiny_profile import TINY, tiny_plan
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import templates, write_report, writer
+from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import Site, faults, missing
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures
+from dpaudit.reports.output import LIST, staging
+from dpaudit.reports.page import TEMPLATES
 from dpaudit.reports.sections import Results, all_sections, chosen_sections, plan
 from dpaudit.reports.sections.libraries import section as libraries
 from dpaudit.reports.sections.libraries.findings import FILE as TOUR_FILE
@@ -38,9 +39,9 @@ from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
 from dpaudit.reports.site import KINDS, mechanisms
-from dpaudit.reports.site.overview import headline
+from dpaudit.reports.site.mechanisms import headline
 from dpaudit.reports.store import STORE, WorkStore, save_json
-from dpaudit.reports.writer import write_results
+from dpaudit.reports.writer import draw_figures, write_results
 
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
@@ -476,7 +477,7 @@ def test_no_two_names_become_one_file():
 
 
 def test_templates_trust_nothing_by_themselves():
-    for path in sorted(templates.TEMPLATES[0].parent.rglob("*.j2")):
+    for path in sorted(TEMPLATES[0].parent.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 
 
@@ -487,7 +488,7 @@ def test_report_from_start_to_end(written):
     kinds = set(KINDS) - {"libraries", "theorems"}
     assert {path.name for path in site.root.iterdir()} == {
         *("index.html", "glossary.html", "assets", "sections", *kinds),
-        *("report.md", "tour.csv", STORE, writer.LIST),
+        *("report.md", "tour.csv", STORE, LIST),
         *(f"{name}.csv" for name in plan("tiny", 1, RUN)),
         *(f"{name}.svg" for each in RUN for name in each.figures),
         "witness-symmetric-noise.json",
@@ -546,7 +547,7 @@ def test_what_lies_beside_the_report_is_shown_and_its_own_files_replaced(tmp_pat
 
 def test_what_an_earlier_report_left_goes(tmp_path):
     def write(*names):
-        with writer.staging(tmp_path / "report") as folder:
+        with staging(tmp_path / "report") as folder:
             (folder / "mechanisms").mkdir()
             for name in ("index.html", *names):
                 (folder / name).write_text(name, encoding="utf-8")
@@ -557,11 +558,11 @@ def test_what_an_earlier_report_left_goes(tmp_path):
         path.write_text("mine", encoding="utf-8")
     write("mechanisms/two.html", "three.csv")
     # Nor does a list that somebody changed lead out of the folder.
-    with (tmp_path / "report" / writer.LIST).open("a", encoding="utf-8") as listed:
+    with (tmp_path / "report" / LIST).open("a", encoding="utf-8") as listed:
         listed.write(f"../beside.html\n{kept[0]}\nmechanisms\nnowhere.html\n")
     write("three.csv")
     left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    own = {"index.html", "three.csv", "mechanisms/mine.html", writer.LIST}
+    own = {"index.html", "three.csv", "mechanisms/mine.html", LIST}
     assert left == {"beside.html", *(f"report/{name}" for name in own)}
     kept[1].unlink()
     write("mechanisms/one.html")

@@ -11,11 +11,11 @@ from dpaudit.algorithms import CATALOGUE
 from dpaudit.reports.escaping import plain
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.glossary import GLOSSARY
-from dpaudit.reports.sections import Fact, Leaf, Results, all_sections
+from dpaudit.reports.sections import Fact, Results, TopicPage, all_sections
 from dpaudit.reports.site import experiments, mechanisms
-from dpaudit.reports.site.frame import Frame, Made, prose
+from dpaudit.reports.site.frame import Frame, Provenance, prose
 
-MADE = Made("2026-01-01", "", "a machine", {"dpaudit": "0"})
+MADE = Provenance("2026-01-01", "", "a machine", {"dpaudit": "0"})
 SHARED = {"profile": "tiny", "seed": 0, "made": MADE, "menu": [], "kinds": {}}
 PRIVACY = [all_sections()["privacy"]]
 
@@ -30,10 +30,10 @@ def results(*rows, exact=None, **tables):
 def page_of(found, name, facts=(), elsewhere=()):
     remarks = {} if "exact-privacy" not in found else PRIVACY[0].remarks(found)
     standings = mechanisms.standings(found, PRIVACY, remarks)
-    leaves = mechanisms.leaves(found, standings, facts, elsewhere)
-    frame = Frame(SHARED, [*leaves, *elsewhere])
-    (leaf,) = [each for each in leaves if each.name == name]
-    frame.add_leaf(leaf)
+    topics = mechanisms.pages(found, standings, facts, elsewhere)
+    frame = Frame(SHARED, [*topics, *elsewhere])
+    (topic,) = [each for each in topics if each.name == name]
+    frame.add_topic(topic)
     assert frame.failed == {}
     (page,) = frame.pages.values()
     return " ".join(page.split())
@@ -93,7 +93,9 @@ def test_where_else_a_claim_is_false_is_said():
 def test_a_page_has_facts_definition_proof_and_where_else_to_look():
     fact = Fact("k-norm-covariance", "Variance captured", "97 %")
     about = ("k-norm-covariance",)
-    theorem = Leaf("theorems", "Theorem 0", "broken.html.j2", dict, mechanisms=about)
+    theorem = TopicPage(
+        "theorems", "Theorem 0", "broken.html.j2", dict, mechanisms=about
+    )
     page = page_of(results(audited()), *about, [fact], [theorem])
     for said in (
         "<dt>Variance captured</dt><dd>97",
@@ -109,9 +111,9 @@ def test_a_page_that_fails_says_so_and_no_other_does():
     def fails():
         raise RuntimeError("no <dice>")
 
-    broken = Leaf("theorems", "bad", "broken.html.j2", fails)
+    broken = TopicPage("theorems", "bad", "broken.html.j2", fails)
     frame = Frame(SHARED, [broken])
-    frame.add_leaf(broken)
+    frame.add_topic(broken)
     assert list(frame.failed) == ["theorems/bad"]
     page = frame.pages["theorems/bad.html"]
     assert "RuntimeError: no &lt;dice&gt;" in page
@@ -178,8 +180,8 @@ def test_an_experiment_without_a_table_has_no_page():
     found = Results(
         "quick", 0, both, {"one": pd.DataFrame({"mechanism": ["a"], "x": 1.0})}
     )
-    (leaf,) = experiments.leaves(found)
-    assert (leaf.name, leaf.verdict) == ("one", "1 row")
+    (topic,) = experiments.pages(found)
+    assert (topic.name, topic.verdict) == ("one", "1 row")
 
 
 def test_the_glossary_is_a_page():

@@ -13,7 +13,6 @@ from tiny_profile import TINY, tiny_plan
 from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.symmetric_noise import classification, measures, section
 from dpaudit.reports.sections.symmetric_noise.section import (
@@ -23,6 +22,7 @@ from dpaudit.reports.sections.symmetric_noise.section import (
 )
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.site import render
+from dpaudit.reports.writer import draw_figures
 from dpaudit.subspace import second_moment
 
 SIZE = TINY["symmetric_noise"]

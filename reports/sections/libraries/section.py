@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.errors import InputError
-from dpaudit.reports.sections import Leaf, Part, Results, Section
+from dpaudit.reports.sections import Part, Results, Section, TopicPage
 from dpaudit.reports.sections.libraries.findings import Stop, load_tour, stops
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
 from dpaudit.reports.tables import Printed
@@ -173,16 +173,16 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     return {"tour": table}
 
 
-def pages(results: Results) -> list[Leaf]:
+def pages(results: Results) -> list[TopicPage]:
     """Return a page for each library that was visited."""
     left = _left(results)
-    found, leaves = left.stops, []
+    found, topics = left.stops, []
     for library in dict.fromkeys(each.library for each in found):
         own = [each for each in found if each.library == library]
         fell = sum(each.verdict.startswith("REFUTED") for each in own)
         told = {"tour": own, "tour_note": tour_note(own), "witnesses": left.witnesses}
-        leaves.append(
-            Leaf(
+        topics.append(
+            TopicPage(
                 folder="libraries",
                 name=library,
                 template="libraries/library.html.j2",
@@ -193,7 +193,7 @@ def pages(results: Results) -> list[Leaf]:
                 refuted=fell > 0,
             )
         )
-    return leaves
+    return topics
 
 
 SECTION = Section(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.sections import Leaf, Part, Results, Section, sizes
+from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.judgement import Judged
 from dpaudit.reports.sections.theorems.rows import Chance, Row
@@ -39,7 +39,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     return {"theorems": findings.scoreboard(*results.once(_judged))}
 
 
-def pages(results: Results) -> list[Leaf]:
+def pages(results: Results) -> list[TopicPage]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
@@ -51,7 +51,7 @@ def pages(results: Results) -> list[Leaf]:
         """Return the theorem that a bound belongs to: what its name begins with."""
         return max((each for each in theorems if named.startswith(each)), key=len)
 
-    leaves = []
+    topics = []
     for theorem in theorems:
         own = [each for each in found if each.row.theorem == theorem]
         events = [each for each in seen if each.row.theorem == theorem]
@@ -67,8 +67,8 @@ def pages(results: Results) -> list[Leaf]:
                 each.row for each in own if each.row.printed != each.row.predicted
             ],
         }
-        leaves.append(
-            Leaf(
+        topics.append(
+            TopicPage(
                 folder="theorems",
                 name=theorem,
                 template="theorems/theorem.html.j2",
@@ -81,7 +81,7 @@ def pages(results: Results) -> list[Leaf]:
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )
         )
-    return leaves
+    return topics
 
 
 _VERDICTS = {

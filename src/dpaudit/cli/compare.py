@@ -14,7 +14,7 @@ from dpaudit.cli.running import crew, steps, workers_option
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.reports.comparison.plan import Comparison
+    from dpaudit.reports.comparison.page import Comparison
 
 __all__ = ["compare_command"]
 
@@ -151,7 +151,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _record(found: "Comparison", page: Path) -> dict[str, Any]:
-    from dpaudit.reports.comparison.plan import WARNING, told
+    from dpaudit.reports.comparison.page import WARNING, told
 
     rows = [
         {
@@ -179,7 +179,7 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
 def _show(found: "Comparison", page: Path) -> None:
     from dpaudit.printable import printable
     from dpaudit.reports.comparison.measures import MEASURES
-    from dpaudit.reports.comparison.plan import WARNING
+    from dpaudit.reports.comparison.page import WARNING
     from dpaudit.reports.words import aligned, duration, percent, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
@@ -215,7 +215,7 @@ def _failures(found: "Comparison") -> int:
     """Name on standard error what failed; return the exit code."""
     from dpaudit.errors import DPAuditError
     from dpaudit.printable import printable
-    from dpaudit.reports.comparison.plan import told
+    from dpaudit.reports.comparison.page import told
 
     for name, error in found.failed.items():
         line = printable(f"{name} failed: {told(name, error)}", longest=2000)
