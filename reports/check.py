@@ -8,12 +8,12 @@ knows, such as colours and widths, is looked at by the tests.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urlsplit
+from xml.etree.ElementTree import Element
 
 from dpaudit.errors import InputError
 from dpaudit.reports.sections import all_sections
@@ -41,37 +41,34 @@ _VOID = set("area base br col embed hr img input link meta source track wbr".spl
 _NAMED_BY = ("aria-label", "aria-labelledby", "title")
 _REFERRING = ("aria-controls", "aria-describedby", "aria-labelledby", "for")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# What speaks for the pictures inside it, if it has words of its own.
-_CONTROLS = {"a", "button", "summary"}
-_WORDED = {*_HEADINGS, *_CONTROLS, "title", "style"}
 _SCOPES = {"row", "col", "rowgroup", "colgroup"}
 
 
-@dataclass
-class _Element:
-    tag: str
-    own: dict[str, str]  # its attributes
+class _Node(Element):
+    """An element of a page, with its line and the elements around it."""
+
     line: int
-    around: tuple["_Element", ...]
-    texts: list[str] = field(default_factory=list)
-    inside: set[str] = field(default_factory=set)  # the tags of its descendants
+    around: tuple["_Node", ...]
 
     @property
     def words(self) -> str:
-        return " ".join("".join(self.texts).split())
+        return " ".join("".join(self.itertext()).split())
 
     @property
     def named(self) -> bool:
-        return any(self.own.get(name) for name in _NAMED_BY)
+        return any(self.get(name) for name in _NAMED_BY)
+
+    def has(self, tag: str) -> bool:
+        return self.find(f".//{tag}") is not None
 
     @property
     def silent(self) -> bool:
         """Whether a screen reader passes over it, or nobody sees it."""
         return any(
-            each.own.get("aria-hidden") == "true"
-            or each.own.get("role") in {"none", "presentation"}
-            or "hidden" in each.own
-            or re.search(r"display:\s*none", each.own.get("style", "")) is not None
+            each.get("aria-hidden") == "true"
+            or each.get("role") in {"none", "presentation"}
+            or each.get("hidden") is not None
+            or re.search(r"display:\s*none", each.get("style", "")) is not None
             for each in (*self.around, self)
         )
 
@@ -83,35 +80,72 @@ class _Element:
         """
         return any(
             each.tag in {"label", "svg"}
-            or ("role" in each.own and each.named)
-            or (each.tag in _CONTROLS and bool(each.words or each.named))
+            or (each.get("role") is not None and each.named)
+            or (each.tag in {"a", "button", "summary"} and (each.words or each.named))
             for each in self.around
         )
 
+    def addresses(self) -> Iterator[tuple[str, bool]]:
+        """Yield what it refers to, and whether that is a link, not to be fetched."""
+        kinds = set(self.get("rel", "").lower().split())
+        followed = self.tag in {"a", "area"} or (kinds and kinds <= _RELATED)
+        styles = [self.words] if self.tag == "style" else []
+        for name, value in self.items():
+            if name == "href" and followed:
+                yield value, True
+            elif name in _FETCHING and self.tag != "base":
+                yield value, False
+            elif name == "srcset":  # several addresses, each before a comma
+                parts = (part.split() for part in value.split(","))
+                yield from ((part[0], False) for part in parts if part)
+            else:
+                styles.append(value)
+        for style in styles:
+            yield from ((address, False) for address in addresses_in_css(style))
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with it by itself, a sentence each."""
+        if "failed" in self.get("class", "").split():
+            parts = [e.get("id", "") for e in self.around if e.tag == "section"]
+            yield f"section {(['', *parts])[-1]!r} failed"
+        match self.tag:
+            case "base" if self.get("href") is not None:
+                yield "<base> changes where every link leads"
+            case "img" if self.get("alt") is None and not self.silent:
+                yield f"the picture {self.get('src', '')!r} has no alt"
+            case "svg" if not (
+                self.named or self.has("title") or self.silent or self.spoken_for
+            ):
+                yield f"the picture {self.get('id', '')!r} has no title"
+            case "figure" if not (self.named or self.has("figcaption")):
+                yield "a figure has neither a caption nor a label"
+            case "th":
+                # Within <thead> HTML itself says that a header is that of its column.
+                scope = self.get("scope", "").lower()
+                column = any(each.tag == "thead" for each in self.around)
+                if scope not in _SCOPES and not (column and not scope):
+                    yield "a header of a table says no scope"
+
 
 class _Page(HTMLParser):
-    """What a page holds: its elements in order, ids, and addresses by their lines."""
+    """What a page holds: a tree of its elements, their order, and their ids."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.elements: list[_Element] = []
-        self._open: list[_Element] = []
+        self.root = _Node("")
+        self.elements: list[_Node] = []
+        self._open = [self.root]
         self.feed(html)
         self.close()
-        names = [each.own["id"] for each in self.elements if each.own.get("id")]
-        self.ids = Counter(names)
-        self.links: list[tuple[int, str]] = []
-        self.fetched: list[tuple[int, str]] = []
-        for each in self.elements:
-            self._note_addresses(each)
+        self.ids = Counter(each.get("id") for each in self.elements if each.get("id"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        own = {name: (value or "").strip() for name, value in attrs}
-        self.elements.append(_Element(tag, own, self.getpos()[0], tuple(self._open)))
-        for each in self._open:
-            each.inside.add(tag)
+        node = _Node(tag, {name: (value or "").strip() for name, value in attrs})
+        node.line, node.around = self.getpos()[0], tuple(self._open[1:])
+        self._open[-1].append(node)
+        self.elements.append(node)
         if tag not in _VOID:
-            self._open.append(self.elements[-1])
+            self._open.append(node)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         # Outside of SVG the slash means nothing, and the end comes with the parent's.
@@ -125,81 +159,44 @@ class _Page(HTMLParser):
             del self._open[places[-1] :]
 
     def handle_data(self, data: str) -> None:
-        for each in self._open:
-            if each.tag in _WORDED:
-                each.texts.append(data)
-
-    def _note_addresses(self, element: _Element) -> None:
-        kinds = set(element.own.get("rel", "").lower().split())
-        followed = element.tag in {"a", "area"} or (kinds and kinds <= _RELATED)
-        found = (
-            addresses_in_css(" ".join(element.texts)) if element.tag == "style" else []
-        )
-        for name, value in element.own.items():
-            if name == "href" and followed:
-                self.links.append((element.line, value))
-            elif name in _FETCHING and element.tag != "base":
-                found.append(value)
-            elif name == "srcset":  # several addresses, each before a comma
-                parts = (part.split() for part in value.split(","))
-                found += [part[0] for part in parts if part]
-            elif "url(" in value:
-                found += addresses_in_css(value)
-        self.fetched += [(element.line, address) for address in found]
+        parent = self._open[-1]
+        if len(parent):
+            parent[-1].tail = (parent[-1].tail or "") + data
+        else:
+            parent.text = (parent.text or "") + data
 
     def faults(self) -> Iterator[tuple[int, str]]:
         """Yield what is wrong with the page by itself: lines, and a sentence each."""
         for name, times in self.ids.items():
             if times > 1:
                 yield 1, f"id {name!r} is used {times} times"
-        lacking = dict.fromkeys(
-            ("<title>", "lang on <html>", '<meta name="viewport">', "<h1>")
-        )
-        level = 0
+        for what, there in {
+            "<title>": any(each.words for each in self._all(".//head/title")),
+            "lang on <html>": any(each.get("lang") for each in self._all(".//html")),
+            '<meta name="viewport">': self._all(".//meta[@name='viewport']"),
+            "<h1>": self.root.has("h1"),
+        }.items():
+            if not there:
+                yield 1, f"the page has no {what}"
         for each in self.elements:
-            tag, own = each.tag, each.own
-            for names in (own.get(name, "") for name in _REFERRING):
+            yield from ((each.line, wrong) for wrong in each.faults())
+            for names in (each.get(name, "") for name in _REFERRING):
                 for name in names.split():
                     if name not in self.ids:
                         yield each.line, f"there is no id {name!r} to refer to"
-            if "failed" in own.get("class", "").split():
-                parts = [e.own.get("id", "") for e in each.around if e.tag == "section"]
-                yield each.line, f"section {(['', *parts])[-1]!r} failed"
-            there = ""
-            if tag == "title" and each.words and each.around[-1].tag == "head":
-                there = "<title>"
-            elif tag == "html" and own.get("lang"):
-                there = "lang on <html>"
-            elif tag == "meta" and own.get("name") == "viewport":
-                there = '<meta name="viewport">'
-            elif tag == "base" and "href" in own:
-                yield each.line, "<base> changes where every link leads"
-            elif tag == "img" and "alt" not in own and not each.silent:
-                yield each.line, f"the picture {own.get('src', '')!r} has no alt"
-            elif tag == "svg" and not (
-                each.named or "title" in each.inside or each.silent or each.spoken_for
-            ):
-                yield each.line, f"the picture {own.get('id', '')!r} has no title"
-            elif tag == "figure" and not (each.named or "figcaption" in each.inside):
-                yield each.line, "a figure has neither a caption nor a label"
-            elif tag == "th":
-                # Within <thead> HTML itself says that a header is that of its column.
-                scope = own.get("scope", "").lower()
-                column = any(e.tag == "thead" for e in each.around)
-                if scope not in _SCOPES and not (column and not scope):
-                    yield each.line, "a header of a table says no scope"
-            elif tag in _HEADINGS:
-                words, before = each.words, f"<h{level}>" if level else "no other"
-                if not words:
-                    yield each.line, f"the heading <{tag}> is empty"
-                if tag == "h1" and "<h1>" not in lacking:
-                    said = f"<h1> {words!r} is not the first <h1> of the page"
-                    yield each.line, said
-                elif int(tag[1]) > level + 1:
-                    yield each.line, f"the heading <{tag}> {words!r} follows {before}"
-                there, level = f"<{tag}>", int(tag[1])
-            lacking.pop(there, None)
-        yield from ((1, f"the page has no {what}") for what in lacking)
+        first, level = self.root.find(".//h1"), 0
+        for each in (each for each in self.elements if each.tag in _HEADINGS):
+            words, before = each.words, f"<h{level}>" if level else "no other"
+            if not words:
+                yield each.line, f"the heading <{each.tag}> is empty"
+            if each.tag == "h1" and each is not first:
+                yield each.line, f"<h1> {words!r} is not the first <h1> of the page"
+            elif int(each.tag[1]) > level + 1:
+                yield each.line, f"the heading <{each.tag}> {words!r} follows {before}"
+            level = int(each.tag[1])
+
+    def _all(self, path: str) -> list[_Node]:
+        return [each for each in self.root.iterfind(path) if isinstance(each, _Node)]
 
 
 def elsewhere(address: str) -> bool:
@@ -331,17 +328,18 @@ def faults(site: Site) -> list[str]:
 
 def strays(site: Site, page: str) -> list[tuple[int, str]]:
     """Return the lines of a page with links that lead nowhere, or what it fetches."""
-    found = [
-        (line, f"the link to {address!r} {wrong}")
-        for line, address in site.page(page).links
-        if urlsplit(address).scheme.lower() not in _FOLLOWED
-        and (wrong := site.astray(page, address))
-    ]
-    return found + [
-        (line, wrong)
-        for line, address in site.page(page).fetched
-        if (wrong := _fetched(site, page, address))
-    ]
+    found = []
+    for each in site.page(page).elements:
+        for address, followed in each.addresses():
+            if not followed:
+                wrong = _fetched(site, page, address)
+            elif urlsplit(address).scheme.lower() in _FOLLOWED:
+                continue
+            elif wrong := site.astray(page, address):
+                wrong = f"the link to {address!r} {wrong}"
+            if wrong:
+                found.append((each.line, wrong))
+    return found
 
 
 def strays_in_styles(site: Site) -> list[str]:
