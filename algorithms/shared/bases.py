@@ -6,12 +6,14 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
+from dpaudit.validation import check_count
 
 __all__ = [
     "Batched",
@@ -21,6 +23,9 @@ __all__ = [
     "check_components",
     "check_one_component",
     "check_rank",
+    "drawn_in_parts",
+    "laplace_noise",
+    "orient",
 ]
 
 
@@ -116,3 +121,47 @@ def check_one_component(name: str, n_components: int, *, others: str) -> None:
             f"n_components of {name} must be 1, got {n_components!r}; for more see "
             f"{others}"
         )
+
+
+def drawn_in_parts(
+    size: int, shape: tuple[int, ...], width: int, draw: Callable[[int], Array]
+) -> Array:
+    """Return `size` releases of a shape, of which at most `width` are made together.
+
+    Parameters
+    ----------
+    size : int
+        >= 0.
+    shape : tuple of int
+        Of one release.
+    width : int
+        What fits in memory; 1 is made if nothing does.
+    draw : callable
+        Takes a number of releases, and makes them.
+    """
+    size, width = check_count("size", size, minimum=0), max(1, width)
+    releases = np.empty((size, *shape))
+    for first in range(0, size, width):
+        part = releases[first : first + width]
+        part[:] = draw(len(part))
+    return releases
+
+
+def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Array:
+    """Draw independent centred Laplace variables, density exp(-|x|/scale)/(2 scale).
+
+    An exponential with a random sign: a third of the time that
+    `numpy.random.Generator.laplace` takes.
+    """
+    noise = rng.standard_exponential(shape)
+    noise *= scale
+    signs = rng.random(shape)
+    signs -= 0.5
+    return np.copysign(noise, signs, out=noise)
+
+
+def orient(bases: Array) -> Array:
+    """Return bases with the largest entry of each column positive, (..., d, k)."""
+    peaks = np.argmax(np.abs(bases), axis=-2, keepdims=True)
+    signs = np.sign(np.take_along_axis(bases, peaks, axis=-2))
+    return np.asarray(bases * signs)

@@ -81,78 +81,46 @@ The paper's neighbours are multisets that differ by a row added or removed, for 
 batches by position promise nothing. The relation here is REPLACE_ONE.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_one_component
+from dpaudit.algorithms.shared.bases import check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
-from dpaudit.algorithms.streaming.mean_estimation import (
-    DEFAULT_TAIL,
-    MeanEstimation,
-    Tail,
-)
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import (
     POWER_STEPS,
+    OneComponent,
     RowBatch,
     default_steps,
-    rebatched,
 )
-from dpaudit.algorithms.streaming.moments import as_moments
+from dpaudit.algorithms.streaming.moments import ProductGradients
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
+from dpaudit.algorithms.streaming.windows import (
+    DEFAULT_BALL,
+    DEFAULT_TAIL,
+    Tail,
+    Window,
+)
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.neighbours import Pair
+from dpaudit.validation import (
+    check_fraction,
+    check_length,
+    check_positive,
+)
 
-__all__ = ["DPPCA", "PublishedDPPCA"]
+__all__ = ["DPPCA", "OverlappingDPPCA", "PublishedDPPCA"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class OneComponent(ReleasesVector, ShownByPairs):
-    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
-
-    def release_stream(
-        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
-    ) -> Array:
-        """Return one release on data that are never all in memory, shape (d,).
-
-        From the same state of `rng` it is `release` on the blocks put together.
-
-        Parameters
-        ----------
-        blocks : iterable of array_like
-            Rows or matrices, in blocks of any length. Besides the block at hand, one
-            batch is held.
-        count : int
-            n, how many items there are in all; public, and it sets the batches.
-
-        Raises
-        ------
-        InputError
-            If there are more or fewer items, or they are not as `draw` asks.
-        """
-        size, steps = self.batches(check_count("count", count))
-        stream = rebatched(blocks, size, count)
-        rates = self.step_sizes.sizes(steps)
-        first = self._batch(next(stream))
-        start = self._start((1, first.moments.dimension), None, rng)
-        rest = (self._batch(items) for items in stream)
-        chained = (batch for part in ([first], rest) for batch in part)
-        vectors, _, _ = self._component(chained, rates, start, rng=rng)
-        return vectors[0]
-
-    def _released(self, bases: Array) -> Array:
-        return bases[:, :, 0]
-
-    def _batch(self, items: Array) -> RowBatch:
-        return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
+_SPREAD = 0.05  # noise of the mean over its length, with the larger scale
+_PULLING = 4  # rows that say which scale has won
+_LOUD = 2.0**40  # by how much the data exceed w_0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +129,6 @@ class DPPCA(OneComponent):
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = DPPCA.calibrated(1.0, 1e-6)
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.3]
@@ -317,3 +284,98 @@ class PublishedDPPCA(OneComponent):
             "a batch", self.scale_finder.budget, self.mean.budget
         )
         return BudgetTree.parallel("dp-pca-published", batch, note="all batches")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlappingDPPCA(DPPCA):
+    """A planted bug: the mean is taken over the whole batch, at the price of a half.
+
+    Both parts are paid for as if they read different rows. A row of the first half is
+    then paid for once and used twice, (2 epsilon, 2 delta) by adding up. An audit must
+    refute it; nobody should use it.
+
+    Neither part breaks the promise by itself, so the event to look at is that both
+    happen: an unlikely scale wins, and the noise of the mean favours one side. The row
+    moves a group of the scale from a bin to another. Where its bin is behind by b =
+    2/epsilon or so, that changes the chances of the bin by nearly e^epsilon: from 0.163
+    to 0.0095 at (3.5, 1e-5), a loss of 2.8. Given the scale, the row moves the mean by
+    its full mu, 0.73 there, and a tail of the mean adds the rest: on an event of
+    probability 0.02 the loss is above 4.
+    """
+
+    @classmethod
+    def planted(
+        cls, epsilon: float, delta: float, *, batch_size: int | None = None
+    ) -> Self:
+        """Return `DPPCA.calibrated` with its halves overlapping, and one batch.
+
+        The scale has the bins of the paper, and windows are ten times narrower than by
+        default: a row that is beyond them need not be in a bin of a larger scale.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise, which is false.
+        batch_size : int, optional
+            Default: n, all rows in one batch.
+        """
+        return cls.calibrated(
+            epsilon,
+            delta,
+            tail=Tail(scale=0.01),
+            bins_per_octave=4,
+            batch_constant=1e4,
+            batch_size=batch_size,
+        )
+
+    def halves(
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
+    ) -> tuple[ProductGradients, ProductGradients]:
+        first, _ = super().halves(batch, vectors, deflated)
+        return first, ProductGradients(*batch, vectors, deflated)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a row that moves a bin of the scale, and the mean as well.
+
+        Items are matrices A_i; A_i w is w_1 times their first column, all else is 0.
+        With v = (1, ..., 1) and u = (1, -1, 1, ...), the columns are s v, but for the
+        first pair of each group in the first half: s v - u and s v + u where the scale
+        is the larger one, s v - u/8 and s v where it is the smaller. Fewer groups have
+        the larger scale, by b or so. Its windows end short of s v - u and s v + u.
+
+        In the neighbour the s v - u of the first group is s v + 7/8 u: the group has
+        the smaller scale now, and a row that was below all windows is above them.
+
+        s is such that g_t has noise of a twentieth of its length if the larger scale
+        has won, and much less if not. A few rows s v - u of the second half, which the
+        wide windows let pull further, move g_t in the direction of -u then. So the
+        event to look at is that w is far in that direction. The default d is 2; at
+        least 2.
+        """
+        d = check_length(dimension, 2, minimum=2)
+        v, u = np.ones(d), (-1.0) ** np.arange(d)
+        k = self.scale_finder.groups(self.scale_finder.zeta / 2)
+        noise = self.mean.split.noise(d)
+        # The bin of s v must be shown, which all but a few of each group are in.
+        full = int(noise.counts.threshold + 8 * noise.counts.scale)
+        half = max(2 * k, full // 2 + k + _PULLING)
+        pairs = half // 2 // k
+        scale = 2 * d / pairs  # of a difference of 2 u among them
+        mean_noise = self.mean.deviation(scale, 2 * half, d, self.scale_finder.zeta / 2)
+        s = float(mean_noise) / (_SPREAD * sqrt(d))
+        columns = np.tile(s * v, (2 * half, 1))
+        firsts = 2 * pairs * np.arange(k)
+        larger = round((k - self.scale_finder.noise.scale) / 2)
+        columns[firsts[:larger]] -= u
+        columns[firsts[:larger] + 1] += u
+        columns[firsts[larger:]] -= u / 8
+        columns[-_PULLING:] -= u
+        items = np.zeros((2 * half, d, d))
+        items[:, :, 0] = _LOUD * columns
+        other = items.copy()
+        other[0, :, 0] = _LOUD * (s * v + 7 / 8 * u)
+        return Pair(items, other, self.relation)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case."""
+        return (self.worst_case(),)

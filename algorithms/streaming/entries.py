@@ -3,16 +3,17 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.planted import (
-    ClaimedOja,
-    OverlappingDPPCA,
-    UnthresholdedHistogram,
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, OverlappingDPPCA, PublishedDPPCA
+from dpaudit.algorithms.streaming.mean_estimation import (
+    MeanEstimation,
     mean_with_constant_8,
 )
-from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
+from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
+from dpaudit.algorithms.streaming.oja import ClaimedOja
+from dpaudit.algorithms.streaming.private_histogram import (
+    PrivateHistogram,
+    UnthresholdedHistogram,
+)
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch

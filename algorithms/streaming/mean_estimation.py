@@ -60,13 +60,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     PublishedSplit,
     Split,
+    SplitWithConstant8,
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
@@ -75,9 +76,9 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length, check_matrix
+from dpaudit.validation import check_length, check_matrix
 
-__all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
+__all__ = ["MeanEstimation", "mean_with_constant_8"]
 
 _CHUNK = 2**20  # counts, or numbers of releases, that are made together
 _LAST_BIN = 2.0**53  # from there on doubles do not tell a bin from its neighbours
@@ -206,22 +207,20 @@ class MeanEstimation(Batched[ArrayLike], Checked):
             If the data are not finite, or there are none.
         """
         rows = check_matrix("data", data, min_rows=1)
-        size = check_count("size", size, minimum=0)
         count, d = rows.shape
         noise = self.split.noise(d)
         width = self.tail.width(self.eigenvalue)
         reach = self.tail.size(self.eigenvalue, count, d)
         counts = self._counts(FixedGradients(rows), np.array([[width]]))
-        releases = np.empty((size, d))
-        step = max(1, _CHUNK // len(counts.counts))
-        for start in range(0, size, step):
-            part = releases[start : start + step]
-            repeated = counts.repeated(len(part))
+
+        def some(number: int) -> Array:
+            repeated = counts.repeated(number)
             labels = noise.counts.fullest(repeated, rng=rng).reshape(-1, d)
             centres = _centres(labels, width, reach)
             totals = _totals(self.tail, rows, centres, reach)
-            part[:] = self._noisy(totals, centres, reach, count, rng)
-        return releases
+            return self._noisy(totals, centres, reach, count, rng)
+
+        return drawn_in_parts(size, (d,), _CHUNK // len(counts.counts), some)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return zero rows, and one that jumps from below all windows to above them.
@@ -279,6 +278,27 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         releases *= reach / (steps * count)
         releases += centres
         return releases
+
+
+def mean_with_constant_8(
+    epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, eigenvalue: float = 1.0
+) -> MeanEstimation:
+    """Return a planted bug: two thirds of the noise that the promise needs.
+
+    An audit must refute it; nobody should use it.
+
+    Parameters
+    ----------
+    epsilon, delta, tail, eigenvalue
+        As for `MeanEstimation.calibrated`.
+
+    Examples
+    --------
+    >>> round(mean_with_constant_8(2.0, 1e-5).split.noise(1).mu, 3)
+    0.729
+    """
+    split = SplitWithConstant8(epsilon, delta, histogram_share=0.05)
+    return MeanEstimation(split=split, tail=tail, eigenvalue=eigenvalue)
 
 
 def _centres(labels: Array, widths: Array, reach: Array) -> Array:

@@ -21,16 +21,22 @@ A component has the sign by which its largest entry, in absolute value, is posit
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import floor, log
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    check_rank,
+    orient,
+)
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -38,22 +44,27 @@ from dpaudit.algorithms.shared.step_sizes import (
     StepSizes,
 )
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.moments import Moments, ProductGradients, as_moments
+from dpaudit.algorithms.streaming.moments import (
+    Moments,
+    ProductGradients,
+    as_moments,
+    rebatched,
+)
+from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
+from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "POWER_STEPS",
     "MinibatchPCA",
+    "OneComponent",
     "RowBatch",
     "default_steps",
-    "rebatched",
-    "scale_rows",
 ]
 
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
@@ -78,16 +89,8 @@ def default_steps(row_norm: float | None) -> HarmonicSteps:
     return HarmonicSteps(60 / check_positive("row_norm", row_norm) ** 2, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class RowBatch:
-    """Consecutive items of a stream.
-
-    Parameters
-    ----------
-    moments : Moments
-    first, size : int
-        The number of the first item, and B.
-    """
+class RowBatch(NamedTuple):
+    """Consecutive items of a stream: the number of the first, and B."""
 
     moments: Moments
     first: int
@@ -225,16 +228,28 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         # Bottom in one component is bottom in all.
         found[np.isnan(found).any(axis=(1, 2))] = np.nan
 
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a far-away row of the last batch that changes sides.
+
+        See `dpaudit.algorithms.streaming.pairs`. The default d is the larger one of 3
+        and k + 1; at least 2, and more of them show sqrt((d - 1)/d) of the privacy of
+        the mean. It is seen by the first component; others differ by noise.
+        """
+        return far_row(self, dimension)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, a row that moves a bin of the scale, and others."""
+        return self.worst_case(), *batch_pairs(self)
+
     def halves(
         self, batch: RowBatch, vectors: Array, deflated: Array | None
     ) -> tuple[ProductGradients, ProductGradients]:
         """Return the gradients that the scale is estimated from, and the mean."""
-        first, part = batch.first, scale_rows(batch.size, self.scale_share)
+        moments, first, size = batch
+        part = scale_rows(size, self.scale_share)
         return (
-            ProductGradients(batch.moments, first, part, vectors, deflated),
-            ProductGradients(
-                batch.moments, first + part, batch.size - part, vectors, deflated
-            ),
+            ProductGradients(moments, first, part, vectors, deflated),
+            ProductGradients(moments, first + part, size - part, vectors, deflated),
         )
 
     def _component(
@@ -291,7 +306,8 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
                 # Trials that have failed go on with what they had, to no effect.
                 moved /= np.where(failed, 1.0, lengths)[:, np.newaxis]
             vectors = np.where(failed[:, np.newaxis], vectors, moved)
-        return _finished(vectors, failed), scales, means
+        vectors = orient(vectors[..., np.newaxis])[..., 0]
+        return np.where(failed[:, np.newaxis], np.nan, vectors), scales, means
 
     def _start(self, shape: tuple[int, ...], deflated: Array | None, rng: Rng) -> Array:
         """Return uniformly random unit vectors, orthogonal to what was found."""
@@ -302,59 +318,45 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         return np.nan_to_num(start)
 
 
-def scale_rows(size: int, share: float) -> int:
-    """Return how many items of a batch the scale is estimated from.
+@dataclass(frozen=True, kw_only=True)
+class OneComponent(ReleasesVector, MinibatchPCA):
+    """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
-    At least 2, which have a difference, and not all.
+    def release_stream(
+        self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
+    ) -> Array:
+        """Return one release on data that are never all in memory, shape (d,).
 
-    Parameters
-    ----------
-    size : int
-        Of the batch, at least 3.
-    share : float
-        In (0, 1).
-    """
-    return max(2, int(share * size))
+        From the same state of `rng` it is `release` on the blocks put together.
 
+        Parameters
+        ----------
+        blocks : iterable of array_like
+            Rows or matrices, in blocks of any length. Besides the block at hand, one
+            batch is held.
+        count : int
+            n, how many items there are in all; public, and it sets the batches.
 
-def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
-    """Yield the items of blocks in batches, in one buffer that is used again.
+        Raises
+        ------
+        InputError
+            If there are more or fewer items, or they are not as `draw` asks.
+        """
+        size, steps = self.batches(check_count("count", count))
+        stream = rebatched(blocks, size, count)
+        rates = self.step_sizes.sizes(steps)
+        first = self._batch(next(stream))
+        start = self._start((1, first.moments.dimension), None, rng)
+        rest = (self._batch(items) for items in stream)
+        chained = (batch for part in ([first], rest) for batch in part)
+        vectors, _, _ = self._component(chained, rates, start, rng=rng)
+        return vectors[0]
 
-    Parameters
-    ----------
-    blocks : iterable of array_like
-        Arrays whose first axis runs over items.
-    size : int
-        Of a batch.
-    count : int
-        How many items there must be in all. The last count % size are left out.
+    def _released(self, bases: Array) -> Array:
+        return bases[:, :, 0]
 
-    Raises
-    ------
-    InputError
-        If there are more or fewer, or blocks have items of different shapes.
-    """
-    buffer: Array | None = None
-    filled = seen = 0
-    for block in blocks:
-        items = np.asarray(block, dtype=np.float64)
-        if buffer is None:
-            buffer = np.empty((size, *items.shape[1:]))
-        if items.ndim < 2 or items.shape[1:] != buffer.shape[1:]:
-            raise InputError(
-                "blocks must be arrays of rows or matrices of one shape, got shape "
-                f"{items.shape}"
-            )
-        seen += len(items)
-        while len(items) and seen <= count:
-            taken = min(size - filled, len(items))
-            buffer[filled : filled + taken] = items[:taken]
-            items, filled = items[taken:], filled + taken
-            if filled == size:
-                yield buffer
-                filled = 0
-    if seen != count:
-        raise InputError(f"blocks must have {count} rows in all, got {seen}")
+    def _batch(self, items: Array) -> RowBatch:
+        return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
 
 
 def _orthogonal(vectors: Array, deflated: Array | None) -> Array:
@@ -363,10 +365,3 @@ def _orthogonal(vectors: Array, deflated: Array | None) -> Array:
         return vectors
     inner = vectors[:, np.newaxis] @ deflated
     return vectors - (inner @ deflated.swapaxes(1, 2))[:, 0]
-
-
-def _finished(vectors: Array, failed: NDArray[np.bool_]) -> Array:
-    """Return vectors whose largest entry is positive, NaN for those that failed."""
-    peaks = np.abs(vectors).argmax(axis=1)[:, np.newaxis]
-    signs = np.where(np.take_along_axis(vectors, peaks, axis=1) < 0, -1.0, 1.0)
-    return np.where(failed[:, np.newaxis], np.nan, vectors * signs)

@@ -3,13 +3,10 @@ r"""The stream A_1, ..., A_n of d x d matrices that Oja's algorithm and DP-PCA r
 Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private PCA*,
 NeurIPS 2022, section 2: the data are matrices A_i in R^(d x d), not necessarily
 symmetric, whose mean is the covariance; usually A_i = x_i x_i^T for rows x_i. The
-algorithms of the family need the products A_i w only. Three forms of the same stream:
-
-- `RowMoments`: rows x_i, for A_i = x_i x_i^T. A_i w = (x_i^T w) x_i, and no d x d
-  matrix is formed but where that is cheaper.
-- `MatrixMoments`: a stack of matrices, shape (n, d, d).
-- `StreamedMoments`: a function that reads any part of either, so that no more than
-  one batch need be in memory.
+algorithms of the family need the products A_i w only: for rows (x_i^T w) x_i, and no
+d x d matrix is formed but where that is cheaper. `as_moments` makes a stream of an
+array of rows, or of a stack of matrices; a `StreamedMoments` is a function that reads
+any part of either, so that no more than one batch need be in memory.
 
 How they are applied to vectors, and clipping: `Moments`, in
 `dpaudit.algorithms.streaming.moment_products`.
@@ -20,7 +17,7 @@ them again, in parts of at most 4 MiB for all trials together.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,81 +34,55 @@ from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
-    "BlockGradients",
     "FixedGradients",
     "Gradients",
-    "MatrixMoments",
     "Moments",
     "ProductGradients",
-    "RowMoments",
     "StreamedMoments",
-    "Where",
     "as_moments",
     "own_products",
+    "rebatched",
 ]
 
 _LARGEST = 2.0**1000
 _PART = 2**19  # numbers in a part of the gradients
 
 
-class RowMoments(Moments):
-    """The stream x_i x_i^T of rows x_i.
+class HeldMoments(Moments):
+    """The stream of an array: rows x_i, for x_i x_i^T, or the A_i themselves.
 
     Parameters
     ----------
-    rows : array_like, shape (n, d)
-        Finite numbers, n and d at least 1. Not copied.
+    data : array_like, shape (n, d) or (n, d, d)
+        Finite numbers, n and d at least 1. Not copied; matrices need not be symmetric.
     row_norm : float, optional
         Rows longer than that are scaled down to it, when they are read.
 
     Raises
     ------
     InputError
-        If the rows are not what they should be; without a `row_norm`, also if the
-        squared length of a row is above 2^1000.
+        If the data are not what they should be; without a `row_norm`, also if the
+        squares of a row or matrix sum to more than 2^1000.
     """
 
-    holds_rows = True
-
-    def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
-        held = _numbers("data", rows, 2)
-        super().__init__(*held.shape)
-        norm = None if row_norm is None else check_positive("row_norm", row_norm)
-        _check_entries("data", held, squares=norm is None)
-        self._rows, self._norm = held, norm
-
-    def read(self, where: Where) -> Array:
-        rows = np.asarray(self._rows[where], dtype=np.float64)
-        return _clipped(rows, self._norm)
-
-
-class MatrixMoments(Moments):
-    """The stream A_i of a stack of square matrices.
-
-    Parameters
-    ----------
-    matrices : array_like, shape (n, d, d)
-        Finite numbers, n and d at least 1. Not copied; not necessarily symmetric.
-
-    Raises
-    ------
-    InputError
-        If the matrices are not square, or the squares of one sum to more than 2^1000,
-        or else.
-    """
-
-    holds_rows = False
-
-    def __init__(self, matrices: ArrayLike) -> None:
-        held = _numbers("data", matrices, 3)
-        if held.shape[-1] != held.shape[-2]:
+    def __init__(self, data: ArrayLike, row_norm: float | None = None) -> None:
+        held = check_numbers("data", data, "an array of numbers")
+        self.holds_rows = held.ndim != 3
+        held = _numbers("data", held, 2 if self.holds_rows else 3)
+        if not self.holds_rows and row_norm is not None:
+            raise InputError(
+                "data must be rows, shape (n, d), where a row_norm bounds them, got "
+                f"shape {held.shape}"
+            )
+        if not self.holds_rows and held.shape[-1] != held.shape[-2]:
             raise InputError(f"data must be square matrices, got shape {held.shape}")
         super().__init__(*held.shape[:2])
-        _check_entries("data", held, squares=True)
-        self._matrices = held
+        self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
+        _check_entries("data", held, squares=self._norm is None)
+        self._held = held
 
     def read(self, where: Where) -> Array:
-        return np.asarray(self._matrices[where], dtype=np.float64)
+        return _clipped(np.asarray(self._held[where], dtype=np.float64), self._norm)
 
 
 class StreamedMoments(Moments):
@@ -231,15 +202,17 @@ class FixedGradients(Gradients):
 class ProductGradients(Gradients):
     """The products A_i w of consecutive items of a stream, for every trial's own w.
 
+    Or A_i V for a basis V, as vectors of length d k: a d x k matrix row by row.
+
     Parameters
     ----------
     moments : Moments
     first, count : int
         Which items: A_first and the count - 1 after it, numbered from 0.
-    vectors : ndarray, shape (trials, d)
-        The w.
+    vectors : ndarray, shape (trials, d) or (trials, d, k)
+        The w, or the V.
     deflated : ndarray, shape (trials, d, j), optional
-        Orthonormal columns V; the vectors are then (I - V V^T) A_i w.
+        Orthonormal columns U; for vectors they are then (I - U U^T) A_i w.
     """
 
     def __init__(
@@ -250,41 +223,20 @@ class ProductGradients(Gradients):
         vectors: Array,
         deflated: Array | None = None,
     ) -> None:
-        super().__init__(len(vectors), count, moments.dimension)
-        self._moments, self._first = moments, first
-        self._vectors, self._deflated = vectors, deflated
-
-    def read(self, first: int, last: int) -> Array:
-        where = slice(self._first + first, self._first + last)
-        products = self._moments.apply(where, self._vectors)
-        if self._deflated is not None:
-            inner = products @ self._deflated
-            products -= inner @ self._deflated.swapaxes(-2, -1)
-        return products
-
-
-class BlockGradients(Gradients):
-    """The products A_i V of consecutive items with a basis, for every trial's own V.
-
-    They are vectors of length d k: a d x k matrix row by row.
-
-    Parameters
-    ----------
-    moments : Moments
-    first, count : int
-        Which items, as for `ProductGradients`.
-    bases : ndarray, shape (trials, d, k)
-    """
-
-    def __init__(self, moments: Moments, first: int, count: int, bases: Array) -> None:
-        trials, d, k = bases.shape
-        super().__init__(trials, count, d * k)
-        self._moments, self._first, self._rank = moments, first, k
-        self._columns = bases.swapaxes(1, 2).reshape(trials * k, d)
+        self._rank = vectors.shape[2] if vectors.ndim == 3 else 1
+        super().__init__(len(vectors), count, moments.dimension * self._rank)
+        self._moments, self._first, self._deflated = moments, first, deflated
+        columns = vectors.swapaxes(1, 2) if vectors.ndim == 3 else vectors
+        self._columns = columns.reshape(-1, moments.dimension)
 
     def read(self, first: int, last: int) -> Array:
         where = slice(self._first + first, self._first + last)
         products = self._moments.apply(where, self._columns)
+        if self._deflated is not None:
+            inner = products @ self._deflated
+            products -= inner @ self._deflated.swapaxes(-2, -1)
+        if self._rank == 1:
+            return products
         shape = (self.trials, self._rank, last - first, self._moments.dimension)
         products = products.reshape(shape).transpose(0, 2, 3, 1)
         return products.reshape(self.trials, last - first, self.dimension)
@@ -326,15 +278,47 @@ def as_moments(
                 f"row_norm must be that of the stream itself, got {row_norm!r}"
             )
         return data
-    held = check_numbers("data", data, "an array of numbers")
-    if held.ndim != 3:
-        return RowMoments(held, row_norm)
-    if row_norm is not None:
-        raise InputError(
-            "data must be rows, shape (n, d), where a row_norm bounds them, got "
-            f"shape {held.shape}"
-        )
-    return MatrixMoments(held)
+    return HeldMoments(data, row_norm)
+
+
+def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
+    """Yield the items of blocks in batches, in one buffer that is used again.
+
+    Parameters
+    ----------
+    blocks : iterable of array_like
+        Arrays whose first axis runs over items.
+    size : int
+        Of a batch.
+    count : int
+        How many items there must be in all. The last count % size are left out.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer, or blocks have items of different shapes.
+    """
+    buffer: Array | None = None
+    filled = seen = 0
+    for block in blocks:
+        items = np.asarray(block, dtype=np.float64)
+        if buffer is None:
+            buffer = np.empty((size, *items.shape[1:]))
+        if items.ndim < 2 or items.shape[1:] != buffer.shape[1:]:
+            raise InputError(
+                "blocks must be arrays of rows or matrices of one shape, got shape "
+                f"{items.shape}"
+            )
+        seen += len(items)
+        while len(items) and seen <= count:
+            taken = min(size - filled, len(items))
+            buffer[filled : filled + taken] = items[:taken]
+            items, filled = items[taken:], filled + taken
+            if filled == size:
+                yield buffer
+                filled = 0
+    if seen != count:
+        raise InputError(f"blocks must have {count} rows in all, got {seen}")
 
 
 def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:

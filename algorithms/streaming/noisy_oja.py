@@ -46,7 +46,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank
+from dpaudit.algorithms.shared.bases import Batched, Rng, check_rank, drawn_in_parts
 from dpaudit.algorithms.shared.step_sizes import (
     HarmonicSteps,
     Steps,
@@ -156,14 +156,15 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
             At least T rows or matrices.
         """
         moments = self._moments(data)
-        size = check_count("size", size, minimum=0)
-        width = max(1, _WORK // (moments.dimension * self.rank))
-        parts = [
-            self._run(moments, min(width, size - first), rng, None)
-            for first in range(0, size, width)
-        ]
-        empty = np.empty((0, moments.dimension, self.rank))
-        return self._shaped(np.concatenate([empty, *parts]))
+        shape = moments.dimension, self.rank
+        return self._shaped(
+            drawn_in_parts(
+                size,
+                shape,
+                _WORK // (moments.dimension * self.rank),
+                lambda number: self._run(moments, number, rng, None),
+            )
+        )
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng

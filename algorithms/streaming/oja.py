@@ -18,7 +18,7 @@ of rows the loss is bounded; but not over all numbers of rows. In `Oja.worst_cas
 rows but the last are e_1, which stretches P by K = (1 + eta)^(n-1) in that direction,
 and the last row turns it one way or the other: the ratio reaches the order of K^d where
 one of the two is thin. In the catalogue it has a false claim, for audits to refute:
-`dpaudit.algorithms.streaming.planted.ClaimedOja`, private Oja that forgot its noise.
+`ClaimedOja`, private Oja that forgot its noise.
 
 Its error for i.i.d. matrices, with the step sizes of Theorem 2.2 (`step_sizes`):
 sin^2(w_T, v_1) is of order kappa^2 V/n.
@@ -32,16 +32,21 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, Rng
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesVector,
+    Rng,
+    drawn_in_parts,
+)
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = ["Oja", "oblique_pair"]
+__all__ = ["ClaimedOja", "Oja", "oblique_pair"]
 
 _WORK = 2**20  # entries of the vectors of the trials that run side by side
 _READ = 2**17  # entries of the rows that are read at a time
@@ -101,14 +106,13 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
                 f"batch_size must be at most the number of rows, {moments.count}, got "
                 f"{self.batch_size}"
             )
-        size = check_count("size", size, minimum=0)
         rates = self.step_sizes.sizes(moments.count // self.batch_size)
-        width = max(1, _WORK // moments.dimension)
-        parts = [
-            self._run(moments, rates, min(width, size - first), rng)
-            for first in range(0, size, width)
-        ]
-        return np.concatenate([np.empty((0, moments.dimension)), *parts])
+        return drawn_in_parts(
+            size,
+            (moments.dimension,),
+            _WORK // moments.dimension,
+            lambda number: self._run(moments, rates, number, rng),
+        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return rows at e_1, and one half-way to e_2, or to -e_2 in the neighbour.
@@ -134,6 +138,17 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
                 vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors[~np.isfinite(vectors).all(axis=1)] = np.nan
         return vectors
+
+
+class ClaimedOja(Oja):
+    """A planted bug: Oja's algorithm, held to a claim that is false."""
+
+    claim: Claim
+
+    @classmethod
+    def planted(cls, epsilon: float) -> "ClaimedOja":
+        """Return steps of 1 along every row, and the promise of pure epsilon-DP."""
+        return cls(1.0, claim=PureDP(epsilon))
 
 
 def oblique_pair(

@@ -46,20 +46,19 @@ threshold is higher by b log 4 than it must be.
 
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log
+from math import inf
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_scalars,
-    laplace_noise,
 )
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -68,79 +67,9 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["CountNoise", "PrivateHistogram"]
+__all__ = ["PrivateHistogram", "UnthresholdedHistogram"]
 
 _CHUNK = 2**18  # counts that get their noise together
-
-
-@dataclass(frozen=True)
-class CountNoise(ThresholdedCounts):
-    """Laplace noise: b is its mean absolute value.
-
-    Parameters
-    ----------
-    scale, threshold : float
-        See `ThresholdedCounts`.
-
-    Examples
-    --------
-    >>> noise = CountNoise.calibrated(1.0, 1e-5)
-    >>> noise.scale, round(noise.threshold, 2), round(noise.escape, 9)
-    (2.0, 22.64, 1e-05)
-    >>> round(CountNoise.as_published(1.0, 1e-5).threshold, 2)
-    25.41
-    """
-
-    @classmethod
-    def calibrated(cls, epsilon: float, delta: float) -> "CountNoise":
-        """Return the least noise and threshold that are (epsilon, delta)-DP."""
-        return cls.of(2 / check_positive("epsilon", epsilon), delta)
-
-    @classmethod
-    def of(cls, scale: float, escape: float) -> "CountNoise":
-        """Return that by which a lonely row is seen with probability `escape`.
-
-        Parameters
-        ----------
-        scale : float
-            b > 0.
-        escape : float
-            In (0, 1); if it is more than 1/2, the threshold is 1.
-        """
-        least = log(1 / (2 * check_fraction("delta", escape)))
-        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
-
-    @classmethod
-    def as_published(cls, epsilon: float, delta: float) -> "CountNoise":
-        """Return the noise and threshold of Karwa and Vadhan, times n."""
-        scale = 2 / check_positive("epsilon", epsilon)
-        return cls(scale, 1 + scale * log(2 / check_fraction("delta", delta)))
-
-    @property
-    def escape(self) -> float:
-        margin = (1 - self.threshold) / self.scale
-        return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
-
-    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
-        return laplace_noise(shape, self.scale, rng=rng)
-
-    def log_density(self, values: Array, counts: ArrayLike) -> Array:
-        """Return the log-density of released values on bins of so many rows.
-
-        With respect to the Lebesgue measure, and one more point at 0. Broadcasts.
-        """
-        counts = np.asarray(counts, dtype=np.float64)
-        margin = (self.threshold - counts) / self.scale
-        with np.errstate(divide="ignore", over="ignore"):
-            hidden = np.where(
-                margin <= 0,
-                margin - log(2),
-                np.log1p(-np.exp(-np.abs(margin)) / 2),
-            )
-        shown = -np.abs(values - counts) / self.scale - log(2 * self.scale)
-        shown = np.where((counts > 0) & (values >= self.threshold), shown, -np.inf)
-        at_zero = np.where(counts > 0, hidden, 0.0)
-        return np.asarray(np.where(values == 0, at_zero, shown))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,16 +131,17 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases, shape (size, bins)."""
         counts = self.counts(data)
-        size = check_count("size", size, minimum=0)
-        releases = np.zeros((size, self.bins))
         kept = np.flatnonzero(counts)
-        step = max(1, _CHUNK // max(1, len(kept)))
-        for start in range(0, size, step):
-            part = releases[start : start + step]
-            shape = (len(part), len(kept))
-            noisy = self.noise.noisy(np.broadcast_to(counts[kept], shape), rng=rng)
-            part[:, kept] = np.where(noisy > -np.inf, noisy, 0.0)
-        return releases
+
+        def some(number: int) -> Array:
+            releases = np.zeros((number, self.bins))
+            exact = np.broadcast_to(counts[kept], (number, len(kept)))
+            noisy = self.noise.noisy(exact, rng=rng)
+            releases[:, kept] = np.where(noisy > -np.inf, noisy, 0.0)
+            return releases
+
+        width = _CHUNK // max(1, len(kept))
+        return drawn_in_parts(size, (self.bins,), width, some)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss of what a release shows, shape (size,)."""
@@ -284,3 +214,42 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
         other = middles.copy()
         other[-1] = (target + self.first + 0.5) * self.width
         return Pair(middles, other, self.relation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnthresholdedHistogram(PrivateHistogram):
+    """A planted bug: a private histogram that shows every bin that is not empty.
+
+    Whether a lonely row is there is then visible in every release: private at no
+    epsilon, and at no delta < 1. An audit must refute it; nobody should use it.
+
+    Examples
+    --------
+    >>> planted = UnthresholdedHistogram.planted(1.0, 1e-5, bins=3)
+    >>> planted.release([0.5, 2.5], rng=np.random.default_rng(0)) == 0
+    array([False,  True, False])
+    """
+
+    @hands_on(but=("noise", "claim"))
+    @classmethod
+    def planted(
+        cls, epsilon: float, delta: float, **fields: Any
+    ) -> "UnthresholdedHistogram":
+        """Return the mechanism with the noise that is right, and no threshold."""
+        noise = CountNoise(2 / check_positive("epsilon", epsilon), -np.inf)
+        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        return cls(noise=noise, claim=claim, **fields)
+
+    @property
+    def true_epsilon(self) -> float:
+        """Infinite, at every delta < 1."""
+        return inf
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a lonely row that moves to an empty bin; rows have length 1."""
+        super().worst_case(dimension)
+        return self.canonical_pairs()[0]
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, and a row that moves between full bins."""
+        return self._lonely_pair(), self._full_pair()

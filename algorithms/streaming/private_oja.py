@@ -46,6 +46,7 @@ from dpaudit.algorithms.shared.bases import (
     ReleasesVector,
     Rng,
     check_one_component,
+    drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import (
@@ -199,15 +200,12 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         data : array_like, shape (n, d) or (n, d, d), or Moments
         """
         moments = as_moments(data, row_norm=self.row_norm)
-        scale = self.noise_scale(moments.count)
-        rates = self.step_sizes.sizes(moments.count)
-        size = check_count("size", size, minimum=0)
-        width = max(1, min(_WORK // moments.count, _STATE // moments.dimension))
-        parts = [
-            self._run(moments, scale, rates, min(width, size - first), rng, None)
-            for first in range(0, size, width)
-        ]
-        return np.concatenate([np.empty((0, moments.dimension)), *parts])
+        return drawn_in_parts(
+            size,
+            (moments.dimension,),
+            min(_WORK // moments.count, _STATE // moments.dimension),
+            lambda number: self._run(moments, number, rng, None),
+        )
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng
@@ -221,11 +219,8 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             d).
         """
         moments = as_moments(data, row_norm=self.row_norm)
-        scale = self.noise_scale(moments.count)
-        rates = self.step_sizes.sizes(moments.count)
-        size = check_count("size", size, minimum=0)
         seen: list[Array] = []
-        self._run(moments, scale, rates, size, rng, seen)
+        self._run(moments, check_count("size", size, minimum=0), rng, seen)
         return {"start": seen[0], "steps": np.stack(seen[1:], axis=1)}
 
     def worst_case(self, dimension: int | None = None) -> Pair:
@@ -245,16 +240,11 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         )
 
     def _run(
-        self,
-        moments: Moments,
-        scale: float,
-        rates: Array,
-        size: int,
-        rng: Rng,
-        seen: list[Array] | None,
+        self, moments: Moments, size: int, rng: Rng, seen: list[Array] | None
     ) -> Array:
         """Return w_n of each trial; keep the start and the products, if asked to."""
         n, d = moments.count, moments.dimension
+        scale, rates = self.noise_scale(n), self.step_sizes.sizes(n)
         order = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
         vectors = rng.standard_normal((size, d))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

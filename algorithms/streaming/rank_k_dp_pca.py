@@ -34,14 +34,10 @@ from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
-from dpaudit.algorithms.streaming.dp_pca_pairs import ShownByPairs
-from dpaudit.algorithms.streaming.mean_estimation import (
-    DEFAULT_TAIL,
-    MeanEstimation,
-    Tail,
-)
-from dpaudit.algorithms.streaming.minibatch_pca import default_steps
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
+from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.validation import check_count, check_fraction, check_positive
@@ -50,7 +46,7 @@ __all__ = ["RankKDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankKDPPCA(ReleasesBasis, ShownByPairs):
+class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     """DP-PCA for k components, one after the other.
 
     Releases have shape (d, k) and orthonormal columns, or are NaN.

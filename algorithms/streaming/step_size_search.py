@@ -51,6 +51,7 @@ from dpaudit.algorithms.shared.bases import (
     ReleasesVector,
     Rng,
     check_one_component,
+    drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
@@ -218,14 +219,15 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         """
         moments = as_moments(data, row_norm=self.row_norm)
         self._check_parts(moments.count)
-        size = check_count("size", size, minimum=0)
-        width = max(1, _WORK // (moments.dimension * len(self.candidates)))
-        parts = []
-        for first in range(0, size, width):
-            runs, choice = self._run(moments, min(width, size - first), rng)
-            chosen = np.take_along_axis(runs, choice[:, None, None], axis=1)
-            parts.append(chosen[:, 0])
-        return np.concatenate([np.empty((0, moments.dimension)), *parts])
+
+        def chosen(number: int) -> Array:
+            runs, choice = self._run(moments, number, rng)
+            picked = np.take_along_axis(runs, choice[:, None, None], axis=1)
+            return np.asarray(picked[:, 0])
+
+        d = moments.dimension
+        width = _WORK // (d * len(self.candidates))
+        return drawn_in_parts(size, (d,), width, chosen)
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng

@@ -2,14 +2,14 @@ r"""Noise on the counts of bins that are not empty, and what is too little to sh
 
 Empty bins show 0. A bin of c rows shows c + b Z, with Z symmetric about 0 and without
 atoms, and 0 if that is below T; a bin with a single row is seen with probability q =
-P(1 + b Z >= T). Where Z is Laplace it is
-`dpaudit.algorithms.streaming.private_histogram.CountNoise`, with the papers' privacy
-proof for one histogram. `GaussianCounts` have a normal Z: for many histograms of the
-same rows, each with a little of the budget, that is far less noise, as their losses add
-up like squares. Composed they are in `dpaudit.algorithms.streaming.mean_budget`: what
-the proof there needs is that a count that is not empty on either side, c and c +- 1, is
-mu-GDP (mu = 1/b for normal noise: a shift by 1/b deviations, and hiding what is below T
-is done to the noisy count), and that q is known.
+P(1 + b Z >= T). Where Z is Laplace it is `CountNoise`, with the papers' privacy proof
+for one histogram in `dpaudit.algorithms.streaming.private_histogram`. `GaussianCounts`
+have a normal Z: for many histograms of the same rows, each with a little of the budget,
+that is far less noise, as their losses add up like squares. Composed they are in
+`dpaudit.algorithms.streaming.mean_budget`: what the proof there needs is that a count
+that is not empty on either side, c and c +- 1, is mu-GDP (mu = 1/b for normal noise: a
+shift by 1/b deviations, and hiding what is below T is done to the noisy count), and
+that q is known.
 
 The threshold. T = 1 + b Q(q), Q the upper quantile: for normal noise b sqrt(2 log(1/q))
 or so, where Laplace noise has b log(1/(2 q)). With d = 20 at (1, 1e-6) and the same
@@ -24,19 +24,20 @@ histogram is kept as the list of those that are not empty.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from math import exp, log
+from typing import Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, laplace_noise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_positive
 
-__all__ = ["GaussianCounts", "SparseCounts", "ThresholdedCounts"]
+__all__ = ["CountNoise", "GaussianCounts", "SparseCounts", "ThresholdedCounts"]
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -152,6 +153,25 @@ class ThresholdedCounts(Checked, ABC):
             raise InputError(f"threshold must be a number, got {self.threshold!r}")
         object.__setattr__(self, "threshold", threshold)
 
+    @classmethod
+    def of(cls, scale: float, escape: float) -> Self:
+        """Return that by which a lonely row is seen with probability `escape`.
+
+        Parameters
+        ----------
+        scale : float
+            b > 0.
+        escape : float
+            In (0, 1); if it is more than 1/2, the threshold is 1.
+        """
+        least = cls._quantile(check_fraction("delta", escape))
+        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
+
+    @staticmethod
+    @abstractmethod
+    def _quantile(escape: float) -> float:
+        """Return the upper quantile of Z."""
+
     @property
     @abstractmethod
     def escape(self) -> float:
@@ -196,19 +216,9 @@ class GaussianCounts(ThresholdedCounts):
     (48.53, 1e-06)
     """
 
-    @classmethod
-    def of(cls, scale: float, escape: float) -> "GaussianCounts":
-        """Return that by which a lonely row is seen with probability `escape`.
-
-        Parameters
-        ----------
-        scale : float
-            b > 0.
-        escape : float
-            In (0, 1); if it is more than 1/2, the threshold is 1.
-        """
-        least = -float(ndtri(check_fraction("delta", escape)))
-        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
+    @staticmethod
+    def _quantile(escape: float) -> float:
+        return -float(ndtri(escape))
 
     @property
     def escape(self) -> float:
@@ -216,3 +226,63 @@ class GaussianCounts(ThresholdedCounts):
 
     def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
         return np.asarray(self.scale * rng.standard_normal(shape))
+
+
+@dataclass(frozen=True)
+class CountNoise(ThresholdedCounts):
+    """Laplace noise: b is its mean absolute value.
+
+    Parameters
+    ----------
+    scale, threshold : float
+        See `ThresholdedCounts`.
+
+    Examples
+    --------
+    >>> noise = CountNoise.calibrated(1.0, 1e-5)
+    >>> noise.scale, round(noise.threshold, 2), round(noise.escape, 9)
+    (2.0, 22.64, 1e-05)
+    >>> round(CountNoise.as_published(1.0, 1e-5).threshold, 2)
+    25.41
+    """
+
+    @classmethod
+    def calibrated(cls, epsilon: float, delta: float) -> "CountNoise":
+        """Return the least noise and threshold that are (epsilon, delta)-DP."""
+        return cls.of(2 / check_positive("epsilon", epsilon), delta)
+
+    @staticmethod
+    def _quantile(escape: float) -> float:
+        return log(1 / (2 * escape))
+
+    @classmethod
+    def as_published(cls, epsilon: float, delta: float) -> "CountNoise":
+        """Return the noise and threshold of Karwa and Vadhan, times n."""
+        scale = 2 / check_positive("epsilon", epsilon)
+        return cls(scale, 1 + scale * log(2 / check_fraction("delta", delta)))
+
+    @property
+    def escape(self) -> float:
+        margin = (1 - self.threshold) / self.scale
+        return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
+
+    def noise(self, shape: tuple[int, ...], *, rng: Rng) -> Array:
+        return laplace_noise(shape, self.scale, rng=rng)
+
+    def log_density(self, values: Array, counts: ArrayLike) -> Array:
+        """Return the log-density of released values on bins of so many rows.
+
+        With respect to the Lebesgue measure, and one more point at 0. Broadcasts.
+        """
+        counts = np.asarray(counts, dtype=np.float64)
+        margin = (self.threshold - counts) / self.scale
+        with np.errstate(divide="ignore", over="ignore"):
+            hidden = np.where(
+                margin <= 0,
+                margin - log(2),
+                np.log1p(-np.exp(-np.abs(margin)) / 2),
+            )
+        shown = -np.abs(values - counts) / self.scale - log(2 * self.scale)
+        shown = np.where((counts > 0) & (values >= self.threshold), shown, -np.inf)
+        at_zero = np.where(counts > 0, hidden, 0.0)
+        return np.asarray(np.where(values == 0, at_zero, shown))

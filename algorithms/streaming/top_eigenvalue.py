@@ -43,18 +43,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
-from dpaudit.algorithms.streaming.private_histogram import CountNoise
-from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise, SparseCounts
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_length, check_matrix
+from dpaudit.validation import check_fraction, check_length, check_matrix
 
 __all__ = ["TopEigenvalue"]
 
@@ -164,13 +163,12 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size,)."""
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
-        size = check_count("size", size, minimum=0)
-        releases = np.empty(size)
-        step = max(1, _CHUNK // len(counts.counts))
-        for start in range(0, size, step):
-            part = releases[start : start + step]
-            part[:] = self._release(counts.repeated(len(part)), rng)
-        return releases
+        return drawn_in_parts(
+            size,
+            (),
+            _CHUNK // len(counts.counts),
+            lambda number: self._release(counts.repeated(number), rng),
+        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return two bins of groups, and one that moves to the fuller one.

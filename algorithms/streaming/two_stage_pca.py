@@ -81,14 +81,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesBasis,
+    Rng,
+    check_rank,
+    orient,
+)
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.streaming import two_stage_pairs
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_pca import rebatched, scale_rows
-from dpaudit.algorithms.streaming.moments import BlockGradients, Moments, as_moments
+from dpaudit.algorithms.streaming.moments import (
+    Moments,
+    ProductGradients,
+    as_moments,
+    rebatched,
+)
+from dpaudit.algorithms.streaming.pairs import far_row_of_a_half, half_pairs, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
@@ -228,12 +238,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         moment = self._second_moment(moments, half)
         size = check_count("size", size, minimum=0)
         d, k = moments.dimension, self.rank
-        runs = {
-            "starts": np.empty((size, d, k)),
-            "eigenvalues": np.empty((size, k + 1)),
-            "scales": np.empty(size),
-            "means": np.empty((size, d, k)),
-        }
+        runs = _empty(size, d, k)
         width = max(1, _WORK // (half * d * k))
         for first in range(0, size, width):
             part = {key: value[first : first + width] for key, value in runs.items()}
@@ -264,13 +269,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         half = self._half(check_count("count", count))
         stream = rebatched(blocks, half, count)
         first = as_moments(next(stream), row_norm=self.row_norm)
-        d, k = first.dimension, self.rank
-        runs = {
-            "starts": np.empty((1, d, k)),
-            "eigenvalues": np.empty((1, k + 1)),
-            "scales": np.empty(1),
-            "means": np.empty((1, d, k)),
-        }
+        runs = _empty(1, first.dimension, self.rank)
         self._start(self._second_moment(first, half), half, runs, rng)
         second = as_moments(next(stream), row_norm=self.row_norm)
         self._step(second, 0, half, runs, rng)
@@ -286,14 +285,14 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a far row of the second half that changes sides.
 
-        See `dpaudit.algorithms.streaming.two_stage_pairs`. The default d is the larger
-        one of 3 and k + 1; at least k + 1.
+        See `dpaudit.algorithms.streaming.pairs`. The default d is the larger one of 3
+        and k + 1; at least k + 1.
         """
-        return two_stage_pairs.far_row(self, dimension)
+        return far_row_of_a_half(self, dimension)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and those of `two_stage_pairs.named_pairs`."""
-        return self.worst_case(), *two_stage_pairs.named_pairs(self)
+        """Return the worst case, a pair in the first half, and others in the second."""
+        return self.worst_case(), *half_pairs(self)
 
     def _half(self, count: int) -> int:
         """Return how many rows a half has."""
@@ -329,8 +328,8 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         """Fill in the scales and means of some trials, given their starts."""
         starts = runs["starts"]
         part = scale_rows(half, self.scale_share)
-        one = BlockGradients(moments, first, part, starts)
-        two = BlockGradients(moments, first + part, half - part, starts)
+        one = ProductGradients(moments, first, part, starts)
+        two = ProductGradients(moments, first + part, half - part, starts)
         runs["scales"][:] = self.scale_finder.estimate(one, rng=rng)
         means = self.mean.estimate(two, runs["scales"], rng=rng)
         runs["means"][:] = means.reshape(starts.shape)
@@ -349,7 +348,14 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         weights = np.where(gaps > 0, np.minimum(best, 1.0), 1.0)[:, np.newaxis]
         moved = (1 - weights) * values[:, np.newaxis, :-1] * starts + weights * means
         bases = np.where(found, moved, starts)
-        bases = np.linalg.qr(bases)[0]
-        peaks = np.abs(bases).argmax(axis=1)[:, np.newaxis]
-        signs = np.where(np.take_along_axis(bases, peaks, axis=1) < 0, -1.0, 1.0)
-        return np.asarray(bases * signs)
+        return orient(np.linalg.qr(bases)[0])
+
+
+def _empty(size: int, d: int, k: int) -> dict[str, Array]:
+    """Return runs that are still to be filled in."""
+    return {
+        "starts": np.empty((size, d, k)),
+        "eigenvalues": np.empty((size, k + 1)),
+        "scales": np.empty(size),
+        "means": np.empty((size, d, k)),
+    }

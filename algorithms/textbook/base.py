@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, laplace_noise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim, PureDP
@@ -89,19 +89,6 @@ class PureTextbookMechanism(TextbookMechanism):
     def true_epsilon(self) -> float:
         """The claimed epsilon, where a subclass proves nothing else."""
         return self.epsilon
-
-
-def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Array:
-    """Draw independent centred Laplace variables, density exp(-|x|/scale)/(2 scale).
-
-    An exponential with a random sign: a third of the time that
-    `numpy.random.Generator.laplace` takes.
-    """
-    noise = rng.standard_exponential(shape)
-    noise *= scale
-    signs = rng.random(shape)
-    signs -= 0.5
-    return np.copysign(noise, signs, out=noise)
 
 
 def check_scalars(data: ArrayLike) -> Array:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
+from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.sections.dp_pca import theorem_measures as measures

@@ -11,7 +11,8 @@ from math import sqrt
 
 import numpy as np
 
-from dpaudit.algorithms.streaming.moments import StreamedMoments, Where
+from dpaudit.algorithms.streaming.moment_products import Where
+from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.datasets.streaming_models import signal_in_noise

@@ -51,10 +51,11 @@ import numpy as np
 from scipy.special import digamma
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record

@@ -14,9 +14,10 @@ from seeded import rng
 from dpaudit import ApproxDP, InputError
 from dpaudit.algorithms import DPPCA, PublishedDPPCA, TopEigenvalue
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.moments import StreamedMoments
+from dpaudit.algorithms.streaming.windows import Tail
 
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
 # So little noise that nothing fails on a few hundred rows.

@@ -13,10 +13,10 @@ from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     MeanNoise,
     PublishedSplit,
+    SplitWithConstant8,
     laplace_scale,
 )
-from dpaudit.algorithms.streaming.planted import SplitWithConstant8
-from dpaudit.algorithms.streaming.private_histogram import CountNoise
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.errors import InputError
 from dpaudit.gaussian import classical_mu, gaussian_delta
 

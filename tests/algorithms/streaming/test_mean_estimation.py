@@ -18,9 +18,9 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     MeanEstimation,
     Tail,
     _totals,
+    mean_with_constant_8,
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients
-from dpaudit.algorithms.streaming.planted import mean_with_constant_8
 from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9

@@ -11,9 +11,7 @@ from seeded import rng
 
 from dpaudit.algorithms.streaming import moment_products
 from dpaudit.algorithms.streaming.moments import (
-    MatrixMoments,
     Moments,
-    RowMoments,
     StreamedMoments,
     as_moments,
     own_products,
@@ -245,11 +243,11 @@ def test_what_is_not_finite_is_found_in_any_part():
     rows = np.zeros((6, moment_products.WORK // 2))
     rows[3, 1] = np.nan
     with pytest.raises(InputError, match="item 3 has a NaN"):
-        RowMoments(rows)
+        as_moments(rows)
     rows[3, 1] = 2.0**501
     with pytest.raises(InputError, match="item 3 are larger"):
-        RowMoments(rows)
-    RowMoments(rows, row_norm=1.0)
+        as_moments(rows)
+    as_moments(rows, row_norm=1.0)
 
 
 def test_a_row_norm_is_for_rows():
@@ -258,7 +256,7 @@ def test_a_row_norm_is_for_rows():
     with pytest.raises(InputError, match="row_norm must be that of the stream"):
         as_moments(as_moments(ROWS), row_norm=1.0)
     with pytest.raises(InputError, match="row_norm must be that of the stream"):
-        as_moments(MatrixMoments(MATRICES), row_norm=1.0)
+        as_moments(as_moments(MATRICES), row_norm=1.0)
     bounded = as_moments(ROWS, row_norm=1.0)
     assert as_moments(bounded, row_norm=1.0) is bounded
     for bad in (0.0, -1.0, np.nan):

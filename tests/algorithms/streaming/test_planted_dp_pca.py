@@ -8,8 +8,8 @@ from scipy import stats
 from scipy.special import ndtr
 from seeded import rng
 
+from dpaudit.algorithms.streaming.dp_pca import OverlappingDPPCA
 from dpaudit.algorithms.streaming.moments import StreamedMoments
-from dpaudit.algorithms.streaming.planted import OverlappingDPPCA
 
 TYPE_I_ERROR = 1e-9
 EPSILON, DELTA = 3.5, 1e-5

@@ -13,9 +13,11 @@ from scipy import stats
 from seeded import rng
 
 from dpaudit import ApproxDP, InputError, Pair, Profile, UnsupportedError
-from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
-from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
+from dpaudit.algorithms.streaming.private_histogram import (
+    PrivateHistogram,
+    UnthresholdedHistogram,
+)
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise, SparseCounts
 from dpaudit.codec import encode, rebuild
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 

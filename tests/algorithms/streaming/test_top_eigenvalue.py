@@ -12,7 +12,7 @@ from seeded import rng
 
 from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.algorithms.streaming.moments import FixedGradients
-from dpaudit.algorithms.streaming.private_histogram import CountNoise
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 
 TYPE_I_ERROR = 1e-9

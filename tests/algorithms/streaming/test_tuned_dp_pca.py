@@ -12,7 +12,7 @@ from dpaudit.algorithms import DPPCA, build
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, scale_rows
 from dpaudit.algorithms.streaming.moments import StreamedMoments
-from dpaudit.algorithms.streaming.private_histogram import CountNoise
+from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.streaming.windows import Ball, Tail
 from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError

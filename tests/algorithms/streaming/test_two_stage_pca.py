@@ -16,9 +16,9 @@ from dpaudit.algorithms import GOEGaussian, TwoStagePCA, build
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import scale_rows
 from dpaudit.algorithms.streaming.moments import (
-    BlockGradients,
-    RowMoments,
+    ProductGradients,
     StreamedMoments,
+    as_moments,
 )
 from dpaudit.algorithms.streaming.windows import Ball
 from dpaudit.datasets.streaming_models import signal_in_noise
@@ -116,7 +116,7 @@ def test_the_start_is_what_noise_leaves_of_the_first_half():
 
 def test_gradients_of_a_basis_are_those_of_its_columns():
     rows, bases = graded(7, [1.0, 2.0, 3.0]), rng(1).standard_normal((5, 3, 2))
-    found = BlockGradients(RowMoments(rows), 2, 4, bases).read(1, 4)
+    found = ProductGradients(as_moments(rows), 2, 4, bases).read(1, 4)
     assert found.shape == (5, 3, 6)
     for trial in range(5):
         for place, row in enumerate(rows[3:6]):
@@ -330,7 +330,7 @@ def test_bad_data_are_named():
         (np.ones((7, 4)), "data must have at least 8 rows, got 7"),
         (np.ones((9, 4, 4)), "data must be rows"),
         (np.full((9, 4), np.inf), "data must be finite"),
-        (RowMoments(np.ones((9, 4))), "row_norm must be that of the stream"),
+        (as_moments(np.ones((9, 4))), "row_norm must be that of the stream"),
     ):
         with pytest.raises(InputError, match=message):
             mechanism.draw(bad, 1, rng=rng())
