@@ -46,15 +46,10 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting.codes import (
-    TardosCode,
-    check_cutoff,
-    check_generator,
-    check_symbols,
-)
+from dpaudit.fingerprinting.codes import TardosCode, check_cutoff, check_symbols
 from dpaudit.fingerprinting.instances import PAD_RATIO, Disguise
 from dpaudit.mechanism import HasComponents, Mechanism, Release
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_generator
 
 __all__ = [
     "EigenvectorPirate",

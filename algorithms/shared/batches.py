@@ -29,7 +29,6 @@ from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
-from dpaudit.flips import flips_of
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
@@ -235,7 +234,9 @@ def poisson_batches(
     cells = count * size
     if rate == 1:
         hits = np.arange(cells)
-    elif (flips := flips_of(rng)) is not None:
+    elif (flips := getattr(rng, "flips", None)) is not None:
+        # A generator that follows a mechanism draw by draw wants independent flips of
+        # this shape, true with probability q, and not what is quickest with others.
         hits = np.flatnonzero(flips(rate, (size, count)))
     else:
         # The gaps between the successes of a Bernoulli process are geometric.

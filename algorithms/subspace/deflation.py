@@ -53,8 +53,12 @@ from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count, check_length, check_positive
+from dpaudit.validation import (
+    check_count,
+    check_length,
+    check_positive,
+    check_symmetric,
+)
 
 __all__ = ["DeflationExponential"]
 

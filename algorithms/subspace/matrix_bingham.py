@@ -53,8 +53,7 @@ from dpaudit.algorithms.subspace.perturbation import (
 )
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
-from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count, check_length
+from dpaudit.validation import check_count, check_length, check_symmetric
 
 __all__ = ["MatrixBinghamMechanism"]
 

@@ -8,8 +8,7 @@ import pytest
 from cli_cases import run, work_in
 
 from dpaudit import InputError, Relation
-from dpaudit.cli.pairs import chosen_pair
-from dpaudit.cli.tables import numbers, read_rows, read_table
+from dpaudit.cli.tables import chosen_pair, numbers, read_rows, read_table
 
 OWN = """
 import numpy as np

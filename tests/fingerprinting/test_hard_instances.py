@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit.datasets.fingerprints import fingerprints
+from dpaudit.datasets.synthetic import fingerprints
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import Disguise, HardInstance, is_useful, usefulness_gap
 

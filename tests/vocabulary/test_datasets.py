@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpaudit import DataUnavailableError, InputError, datasets
-from dpaudit.datasets import covertype, mnist
+from dpaudit.datasets import published
 from dpaudit.datasets.files import IdxFile, parse_idx, read_idx
 from dpaudit.streams import stream
 from dpaudit.subspace import second_moment
@@ -295,13 +295,13 @@ def tiny_mnist(isolated, monkeypatch):
             describe(f"{stem}-images-idx3-ubyte", images),
             describe(f"{stem}-labels-idx1-ubyte", labels),
         )
-    monkeypatch.setattr(mnist, "FILES", files)
+    monkeypatch.setattr(published, "MNIST_FILES", files)
     return arrays
 
 
 def write_idx(folder, arrays, split, suffix=""):
     folder.mkdir(parents=True, exist_ok=True)
-    for file, array in zip(mnist.FILES[split], arrays[split], strict=True):
+    for file, array in zip(published.MNIST_FILES[split], arrays[split], strict=True):
         content = gzip.compress(idx_bytes(array)) if suffix else idx_bytes(array)
         (folder / f"{file.name}{suffix}").write_bytes(content)
 
@@ -336,7 +336,7 @@ def test_mnist_is_found_by_path_and_by_environment(
     assert_is(datasets.load("mnist", split=split), tiny_mnist, split)
 
 
-@pytest.mark.parametrize("tail", mnist.OPENML_PATHS)
+@pytest.mark.parametrize("tail", published.OPENML_PATHS)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_mnist_is_read_from_what_fetch_openml_left(tiny_mnist, isolated, split, tail):
     write_arff(isolated / tail, tiny_mnist)
@@ -354,7 +354,7 @@ def test_what_was_named_does_not_fall_through(
     monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     with pytest.raises(InputError, match="train-labels-idx1-ubyte is not an IDX file"):
         datasets.load_mnist()
-    write_arff(isolated / mnist.OPENML_PATHS[0], tiny_mnist)
+    write_arff(isolated / published.OPENML_PATHS[0], tiny_mnist)
     with pytest.raises(DataUnavailableError, match="elsewhere"):
         datasets.load_mnist(path=tmp_path / "elsewhere")
 
@@ -369,7 +369,7 @@ def test_what_was_named_does_not_fall_through(
     ],
 )
 def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, message):
-    write_arff(isolated / mnist.OPENML_PATHS[0], tiny_mnist, **options)
+    write_arff(isolated / published.OPENML_PATHS[0], tiny_mnist, **options)
     with pytest.raises(InputError, match=message):
         datasets.load_mnist()
 
@@ -401,8 +401,10 @@ def tiny_covertype(isolated, monkeypatch):
     content = gzip.compress(
         "".join(",".join(map(str, row)) + "\n" for row in table.tolist()).encode()
     )
-    monkeypatch.setattr(covertype, "SHA256", hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(covertype, "SHAPE", (4, 54))
+    monkeypatch.setattr(
+        published, "COVERTYPE_SHA256", hashlib.sha256(content).hexdigest()
+    )
+    monkeypatch.setattr(published, "COVERTYPE_SHAPE", (4, 54))
     return table, content
 
 

@@ -231,7 +231,7 @@ class RecordingGenerator(np.random.Generator):
         return self._chosen(places, law)
 
     def flips(self, p: float, size: Any) -> Any:
-        """Return independent flips, as `dpaudit.flips` asks for."""
+        """Return independent flips, as samplers of batches ask for them."""
         held = np.asarray(self._next().random(size) < p, dtype=np.intp)
         law = partial(ChoiceLaw.flips, np.array([p], dtype=np.float64))
         return np.asarray(self._chosen(held, law), dtype=bool)

@@ -15,9 +15,12 @@ import numpy as np
 from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
 from dpaudit.datasets import load, spiked_gaussian
-from dpaudit.datasets.covertype import FILE_NAME, SHA256
 from dpaudit.datasets.files import find_file, search_folders
-from dpaudit.datasets.mnist import FILES
+from dpaudit.datasets.published import (
+    COVERTYPE_FILE,
+    COVERTYPE_SHA256,
+    MNIST_FILES,
+)
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.utility.measures import Problem, captured_by
 from dpaudit.subspace import second_moment
@@ -33,8 +36,8 @@ covariance is not printed. Here they capture 94 %.
 
 _ROWS, _DIMENSION, _RATIO = 60_000, 100, 0.75
 NEEDED = {
-    "covertype": {FILE_NAME: SHA256},
-    "mnist": {file.name: file.sha256 for file in FILES["train"]},
+    "covertype": {COVERTYPE_FILE: COVERTYPE_SHA256},
+    "mnist": {file.name: file.sha256 for file in MNIST_FILES["train"]},
 }
 """The files of each dataset that has some, and their SHA-256."""
 

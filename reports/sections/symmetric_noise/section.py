@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.datasets import covertype, mnist
+from dpaudit.datasets import published
 from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import Line, Verdicts
@@ -148,7 +148,10 @@ DATASETS: dict[str, dict[str, Any]] = {
     "mnist": {"n": 10_000, "n_components": 50, "deltas": (_TINY_DELTA,)},
 }
 _EFFORTS = {SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
-_NAMES = {"covertype": ("Covertype", covertype.URL), "mnist": ("MNIST", mnist.MIRROR)}
+_NAMES = {
+    "covertype": ("Covertype", published.COVERTYPE_URL),
+    "mnist": ("MNIST", published.MNIST_MIRROR),
+}
 
 
 def missing(size: Size) -> list[str]:

@@ -20,24 +20,34 @@ import click
 
 from dpaudit import __version__
 from dpaudit.cli.audit import audit_command
-from dpaudit.cli.bench_audit import bench_audit_command
-from dpaudit.cli.bound import bound_command
+from dpaudit.cli.bound import bound_command, plan_command
 from dpaudit.cli.canaries import canaries_command
-from dpaudit.cli.compare import compare_command
+from dpaudit.cli.compare import compare_command, recommend_command
 from dpaudit.cli.exits import Group
-from dpaudit.cli.export import export_command
 from dpaudit.cli.init import init_command
 from dpaudit.cli.list import list_command
-from dpaudit.cli.plan import plan_command
-from dpaudit.cli.recommend import recommend_command
-from dpaudit.cli.report import report_command
-from dpaudit.cli.verify import verify_command
+from dpaudit.cli.report import bench_audit_command, report_command
+from dpaudit.cli.verify import export_command, verify_command
 
 __all__ = ["main"]
 
 
 @click.group(
     cls=Group,
+    commands=[
+        list_command,
+        audit_command,
+        verify_command,
+        plan_command,
+        init_command,
+        export_command,
+        bound_command,
+        canaries_command,
+        compare_command,
+        recommend_command,
+        report_command,
+        bench_audit_command,
+    ],
     examples=(
         "dpaudit list",
         "dpaudit audit symmetric-noise",
@@ -50,20 +60,3 @@ __all__ = ["main"]
 )
 def main(debug: bool) -> None:
     """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
-
-
-for _command in (
-    list_command,
-    audit_command,
-    verify_command,
-    plan_command,
-    init_command,
-    export_command,
-    bound_command,
-    canaries_command,
-    compare_command,
-    recommend_command,
-    report_command,
-    bench_audit_command,
-):
-    main.add_command(_command)

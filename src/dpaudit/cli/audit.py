@@ -1,28 +1,96 @@
 """``dpaudit audit``."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
-from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import (
+    FILE,
     budget_of,
     budget_options,
     completed_names,
-    highlighted,
+    grouped,
+    instance_of,
     is_default,
     json_option,
+    look_for_modules,
+    print_result,
+    seed_option,
 )
-from dpaudit.cli.pairs import chosen_pair, pair_options
 from dpaudit.cli.running import Interrupt, apart, crew, told_in_a_line, watch
+from dpaudit.cli.tables import chosen_pair, pair_options
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
 __all__ = ["audit_command"]
+
+_promise_options = grouped(
+    "promise",
+    click.option(
+        "--epsilon", type=float, help="Epsilon of the claim [the entry's own]."
+    ),
+    click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5]."),
+    click.option("--relation", help="add-remove or replace-one [the mechanism's]."),
+)
+_evidence_options = grouped(
+    "evidence",
+    click.option(
+        "--layer",
+        type=click.Choice(["exact", "white-box", "transcript", "black-box", "replay"]),
+        default="black-box",
+        help="What the evidence rests on; see docs/layers.md.",
+    ),
+    click.option(
+        "--sees",
+        type=click.Choice(["release", "transcript"]),
+        default="release",
+        help="With --layer replay: what the claim is about, the release or every noisy "
+        "value on the way too.",
+    ),
+    click.option(
+        "--batches",
+        type=click.Choice(["secret", "public"]),
+        default="secret",
+        help="With --layer replay: whether everybody sees which rows are drawn.",
+    ),
+    click.option(
+        "--bits",
+        is_flag=True,
+        help="Audit the doubles that are returned, not the mechanism over real "
+        "numbers.",
+    ),
+)
+_run_options = grouped(
+    "run",
+    seed_option,
+    click.option(
+        "--workers",
+        default=1,
+        help="Processes that draw releases; they change nothing but the time.",
+    ),
+    click.option(
+        "--store",
+        type=FILE,
+        help="Keep the audit in this file, and go on with it if it is there.",
+    ),
+)
+_output_options = grouped(
+    "output",
+    click.option(
+        "--witness",
+        type=FILE,
+        help="Where to write the witness of a refutation.",
+    ),
+    click.option(
+        "--html",
+        "page",
+        type=FILE,
+        help="Where to write a page on this audit, with its picture.",
+    ),
+    json_option,
+)
 
 
 @click.command(
@@ -39,9 +107,7 @@ __all__ = ["audit_command"]
 @click.argument(
     "mechanism", metavar="NAME|MODULE:OBJECT", shell_complete=completed_names
 )
-@click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
-@click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
-@click.option("--relation", help="add-remove or replace-one [the mechanism's].")
+@_promise_options
 @pair_options
 @click.option(
     "--domain",
@@ -49,80 +115,21 @@ __all__ = ["audit_command"]
     help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...; with "
     "NaN and infinite rows: box:0,1:5:nonfinite.",
 )
-@click.option(
-    "--layer",
-    type=click.Choice(["exact", "white-box", "transcript", "black-box", "replay"]),
-    default="black-box",
-    show_default=True,
-    help="What the evidence rests on; see docs/layers.md.",
-)
-@click.option(
-    "--sees",
-    type=click.Choice(["release", "transcript"]),
-    default="release",
-    show_default=True,
-    help="With --layer replay: what the claim is about, the release or every noisy "
-    "value on the way too.",
-)
-@click.option(
-    "--batches",
-    type=click.Choice(["secret", "public"]),
-    default="secret",
-    show_default=True,
-    help="With --layer replay: whether everybody sees which rows are drawn.",
-)
-@click.option(
-    "--bits",
-    is_flag=True,
-    help="Audit the doubles that are returned, not the mechanism over real numbers.",
-)
-@click.option("--confidence", type=float, default=0.999, show_default=True)
+@_evidence_options
+@click.option("--confidence", default=0.999)
 @budget_options
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option(
-    "--workers",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Processes that draw releases; they change nothing but the time.",
-)
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the audit in this file, and go on with it if it is there.",
-)
-@click.option(
-    "--witness",
-    "witness_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the witness of a refutation.",
-)
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write a page on this audit, with its picture.",
-)
-@json_option
+@_run_options
+@_output_options
 def audit_command(
     mechanism: str,
-    epsilon: float | None,
-    delta: float | None,
-    relation: str | None,
+    promise: dict[str, Any],
     pair: dict[str, Any],
     domain: str | None,
-    layer: str,
-    sees: str,
-    batches: str,
-    bits: bool,
+    evidence: dict[str, Any],
     confidence: float,
     budget: dict[str, Any],
-    seed: int,
-    workers: int,
-    store: Path | None,
-    witness_path: Path | None,
-    page: Path | None,
-    as_json: bool,
+    run: dict[str, Any],
+    output: dict[str, Any],
 ) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
 
@@ -133,41 +140,40 @@ def audit_command(
     130; a second one ends it at once. With --store the same command goes on from there.
     """
     from dpaudit.attacks import BITS
-    from dpaudit.audit import Run, Verdict, audit
+    from dpaudit.audit import Run, Verdict, audit, replay
     from dpaudit.audit.replay import EXECUTIONS
 
-    if witness_path is not None:
-        check_writable(witness_path)
-    if page is not None:
-        check_writable(page)
-        if layer in ("exact", "white-box", "replay"):
-            raise InputError(f"--html is for audits by sampling, not --layer {layer}")
+    layer, bits = evidence["layer"], evidence.pop("bits")
+    seed, workers, store = run["seed"], run["workers"], run["store"]
+    witness, page, as_json = output.values()
+    for path in (witness, page):
+        if path is not None:
+            check_writable(path)
+    if page is not None and layer in ("exact", "white-box", "replay"):
+        raise InputError(f"--html is for audits by sampling, not --layer {layer}")
     # The code under audit may make another folder the current one.
     witness_file, page = (
-        None if path is None else path.absolute() for path in (witness_path, page)
+        None if path is None else path.absolute() for path in (witness, page)
     )
-    named: dict[str, Any]
-    claim = None
-    if ":" in mechanism:
-        with apart():
-            subject, claim, named = _own_mechanism(mechanism, epsilon, delta, relation)
-    else:
-        subject = _catalogue_mechanism(mechanism, epsilon, delta, relation)
-        named = {"name": mechanism}
+    build = _own_mechanism if ":" in mechanism else _catalogue_mechanism
+    subject, claim, named = build(mechanism, **promise)
+    relation = promise["relation"]
     with apart():
         neighbours = chosen_pair(subject, relation=relation, **pair)
     asked = bits or workers != 1 or not is_default("refine")
     if layer in ("exact", "white-box"):
-        unused = (domain, witness_path, store, budget["seconds"])
+        unused = (domain, witness, store, budget["seconds"])
         if asked or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
                 "--store, --refine or --max-seconds"
             )
-        releases = budget["releases"]
-        refuted = _analyse(
-            layer, subject, neighbours, claim, confidence, releases, seed, as_json
-        )
+        sampling = {"confidence": confidence, "max_samples": budget["releases"]}
+        with apart():
+            outcome, refuted = _analysed(
+                layer, subject, neighbours, claim, seed=seed, **sampling
+            )
+        print_result(outcome, as_json)
         return REFUTED if refuted else 0
     what: dict[str, Any] = {
         **{"pair": neighbours, "domain": domain, "relation": relation},
@@ -178,11 +184,18 @@ def audit_command(
             raise InputError(
                 "--layer replay takes no --bits, --workers, --refine or --to-the-end"
             )
-        what |= {"sees": sees, "batches": batches, "run": Run(store=store, **named)}
+        what |= {"sees": evidence["sees"], "batches": evidence["batches"]}
         budget |= {"refine": 0.0}
         if is_default("releases"):
             budget |= {"releases": EXECUTIONS}
-        return _replay(subject, witness_file, as_json, budget=budget_of(budget), **what)
+        settings = Run(store=store, **named)
+        limits = budget_of(budget)
+        with apart():
+            result: Any = replay(subject, budget=limits, run=settings, **what)
+        if result.witness is not None and witness_file is not None:
+            result.witness.save(witness_file)
+        print_result(result, as_json, refuted=result.refuted)
+        return REFUTED if result.refuted else 0
     with (
         apart(),
         Interrupt() as interrupt,
@@ -190,7 +203,7 @@ def audit_command(
         crew(workers) as executor,
         watch() as progress,
     ):
-        run = Run(
+        settings = Run(
             attacks=BITS if bits else None,
             executor=executor,
             store=store,
@@ -198,21 +211,19 @@ def audit_command(
             should_stop=interrupt.asked,
             **named,
         )
-        result = audit(subject, layer=layer, budget=budget_of(budget), run=run, **what)
+        limits = budget_of(budget)
+        result = audit(subject, layer=layer, budget=limits, run=settings, **what)
     if result.witness is not None and witness_file is not None:
         result.witness.save(witness_file)
     if page is not None:
         from dpaudit.reports.audit_page import write_page
 
         write_page(result, page)
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(highlighted(str(result), refuted=result.refuted))
-        if witness_path is not None:
-            wrote = f"witness written to {printable(witness_path)}"
-            nothing = "nothing refuted: no witness written"
-            click.echo(f"  {wrote if result.witness else nothing}")
+    print_result(result, as_json, refuted=result.refuted)
+    if witness is not None and not as_json:
+        wrote = f"witness written to {printable(witness)}"
+        nothing = "nothing refuted: no witness written"
+        click.echo(f"  {wrote if result.witness else nothing}")
     if result.interrupted and interrupt.asked():
         return INTERRUPTED
     if result.verdict is Verdict.NO_VERDICT:
@@ -220,77 +231,47 @@ def audit_command(
     return REFUTED if result.refuted else 0
 
 
-def _catalogue_mechanism(
-    name: str, epsilon: float | None, delta: float | None, relation: str | None
-) -> Any:
+def _catalogue_mechanism(name: str, **promise: Any) -> tuple[Any, None, dict[str, Any]]:
     from dpaudit.algorithms import entry
 
     chosen = entry(name)
-    if delta is not None and not chosen.approximate:
+    given = {key: value for key, value in promise.items() if value is not None}
+    if "delta" in given and not chosen.approximate:
         click.echo(f"dpaudit: {name} claims pure DP; --delta is not used", err=True)
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation}
-    return chosen.build(**{k: v for k, v in given.items() if v is not None})
+    return chosen.build(**given), None, {"name": name}
 
 
 def _own_mechanism(
     reference: str, epsilon: float | None, delta: float | None, relation: str | None
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the object, the claim that the options make, and its names."""
-    from dpaudit.claims import ApproxDP, PureDP
+    from dpaudit.claims import ApproxDP, Claim, PureDP
     from dpaudit.codec import load_reference
     from dpaudit.neighbours import Relation
 
     look_for_modules()
-    subject = load_reference(reference)
-    claim: ApproxDP | PureDP | None = None
-    named: dict[str, Any] = {"name": reference, "reference": reference}
-    if isinstance(subject, type):
-        subject = subject()
-        named["reference"] = None
-    if epsilon is not None:
-        claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    elif delta is not None:
-        raise InputError("--delta needs --epsilon")
-    if relation is not None:
-        stated = getattr(subject, "relation", None)
-        if stated not in (None, Relation.parse(relation)):
-            raise InputError(
-                f"{reference} states its claim under {stated}, not {relation}"
-            )
-    return subject, claim, named
-
-
-def _replay(
-    subject: Any,
-    witness_path: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> int:
-    """Print what a replay finds; return the exit code."""
-    from dpaudit.audit import replay
-
     with apart():
-        result = replay(subject, **options)
-    if result.witness is not None and witness_path is not None:
-        result.witness.save(witness_path)
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(highlighted(str(result), refuted=result.refuted))
-    return REFUTED if result.refuted else 0
+        found = load_reference(reference)
+        subject = instance_of(found)
+        claim: Claim | None = None
+        if epsilon is not None:
+            claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+        elif delta is not None:
+            raise InputError("--delta needs --epsilon")
+        if relation is not None:
+            stated = getattr(subject, "relation", None)
+            if stated not in (None, Relation.parse(relation)):
+                raise InputError(
+                    f"{reference} states its claim under {stated}, not {relation}"
+                )
+    by_name = None if found is not subject else reference
+    return subject, claim, {"name": reference, "reference": by_name}
 
 
-def _analyse(
-    layer: str,
-    subject: Any,
-    pair: Any,
-    claim: Any,
-    confidence: float,
-    max_samples: int,
-    seed: int,
-    as_json: bool,
-) -> bool:
-    """Print what the exact or the white-box layer says; return whether it refutes."""
+def _analysed(
+    layer: str, subject: Any, pair: Any, claim: Any, **sampling: Any
+) -> tuple[Any, bool]:
+    """Return what the exact or the white-box layer says, and whether it refutes."""
     from dpaudit.audit.layers.exact import exact_verdict
     from dpaudit.audit.layers.whitebox import white_box
     from dpaudit.mechanism import HasWorstCase
@@ -302,27 +283,11 @@ def _analyse(
     claim = claim or getattr(subject, "claim", None)
     if claim is None:
         raise InputError("--epsilon is needed: the mechanism makes no claim")
-    outcome: Any
     if layer == "exact":
-        with apart():
-            outcome = exact_verdict(subject, pair, claim)
-        if outcome is None:
+        verdict = exact_verdict(subject, pair, claim)
+        if verdict is None:
             raise InputError("the mechanism has no exact profile: try another --layer")
-        refuted = outcome.refuted
-    else:
-        epsilon = claim.parameters.get("epsilon", 1.0)
-        with apart():
-            outcome = white_box(
-                subject,
-                pair,
-                epsilon=epsilon,
-                confidence=confidence,
-                max_samples=max_samples,
-                seed=seed,
-            )
-        refuted = outcome.refutes(claim)
-    if as_json:
-        click.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(str(outcome))
-    return bool(refuted)
+        return verdict, verdict.refuted
+    epsilon = claim.parameters.get("epsilon", 1.0)
+    outcome = white_box(subject, pair, epsilon=epsilon, **sampling)
+    return outcome, bool(outcome.refutes(claim))

@@ -1,20 +1,48 @@
-"""``dpaudit bound``: privacy lower bounds for counts and scores from elsewhere."""
+"""What counts and scores can say: ``dpaudit bound`` and ``dpaudit plan``."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.cli.exits import Command
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import FILE, grouped, json_option, print_result
 from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_name
 
-__all__ = ["bound_command"]
+__all__ = ["bound_command", "plan_command"]
 
 _METHODS = ("joint", "clopper-pearson", "gaussian")
+
+_counts_options = grouped(
+    "counts",
+    click.option("--tp", type=int, help="Releases on D where the event happened."),
+    click.option("--fn", type=int, help="Releases on D where it did not."),
+    click.option("--fp", type=int, help="Releases on D' where the event happened."),
+    click.option("--tn", type=int, help="Releases on D' where it did not."),
+)
+_one_run_options = grouped(
+    "one_run",
+    click.option("--guesses", type=int, help="One run: canaries guessed."),
+    click.option("--correct", type=int, help="One run: guesses that were right."),
+    click.option("--canaries", type=int, help="One run: canaries, each a fair coin."),
+)
+_scores_options = grouped(
+    "of_scores",
+    click.option("--score-column", help="[score]"),
+    click.option(
+        "--label-column",
+        help="1 for D, 0 for D' [side]; without it, a file of two columns holds the "
+        "scores on D and on D'.",
+    ),
+    click.option(
+        "--fixed",
+        type=float,
+        help="Scores: share of the releases that chooses the event [0.1].",
+    ),
+    click.option("--seed", type=int, help="Scores: order of the releases [0]."),
+)
 
 
 @click.command(
@@ -26,62 +54,30 @@ _METHODS = ("joint", "clopper-pearson", "gaussian")
         "dpaudit bound --guesses 100 --correct 90 --canaries 1000",
     ),
 )
-@click.argument(
-    "scores",
-    required=False,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="[SCORES.csv|.parquet]",
-)
-@click.option("--tp", type=int, help="Releases on D where the event happened.")
-@click.option("--fn", type=int, help="Releases on D where it did not.")
-@click.option("--fp", type=int, help="Releases on D' where the event happened.")
-@click.option("--tn", type=int, help="Releases on D' where it did not.")
-@click.option("--guesses", type=int, help="One run: canaries guessed.")
-@click.option("--correct", type=int, help="One run: guesses that were right.")
-@click.option("--canaries", type=int, help="One run: canaries, each a fair coin.")
-@click.option("--delta", type=float, default=0.0, show_default=True)
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.argument("file", required=False, type=FILE, metavar="[SCORES.csv|.parquet]")
+@_counts_options
+@_one_run_options
+@click.option("--delta", default=0.0)
+@click.option("--confidence", default=0.95)
 @click.option(
-    "--method",
-    help="joint, clopper-pearson or gaussian [all; joint decides].",
+    "--method", help="joint, clopper-pearson or gaussian [all; joint decides]."
 )
 @click.option(
     "--two-sided",
     is_flag=True,
     help="Counts: the event was not known to be more frequent on D.",
 )
-@click.option("--score-column", help="[score]")
-@click.option(
-    "--label-column",
-    help="1 for D, 0 for D' [side]; without it, a file of two columns holds the "
-    "scores on D and on D'.",
-)
-@click.option(
-    "--fixed",
-    "fraction",
-    type=float,
-    help="Scores: share of the releases that chooses the event [0.1].",
-)
-@click.option("--seed", type=int, help="Scores: order of the releases [0].")
+@_scores_options
 @json_option
 def bound_command(
-    scores: Path | None,
-    tp: int | None,
-    fn: int | None,
-    fp: int | None,
-    tn: int | None,
-    guesses: int | None,
-    correct: int | None,
-    canaries: int | None,
-    delta: float,
-    confidence: float,
+    file: Path | None,
+    counts: dict[str, int],
+    one_run: dict[str, int],
     method: str | None,
     two_sided: bool,
-    score_column: str | None,
-    label_column: str | None,
-    fraction: float | None,
-    seed: int | None,
+    of_scores: dict[str, Any],
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Bound the privacy loss from below, from counts or scores.
 
@@ -89,123 +85,97 @@ def bound_command(
     --tp --fn --fp --tn. Scores of releases on D and D': a file. Guesses about the
     canaries of one run: --correct --guesses --canaries.
     """
-    forms: dict[str, dict[str, Any]] = {
-        "counts": {"tp": tp, "fn": fn, "fp": fp, "tn": tn},
-        "one run": {"correct": correct, "guesses": guesses, "canaries": canaries},
-        "scores": {"a file of scores": scores},
-    }
-    of_scores = {
-        "--score-column": score_column,
-        "--label-column": label_column,
-        "--fixed": fraction,
-        "--seed": seed,
-    }
-    form = _form(forms)
-    _refuse(form != "scores", form, of_scores)
-    _refuse(form != "counts", form, {"--two-sided": two_sided or None})
-    _refuse(form == "one run", form, {"--method": method})
+    from dpaudit.audit import bounds
+
+    form = _form(counts, one_run, file)
+    alien = {} if form == "scores" else dict(of_scores)
+    alien |= {} if form == "counts" else {"two_sided": two_sided or None}
+    alien |= {"method": method} if form == "one run" else {}
+    for name, value in alien.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} does not apply to {form}")
     if method is not None:
         check_name("method", method, _METHODS)
-    bounds: list[Any]
-    if form == "counts":
-        bounds = _from_counts(forms[form], delta, confidence, method, two_sided)
-    elif form == "one run":
-        from dpaudit.audit.bounds import one_run
-
-        bounds = [one_run(**forms[form], delta=delta, confidence=confidence)]
+    methods = _METHODS if method is None else (method,)
+    found: list[Any]
+    if form == "one run":
+        found = [bounds.one_run(**one_run, **options)]
+    elif form == "counts":
+        checked = _checked(counts)
+        functions = (bounds.joint, bounds.clopper_pearson, bounds.gaussian)
+        found = [
+            function(checked, two_sided=two_sided, **options)
+            for name, function in zip(_METHODS, functions, strict=True)
+            if name in methods
+        ]
     else:
-        assert scores is not None
-        sides = _read(scores, score_column, label_column)
-        share = 0.1 if fraction is None else fraction
-        bounds = _from_scores(sides, delta, confidence, method, share, seed or 0)
-    if as_json:
-        rows = [bound.to_dict() for bound in bounds]
-        click.echo(json.dumps(rows, indent=2, allow_nan=False))
-    else:
-        for bound in bounds:
-            click.echo(str(bound))
+        assert file is not None
+        found = _from_scores(file, methods, **of_scores, **options)
+    print_result(found, as_json)
 
 
-def _form(forms: dict[str, dict[str, Any]]) -> str:
+def _form(counts: dict[str, int], one_run: dict[str, int], file: Path | None) -> str:
     """Return the one form of input that was given, and given completely."""
-    begun = [form for form, values in forms.items() if any(_given(values))]
+    ordered = {name: one_run[name] for name in ("correct", "guesses", "canaries")}
+    forms: dict[str, dict[str, Any]] = {
+        "counts": counts,
+        "one run": ordered,
+        "scores": {"file": file},
+    }
+    begun = [
+        form
+        for form, values in forms.items()
+        if any(value is not None for value in values.values())
+    ]
     if len(begun) != 1:
         raise InputError(
             "give one of: --tp --fn --fp --tn; --correct --guesses --canaries; "
             f"a file of scores (got {' and '.join(begun) or 'nothing'})"
         )
     (form,) = begun
-    missing = [name for name, value in forms[form].items() if value is None]
-    if missing:
-        raise InputError(f"--{missing[0]} is missing")
+    for name, value in forms[form].items():
+        if value is None:
+            raise InputError(f"--{name} is missing")
     return form
 
 
-def _given(values: dict[str, Any]) -> list[bool]:
-    return [value is not None for value in values.values()]
-
-
-def _refuse(condition: bool, form: str, options: dict[str, Any]) -> None:
-    for name, value in options.items():
-        if condition and value is not None:
-            raise InputError(f"{name} does not apply to {form}")
-
-
-def _from_counts(
-    cells: dict[str, int],
-    delta: float,
-    confidence: float,
-    method: str | None,
-    two_sided: bool,
-) -> list[Any]:
-    from dpaudit.audit.bounds import Counts, clopper_pearson, gaussian, joint
+def _checked(cells: dict[str, int]) -> Any:
+    """Return the four cells as counts."""
+    from dpaudit.audit.bounds import Counts
 
     for name, count in cells.items():
         check_count(f"--{name}", count, minimum=0)
-    if cells["tp"] + cells["fn"] == 0 or cells["fp"] + cells["tn"] == 0:
-        side = "D (--tp + --fn)" if cells["tp"] + cells["fn"] == 0 else "D'"
+    on_data, on_neighbour = cells["tp"] + cells["fn"], cells["fp"] + cells["tn"]
+    if on_data == 0 or on_neighbour == 0:
+        side = "D (--tp + --fn)" if on_data == 0 else "D'"
         raise InputError(f"there must be at least one release on {side}")
-    counts = Counts(
-        cells["tp"], cells["tp"] + cells["fn"], cells["fp"], cells["fp"] + cells["tn"]
-    )
-    functions = {
-        "joint": joint,
-        "clopper-pearson": clopper_pearson,
-        "gaussian": gaussian,
-    }
-    chosen = list(functions) if method is None else [method]
-    return [
-        functions[name](counts, delta=delta, confidence=confidence, two_sided=two_sided)
-        for name in chosen
-    ]
+    return Counts(cells["tp"], on_data, cells["fp"], on_neighbour)
 
 
 def _from_scores(
-    sides: tuple[Any, Any],
-    delta: float,
-    confidence: float,
-    method: str | None,
-    fraction: float,
-    seed: int,
+    file: Path,
+    methods: tuple[str, ...],
+    *,
+    score_column: str | None,
+    label_column: str | None,
+    fixed: float | None,
+    seed: int | None,
+    **options: Any,
 ) -> list[Any]:
     import numpy as np
 
     from dpaudit.audit.bounds import fixed_scores, split_scores
 
-    check_count("--seed", seed, minimum=0)
-    options: dict[str, Any] = {
-        "delta": delta,
-        "confidence": confidence,
-        "fraction": fraction,
-    }
-    bounds = []
-    for name in _METHODS if method is None else (method,):
-        rng = np.random.default_rng(seed)
+    sides = _read(file, score_column, label_column)
+    seed = check_count("--seed", seed or 0, minimum=0)
+    options["fraction"] = 0.1 if fixed is None else fixed
+    bounds: list[Any] = []
+    for name in methods:
+        options["rng"] = np.random.default_rng(seed)
         if name == "clopper-pearson":
-            bounds.append(split_scores(*sides, rng=rng, **options))
+            bounds.append(split_scores(*sides, **options))
         else:
-            gaussian = name == "gaussian"
-            bounds.append(fixed_scores(*sides, gaussian=gaussian, rng=rng, **options))
+            bounds.append(fixed_scores(*sides, gaussian=name == "gaussian", **options))
     return bounds
 
 
@@ -213,11 +183,8 @@ def _read(
     path: Path, score_column: str | None, label_column: str | None
 ) -> tuple[Any, Any]:
     """Return the scores on D and on D' from a table."""
-    import pandas as pd
-
     table = read_table(path, content="scores")
-    columns = [str(column) for column in table.columns]
-    table.columns = pd.Index(columns)
+    columns = list(table.columns)
     if label_column is None and "side" not in columns and score_column is None:
         if len(columns) != 2:
             raise InputError(
@@ -243,3 +210,40 @@ def _without_padding(column: Any) -> Any:
     filled = column.notna().to_numpy()
     length = len(filled) - int(filled[::-1].argmax()) if filled.any() else 0
     return numbers(column.iloc[:length], column.name)
+
+
+@click.command(
+    "plan",
+    cls=Command,
+    examples=("dpaudit plan --epsilon 1 --true 2",),
+)
+@click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
+@click.option(
+    "--true",
+    "true_epsilon",
+    type=float,
+    required=True,
+    help="The true epsilon that is to be found out.",
+)
+@click.option("--delta", default=0.0)
+@click.option("--power", default=0.9, help="How probable the refutation shall be.")
+@click.option("--confidence", default=0.999)
+@click.option(
+    "--mechanism",
+    "model",
+    help="laplace, gaussian or randomised-response [all that can have this epsilon].",
+)
+@json_option
+def plan_command(model: str | None, as_json: bool, **options: float) -> None:
+    """Say how many releases an audit needs to refute a claim.
+
+    A claim of (--epsilon, --delta), where --true is the smallest true epsilon at
+    --delta, on the pair of neighbours that is audited. How many releases that takes
+    depends on the mechanism: randomised response shows all it leaks in one bit, and no
+    mechanism is refuted sooner; Gaussian noise shows it in its tails only.
+    """
+    from dpaudit.audit.planning import MODELS, plan_audit
+
+    applicable = [m for m in MODELS if m != "gaussian" or options["delta"] > 0]
+    models = applicable if model is None else [model]
+    print_result([plan_audit(model=name, **options) for name in models], as_json)

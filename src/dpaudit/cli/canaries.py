@@ -1,13 +1,12 @@
 """``dpaudit canaries``: what the canaries of one run say of a claim."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.cli.exits import REFUTED, Command
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import FILE, grouped, json_option, print_result
 from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
@@ -16,6 +15,20 @@ __all__ = ["canaries_command"]
 
 _SCORE, _INCLUDED = "score", "included"
 _GUESS, _TRUTH, _ABSTAIN = "guess", "truth", "abstain"
+
+_scores_options = grouped(
+    "of_scores",
+    click.option(
+        "--threshold",
+        "thresholds",
+        type=float,
+        multiple=True,
+        help="Scores above it are guesses of 1; fixed beforehand; several share the "
+        "error [the middle between two groups of scores].",
+    ),
+    click.option("--score-column", help=f"[{_SCORE}]"),
+    click.option("--included-column", help=f"[{_INCLUDED}]"),
+)
 
 
 @click.command(
@@ -26,19 +39,12 @@ _GUESS, _TRUTH, _ABSTAIN = "guess", "truth", "abstain"
         "dpaudit canaries scores.csv --epsilon 2 --delta 1e-5 --guesses 250",
     ),
 )
-@click.argument(
-    "file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.csv|.parquet",
-)
+@click.argument("file", type=FILE, metavar="FILE.csv|.parquet")
 @click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
-@click.option(
-    "--delta", type=float, default=0.0, show_default=True, help="Delta of the claim."
-)
+@click.option("--delta", default=0.0, help="Delta of the claim.")
 @click.option(
     "--relation",
     default="add-remove",
-    show_default=True,
     help="add-remove: a coin says whether its canary is in. replace-one: which of two.",
 )
 @click.option(
@@ -49,31 +55,19 @@ _GUESS, _TRUTH, _ABSTAIN = "guess", "truth", "abstain"
     "[all, half of them, a quarter, ...: up to 8 numbers]. Of a file of guesses: how "
     "many were to be made.",
 )
-@click.option(
-    "--threshold",
-    "thresholds",
-    type=float,
-    multiple=True,
-    help="Scores above it are guesses of 1; fixed beforehand; several share the error "
-    "[the middle between two groups of scores].",
-)
-@click.option("--score-column", help=f"[{_SCORE}]")
-@click.option("--included-column", help=f"[{_INCLUDED}]")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
+@_scores_options
+@click.option("--confidence", default=0.95)
 @click.option("--seed", type=int, help="Scores: how ties are broken [0].")
 @json_option
 def canaries_command(
     file: Path,
     epsilon: float,
     delta: float,
-    relation: str,
     guesses: tuple[int, ...],
-    thresholds: tuple[float, ...],
-    score_column: str | None,
-    included_column: str | None,
-    confidence: float,
+    of_scores: dict[str, Any],
     seed: int | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Judge a claim by the canaries of one run, such as one training.
 
@@ -103,26 +97,14 @@ def canaries_command(
     from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
     from dpaudit.claims import ApproxDP, PureDP
 
-    claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    options: dict[str, Any] = {
-        "claim": claim,
-        "relation": relation,
-        "confidence": confidence,
-        "name": str(file),
-    }
-    of_scores = {
-        "--threshold": thresholds or None,
-        "--score-column": score_column,
-        "--included-column": included_column,
-        "--seed": seed,
-    }
+    options["claim"] = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    options["name"] = str(file)
     table = read_table(file, content="canaries")
-    table = table.set_axis([str(column) for column in table.columns], axis="columns")
-    named = score_column is not None or included_column is not None
-    if named or _has_scores(file, list(table.columns)):
+    thresholds, *columns = of_scores.values()
+    if any(name is not None for name in columns) or _has_scores(file, [*table.columns]):
         score, included = (
-            _column(table, name)
-            for name in (score_column or _SCORE, included_column or _INCLUDED)
+            _column(table, name or usual)
+            for name, usual in zip(columns, (_SCORE, _INCLUDED), strict=True)
         )
         result = audit_scores(
             score,
@@ -133,14 +115,12 @@ def canaries_command(
             **options,
         )
     else:
-        for name, value in of_scores.items():
+        for name, value in {"threshold": thresholds or None, "seed": seed}.items():
             if value is not None:
-                raise InputError(f"{name} does not apply to guesses")
+                raise InputError(f"--{name} does not apply to guesses")
         if len(guesses) > 1:
             raise InputError("--guesses must be one number of a file of guesses")
-        abstain = None
-        if _ABSTAIN in table.columns:
-            abstain = _column(table, _ABSTAIN)
+        abstain = _column(table, _ABSTAIN) if _ABSTAIN in table.columns else None
         result = audit_guesses(
             _column(table, _GUESS, complete=abstain is None),
             _column(table, _TRUTH),
@@ -148,10 +128,7 @@ def canaries_command(
             guesses=guesses[0] if guesses else None,
             **options,
         )
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(str(result))
+    print_result(result, as_json)
     return REFUTED if result.refuted else 0
 
 

@@ -1,22 +1,30 @@
-"""``dpaudit compare``."""
+"""Which mechanism for private PCA to take: ``dpaudit compare`` and ``recommend``."""
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command
-from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import completed_names, json_option
-from dpaudit.cli.running import crew, steps, workers_option
+from dpaudit.cli.exits import Command, failed
+from dpaudit.cli.options import (
+    FILE,
+    completed_names,
+    json_option,
+    look_for_modules,
+    print_json,
+    work_options,
+)
+from dpaudit.cli.running import working
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
 if TYPE_CHECKING:
     from dpaudit.reports.comparison.page import Comparison
 
-__all__ = ["compare_command"]
+__all__ = ["compare_command", "recommend_command"]
 
 
 @click.command(
@@ -35,7 +43,7 @@ __all__ = ["compare_command"]
 )
 @click.option(
     "--data",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE.csv|.parquet|.npy",
     help="Rows to compare on, a row to a person [scikit-learn's digits].",
 )
@@ -45,45 +53,21 @@ __all__ = ["compare_command"]
     help="Public bound: longer rows are scaled down to it [1; digits: 64].",
 )
 @click.option(
-    "--components", type=int, help="How many [half of the columns, at most 10]."
-)
-@click.option("--epsilon", "epsilons", default="0.5,1,2", show_default=True)
-@click.option("--delta", type=float, default=1e-5, show_default=True)
-@click.option(
-    "--relation", default="add-remove", show_default=True, help="Or replace-one."
-)
-@click.option(
-    "--repetitions",
+    "--components",
+    "n_components",
     type=int,
-    default=50,
-    show_default=True,
-    help="Releases behind every median.",
+    help="How many [half of the columns, at most 10].",
 )
-@click.option(
-    "--samples",
-    type=int,
-    default=1000,
-    show_default=True,
-    help="Most releases a side of each audit.",
-)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("build/compare"),
-    show_default=True,
-)
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where finished work is kept, and found again [OUTPUT/work.db].",
-)
-@click.option("--seed", type=int, default=0, show_default=True)
-@workers_option
+@click.option("--epsilon", "epsilons", default="0.5,1,2")
+@click.option("--delta", default=1e-5)
+@click.option("--relation", default="add-remove", help="Or replace-one.")
+@click.option("--repetitions", default=50, help="Releases behind every median.")
+@click.option("--samples", default=1000, help="Most releases a side of each audit.")
+@work_options("build/compare")
 @json_option
 def compare_command(
     mechanisms: tuple[str, ...],
     data: Path | None,
-    components: int | None,
     epsilons: str,
     samples: int,
     store: Path | None,
@@ -108,27 +92,26 @@ def compare_command(
     """
     from dpaudit.audit import Run
     from dpaudit.cli.tables import read_rows
+    from dpaudit.reports.comparison.page import told
     from dpaudit.reports.comparison.run import compared
 
     look_for_modules()
     asked = _numbers(epsilons)
     if data is not None:
         options |= {"data": read_rows(data), "source": str(data)}
-    with crew(workers, later=True) as executor, steps() as show:
-        found = compared(
-            mechanisms,
-            n_components=components,
-            epsilons=asked,
-            budget=samples,
-            run=Run(executor=executor, store=store, progress=show),
-            **options,
-        )
+    with working(workers) as means:
+        run = Run(store=store, **means)
+        found = compared(mechanisms, epsilons=asked, budget=samples, run=run, **options)
     page = options["output"] / "index.html"
     if as_json:
-        click.echo(json.dumps(_record(found, page), indent=2, allow_nan=False))
+        print_json(_record(found, page))
     else:
         _show(found, page)
-    return _failures(found)
+
+    def failure(name: str, error: Exception) -> str:
+        return printable(f"{name} failed: {told(name, error)}", longest=2000)
+
+    return failed(found.failed, failure)
 
 
 def _numbers(text: str) -> list[float]:
@@ -177,7 +160,6 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
 
 
 def _show(found: "Comparison", page: Path) -> None:
-    from dpaudit.printable import printable
     from dpaudit.reports.comparison.measures import MEASURES
     from dpaudit.reports.comparison.page import WARNING
     from dpaudit.reports.words import aligned, duration, percent, setting, verdict
@@ -211,16 +193,84 @@ def _show(found: "Comparison", page: Path) -> None:
     click.echo(str(page))
 
 
-def _failures(found: "Comparison") -> int:
-    """Name on standard error what failed; return the exit code."""
-    from dpaudit.errors import DPAuditError
-    from dpaudit.printable import printable
-    from dpaudit.reports.comparison.page import told
+def _spectrum(
+    ctx: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not numbers with commas between"
+        ) from None
 
-    for name, error in found.failed.items():
-        line = printable(f"{name} failed: {told(name, error)}", longest=2000)
-        click.echo(f"dpaudit: {line}", err=True)
-    if not found.failed:
-        return 0
-    ours = any(not isinstance(each, DPAuditError) for each in found.failed.values())
-    return OWN_ERROR if ours else INPUT_ERROR
+
+@click.command(
+    "recommend",
+    cls=Command,
+    examples=(
+        "dpaudit recommend --d 20 --k 3 --epsilon 1 --delta 1e-6",
+        "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 --gap 0.1",
+        "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 "
+        "--spectrum 0.4,0.2,0.14,0.04",
+    ),
+)
+@click.option("--n", type=int, help="Rows [not known].")
+@click.option("--d", type=int, required=True, help="Columns.")
+@click.option("--k", type=int, required=True, help="Components; fewer than columns.")
+@click.option("--epsilon", type=float, required=True, help="The budget.")
+@click.option(
+    "--delta", type=float, required=True, help="The budget; 0 asks for pure privacy."
+)
+@click.option(
+    "--relation",
+    type=click.Choice(["add-remove", "replace-one"]),
+    default="add-remove",
+    help="Which datasets are neighbours.",
+)
+@click.option(
+    "--gap",
+    type=float,
+    help="Between the k-th and the next eigenvalue of the mean second moment, in "
+    "squared units of the rows [not known].",
+)
+@click.option(
+    "--spectrum",
+    callback=_spectrum,
+    metavar="NUMBER,...",
+    help="In place of a gap: its largest eigenvalues, more than components.",
+)
+@click.option("--row-norm", default=1.0, help="Bound on a row.")
+@json_option
+def recommend_command(relation: str, as_json: bool, **options: Any) -> None:
+    """Rank the mechanisms for private PCA by their measured errors.
+
+    The error is the sine of the largest angle between the released components and those
+    without noise: its median, and the range of four releases out of five. With --n, and
+    --gap or --spectrum, it is measured at once, on a second moment like that: in
+    seconds, with 1000 columns in a minute. Otherwise it is looked up in a grid of
+    settings, which ships with dpaudit, and the order is that of the column 'at worst':
+    how many times the least error it can be. All numbers must be public: one that you
+    have looked up in the data tells of them.
+    """
+    from dpaudit.algorithms.estimators.recommendation import recommend
+    from dpaudit.neighbours import Relation
+
+    found = recommend(relation=Relation(relation), **options)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2))
+        return
+    width = max((len(choice.mechanism) for choice in found.choices), default=9)
+    ratios = any(choice.at_worst is not None for choice in found.choices)
+    head = "at worst  " if ratios else ""
+    click.echo(f"{'mechanism':<{width}}  {head}error   of four releases in five")
+    for choice in found.choices:
+        ratio = f"{choice.at_worst:<8.3g}  " if ratios else ""
+        spread = f"{choice.low:.3g} to {choice.high:.3g}"
+        click.echo(
+            f"{choice.mechanism:<{width}}  {ratio}{choice.error:<6.3g}  {spread}"
+        )
+    for note in found.notes:
+        click.echo(f"note: {note}")
+    click.echo(f"measured: {found.measured}")

@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ __all__ = [
     "Command",
     "Group",
     "ended",
+    "failed",
 ]
 
 REFUTED = 1
@@ -57,13 +58,25 @@ def ended(ctx: click.Context, action: Callable[[], int | None]) -> int:
             return _told(error, debug=ctx.find_root().params["debug"])
 
 
+def failed(
+    errors: Mapping[str, Exception], sentence: Callable[[str, Exception], str]
+) -> int:
+    """Say on standard error which parts failed beside others; return the exit code."""
+    for name, error in errors.items():
+        click.echo(f"dpaudit: {sentence(name, error)}", err=True)
+    if not errors:
+        return 0
+    ours = any(not isinstance(error, DPAuditError) for error in errors.values())
+    return OWN_ERROR if ours else INPUT_ERROR
+
+
 class _Helped(click.Command):
-    """A command whose help ends with examples, and comes by -h too."""
+    """A command whose help has defaults and ends with examples, and comes by -h too."""
 
     def __init__(
         self, *arguments: Any, examples: Sequence[str] = (), **options: Any
     ) -> None:
-        settings = {"help_option_names": ["-h", "--help"]}
+        settings = {"help_option_names": ["-h", "--help"], "show_default": True}
         super().__init__(*arguments, **{"context_settings": settings, **options})
         self.examples = tuple(examples)
 

@@ -71,7 +71,7 @@ def test_the_audit_sees_that_noise_is_missing(auditor):
     examples=("dpaudit init && pytest test_my_mechanism.py",),
 )
 @click.argument(
-    "path", default=_NAME, type=click.Path(path_type=Path), metavar="[PATH]"
+    "path", default=Path(_NAME), metavar="[PATH]", type=click.Path(path_type=Path)
 )
 def init_command(path: Path) -> None:
     """Write an example of a test that audits a mechanism.

@@ -1,13 +1,12 @@
 """``dpaudit list``, which also writes the tables of mechanisms in the pages."""
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpaudit.cli.exits import Command
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import json_option, print_json
 from dpaudit.validation import check_name
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ __all__ = ["list_command"]
 @click.option(
     "--columns",
     default="name,family,relation,claim,source,needs",
-    show_default=True,
     help="Also constructor, summary, relations, truth, lost, exact, verdict.",
 )
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
@@ -56,7 +54,7 @@ def list_command(
     if search is not None:
         entries = [entry for entry in entries if _has(entry, search.casefold())]
     if as_json:
-        click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
+        print_json([_record(entry) for entry in entries])
         return
     chosen = [
         _COLUMNS[check_name("--columns", column, tuple(_COLUMNS))]

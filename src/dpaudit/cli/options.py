@@ -1,8 +1,11 @@
-"""What the commands share: groups of options, names that shells complete, colours."""
+"""What the commands share: options, the names they complete, and how they print."""
 
+import json
 import os
+import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,20 +17,50 @@ if TYPE_CHECKING:
     from dpaudit.audit import Budget
 
 __all__ = [
+    "FILE",
+    "FOLDER",
     "budget_of",
     "budget_options",
     "completed_names",
     "grouped",
-    "highlighted",
+    "instance_of",
     "is_default",
     "json_option",
+    "look_for_modules",
+    "print_json",
+    "print_result",
+    "seed_option",
+    "work_options",
+    "workers_option",
 ]
 
 _Function = Callable[..., Any]
 
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
 )
+seed_option = click.option("--seed", default=0)
+workers_option = click.option("--workers", type=int, help="Processes [one per core].")
+
+
+def work_options(output: str) -> Callable[[_Function], _Function]:
+    """Return a decorator for a command that keeps its work in a folder."""
+    store = "Where finished work is kept, and found again [OUTPUT/work.db]."
+
+    def decorate(command: _Function) -> _Function:
+        for option in (
+            workers_option,
+            seed_option,
+            click.option("--store", type=FILE, help=store),
+            click.option("--output", type=FOLDER, default=Path(output)),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def grouped(
@@ -52,7 +85,8 @@ def grouped(
         before = len(getattr(gathered, "__click_params__", ()))
         for option in reversed(options):
             option(gathered)
-        keys = [each.name for each in vars(gathered)["__click_params__"][before:]]
+        added = vars(gathered)["__click_params__"][before:]
+        keys = [each.name for each in reversed(added)]
         return gathered
 
     return decorate
@@ -69,9 +103,7 @@ budget_options = grouped(
     click.option(
         "--max-samples",
         "releases",
-        type=int,
         default=200_000,
-        show_default=True,
         help="Most releases to draw on either side.",
     ),
     click.option(
@@ -82,9 +114,7 @@ budget_options = grouped(
     ),
     click.option(
         "--refine",
-        type=float,
         default=10.0,
-        show_default=True,
         help="A refuted audit goes on for so many times as many releases, for its "
         "bounds.",
     ),
@@ -94,6 +124,7 @@ budget_options = grouped(
         is_flag=True,
         flag_value=False,
         default=True,
+        show_default=False,
         help="Go on to --max-samples after a refutation, for tighter bounds.",
     ),
 )
@@ -108,10 +139,8 @@ def budget_of(options: dict[str, Any]) -> "Budget":
         return Budget(**options)
     except InputError as error:
         field, _, fault = str(error).partition(" ")
-        raise InputError(f"--{_SPELT.get(field, field)} {fault}") from None
-
-
-_SPELT = {"releases": "max-samples", "seconds": "max-seconds"}
+        spelt = {"releases": "max-samples", "seconds": "max-seconds"}.get(field, field)
+        raise InputError(f"--{spelt} {fault}") from None
 
 
 def completed_names(
@@ -123,12 +152,41 @@ def completed_names(
     return [CompletionItem(name) for name in CATALOGUE if name.startswith(begun)]
 
 
-def highlighted(text: str, *, refuted: bool) -> str:
-    """Return a result with a red verdict, if it is REFUTED.
+def look_for_modules(folder: Path | None = None) -> None:
+    """Make the modules in a folder importable: as for ``python -m``, the current one.
 
-    On a terminal, that is: elsewhere click leaves colours out; and NO_COLOR, if it is
-    set and not empty, leaves them out everywhere (https://no-color.org).
+    The script that is installed as ``dpaudit`` would not find them otherwise. Installed
+    packages of the same name come later.
     """
-    if not refuted or os.environ.get("NO_COLOR"):
-        return text
-    return text.replace("REFUTED", click.style("REFUTED", fg="red", bold=True), 1)
+    place = "" if folder is None else str(folder.absolute())
+    if place not in sys.path[:1]:
+        sys.path.insert(0, place)
+
+
+def instance_of(subject: Any) -> Any:
+    """Return an instance of a class, made without arguments; others as they are."""
+    return subject() if isinstance(subject, type) else subject
+
+
+def print_json(record: Any) -> None:
+    """Print what is ready for JSON."""
+    click.echo(json.dumps(record, indent=2, allow_nan=False))
+
+
+def print_result(result: Any, as_json: bool, *, refuted: bool = False) -> None:
+    """Print a result, or a list of them, as text or as JSON.
+
+    In a text, the verdict of what is refuted is red. On a terminal, that is: elsewhere
+    click leaves colours out; and NO_COLOR, if it is set and not empty, leaves them out
+    everywhere (https://no-color.org).
+    """
+    results = result if isinstance(result, list) else [result]
+    if as_json:
+        records = [each.to_dict() for each in results]
+        print_json(records if isinstance(result, list) else records[0])
+        return
+    for text in map(str, results):
+        if refuted and not os.environ.get("NO_COLOR"):
+            red = click.style("REFUTED", fg="red", bold=True)
+            text = text.replace("REFUTED", red, 1)
+        click.echo(text)

@@ -1,6 +1,7 @@
-"""``dpaudit report``, and its parts: run, check, libraries, third-party, tour."""
+"""``dpaudit report``, with its parts, and ``dpaudit bench-audit``."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,20 +9,29 @@ from typing import Any
 
 import click
 
-from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command, Group, ended
-from dpaudit.cli.running import crew, profile_option, steps, workers_option
-from dpaudit.printable import printable, said
-
-__all__ = ["report_command"]
-
-_INCOMPLETE = 1
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
-_seed = click.option("--seed", type=int, default=0, show_default=True)
-_third_party = click.option(
-    "--output", type=_FOLDER, default=Path("build/third-party"), show_default=True
+from dpaudit.cli.exits import Command, Group, ended, failed
+from dpaudit.cli.options import (
+    FILE,
+    FOLDER,
+    look_for_modules,
+    seed_option,
+    work_options,
+    workers_option,
 )
+from dpaudit.cli.running import working
+from dpaudit.printable import printable, said
+from dpaudit.profiles import PROFILES
+
+__all__ = ["bench_audit_command", "report_command"]
+
+_INCOMPLETE = _UNSOUND = 1
+
+_profile = click.option(
+    "--profile",
+    default="quick",
+    help=f"How much of everything: {', '.join(PROFILES)}.",
+)
+_third_party = click.option("--output", type=FOLDER, default=Path("build/third-party"))
 
 
 @click.group(
@@ -33,16 +43,9 @@ _third_party = click.option(
         "dpaudit report --section theorems --profile standard",
     ),
 )
-@profile_option
+@_profile
 @click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
-@click.option("--output", type=_FOLDER, default=Path("build/report"), show_default=True)
-@click.option(
-    "--store",
-    type=_FILE,
-    help="Where finished work is kept, and found again [OUTPUT/work.db].",
-)
-@_seed
-@workers_option
+@work_options("build/report")
 @click.pass_context
 def report_command(ctx: click.Context, /, **options: Any) -> int:
     """Write the comparison report and print where to open it.
@@ -56,33 +59,36 @@ def report_command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _write(workers: int | None, **options: Any) -> int:
-    from dpaudit.errors import DPAuditError
     from dpaudit.reports import write_report
 
-    with crew(workers, later=True) as executor, steps() as show:
-        written = write_report(executor=executor, progress=show, **options)
+    with working(workers) as means:
+        written = write_report(**means, **options)
     click.echo(printable(written.index))
-    for name, error in written.failed.items():
+
+    def told(name: str, error: Exception) -> str:
         kind = "page" if "/" in name else "section"
-        line = printable(f"{kind} {name!r} failed: {said(error)}")
-        click.echo(f"dpaudit: {line}", err=True)
-    if not written.failed:
-        return 0
-    ours = any(not isinstance(each, DPAuditError) for each in written.failed.values())
-    return OWN_ERROR if ours else INPUT_ERROR
+        return printable(f"{kind} {name!r} failed: {said(error)}")
+
+    return failed(written.failed, told)
 
 
-@report_command.command(
-    "run",
-    cls=Command,
-    examples=("dpaudit report run captured-variance --profile quick",),
-)
+def _part(*examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return a decorator for a command that is a part of the report."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        name = function.__name__.removesuffix("_command").replace("_", "-")
+        return report_command.command(name, cls=Command, examples=examples)(function)
+
+    return decorate
+
+
+@_part("dpaudit report run captured-variance --profile quick")
 @click.argument("experiments", metavar="EXPERIMENT...", nargs=-1, required=True)
-@profile_option
+@_profile
 @click.option("--mechanisms", metavar="NAME,...", help="Some of them only.")
-@click.option("--output", type=_FOLDER, help="Where to write tables as CSV files.")
-@click.option("--store", type=_FILE, help="Where to keep finished work [nowhere].")
-@_seed
+@click.option("--output", type=FOLDER, help="Where to write tables as CSV files.")
+@click.option("--store", type=FILE, help="Where to keep finished work [nowhere].")
+@seed_option
 @workers_option
 def run_command(
     experiments: tuple[str, ...],
@@ -123,12 +129,11 @@ def run_command(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     tables = {}
-    with crew(workers, later=True) as executor, steps() as show:
+    with working(workers) as means:
         for name, each in chosen.items():
             start = time.monotonic()
-            table = run(each, store=kept, executor=executor, progress=show)
+            tables[name] = table = run(each, store=kept, **means)
             seconds = time.monotonic() - start
-            tables[name] = table
             click.echo(f"{each.title}: {len(table):,} rows in {seconds:.1f} s")
             if output is not None:
                 with replacing(output / f"{name}.csv") as new:
@@ -140,18 +145,15 @@ def run_command(
                     click.echo("\n".join(find(*(tables[name] for name in names))))
 
 
-@report_command.command(
-    "check",
-    cls=Command,
-    examples=(
-        "dpaudit report check build/report",
-        "dpaudit report check build/compare/index.html --no-sections",
-    ),
+@_part(
+    "dpaudit report check build/report",
+    "dpaudit report check build/compare/index.html --no-sections",
 )
 @click.argument("site", metavar="FOLDER", type=click.Path(path_type=Path))
 @click.option(
     "--sections/--no-sections",
     default=True,
+    show_default=False,
     help="Whether it must have all sections and figures of the report.",
 )
 def check_command(site: Path, sections: bool) -> int:
@@ -175,16 +177,22 @@ def check_command(site: Path, sections: bool) -> int:
     return _INCOMPLETE if problems else 0
 
 
-@report_command.command(
-    "libraries",
-    cls=Command,
-    examples=("dpaudit report libraries --repetitions 5",),
-)
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@_part("dpaudit report libraries --repetitions 5")
 @_third_party
-@click.option("--repetitions", type=int, default=20, show_default=True)
-@click.option("--limit", type=float, default=60.0, help="Seconds for a fit.")
-@_seed
-def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -> None:
+@click.option("--repetitions", default=20)
+@click.option(
+    "--limit",
+    "limit_s",
+    default=60.0,
+    show_default=False,
+    help="Seconds for a fit.",
+)
+@seed_option
+def libraries_command(output: Path, **options: Any) -> None:
     """Compare the PCA of other libraries with ours, for the report.
 
     Libraries that are not installed are left out, and named.
@@ -193,27 +201,17 @@ def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -
 
     contenders, gone = installed()
     for sentence in gone:
-        click.echo(sentence, err=True)
-    found = compare(
-        contenders,
-        repetitions=repetitions,
-        limit_s=limit,
-        seed=seed,
-        progress=lambda line: click.echo(line, err=True),
-    )
+        _tell(sentence)
+    found = compare(contenders, progress=_tell, **options)
     click.echo(printable(f"written to {found.save(output)}"))
 
 
-@report_command.command(
-    "third-party",
-    cls=Command,
-    examples=("dpaudit report third-party diffprivlib-pca --max-samples 2000",),
-)
+@_part("dpaudit report third-party diffprivlib-pca --max-samples 2000")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_third_party
 @click.option("--max-samples", type=int, help="Releases a side [by name].")
-@click.option("--confidence", type=float, default=0.999, show_default=True)
-@_seed
+@click.option("--confidence", default=0.999)
+@seed_option
 @workers_option
 def third_party_command(
     names: tuple[str, ...], output: Path, workers: int | None, **options: Any
@@ -224,25 +222,16 @@ def third_party_command(
     """
     from dpaudit.reports.sections.libraries.audits import audited, verdict_table
 
-    def tell(line: str) -> None:
-        click.echo(line, err=True)
-
-    with crew(workers, later=True) as executor, steps() as show:
-        findings = audited(
-            output, names, executor=executor, progress=show, tell=tell, **options
-        )
+    with working(workers) as means:
+        findings = audited(output, names, tell=_tell, **means, **options)
     if findings:
         click.echo(verdict_table(findings))
         click.echo(printable(f"written to {output}"))
 
 
-@report_command.command(
-    "tour",
-    cls=Command,
-    examples=(
-        "dpaudit report tour diffprivlib",
-        "dpaudit report tour --shelf my_shelf --output audits",
-    ),
+@_part(
+    "dpaudit report tour diffprivlib",
+    "dpaudit report tour --shelf my_shelf --output audits",
 )
 @click.argument("names", metavar="[SUBJECT|LIBRARY]...", nargs=-1)
 @_third_party
@@ -256,14 +245,10 @@ def third_party_command(
 @click.option("--seconds", type=float, help="About, for the releases of one [12].")
 @click.option("--limit", "limit_s", type=float, help="Seconds for a visit [120].")
 @click.option("--max-samples", type=int, help="Releases a side [200,000].")
-@_seed
+@seed_option
 @workers_option
 def tour_command(
-    names: tuple[str, ...],
-    output: Path,
-    shelves: tuple[str, ...],
-    workers: int | None,
-    **options: Any,
+    names: tuple[str, ...], output: Path, workers: int | None, **options: Any
 ) -> None:
     """Audit what other libraries ship, by replay and as black boxes [all of it].
 
@@ -271,19 +256,48 @@ def tour_command(
     the rest stands. An interrupted tour goes on. The exit code is 0 if it ended,
     whatever it says.
     """
-    from dpaudit.cli.modules import look_for_modules
-    from dpaudit.reports.sections.libraries.tour import SHELVES, tour_table, toured
+    from dpaudit.reports.sections.libraries.tour import tour_table, toured
 
-    look_for_modules(None)
-    given = {name: value for name, value in options.items() if value is not None}
-    with crew(workers, later=True) as executor, steps() as show:
-        records = toured(
-            output,
-            names,
-            shelves=shelves or SHELVES,
-            executor=executor,
-            progress=show,
-            **given,
-        )
+    look_for_modules()
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    with working(workers) as means:
+        records = toured(output, names, **means, **given)
     click.echo(tour_table(records))
     click.echo(printable(f"written to {output}"))
+
+
+@click.command(
+    "bench-audit",
+    cls=Command,
+    examples=("dpaudit bench-audit --only limits --profile standard",),
+)
+@_profile
+@click.option(
+    "--output",
+    type=FOLDER,
+    default=Path("build/bench"),
+    help="Where finished work is kept, and found again.",
+)
+@workers_option
+@click.option("--only", multiple=True, metavar="STUDY", help="[all]")
+@click.option("--strict", is_flag=True, help="Fail if any target is not met.")
+def bench_audit_command(
+    output: Path, workers: int | None, strict: bool, **options: Any
+) -> int:
+    """Audit the auditor: null coverage, tightness, speed, against stated targets.
+
+    The exit code is 1 if a bound accuses mechanisms that keep their promise more often
+    than it may. An interrupted run resumes.
+    """
+    from dpaudit.reports.bench import bench_audit
+    from dpaudit.reports.bench.summary import render_text
+
+    with working(workers) as means:
+        found = bench_audit(output, **means, **options)
+    for each in found:
+        for table in each.tables:
+            click.echo(f"\n{render_text(table)}")
+        click.echo(f"\n{each.title}: {each.met} targets met, {each.missed} NOT MET")
+    click.echo(f"\n{output / 'bench.md'}")
+    unsound = any(not each.sound or (strict and each.missed) for each in found)
+    return _UNSOUND if unsound else 0

@@ -16,26 +16,15 @@ from typing import Any
 import click
 
 from dpaudit.printable import printable
-from dpaudit.profiles import PROFILES
 
 __all__ = [
     "Interrupt",
     "apart",
     "crew",
-    "profile_option",
-    "steps",
     "told_in_a_line",
     "watch",
-    "workers_option",
+    "working",
 ]
-
-profile_option = click.option(
-    "--profile",
-    default="quick",
-    show_default=True,
-    help=f"How much of everything: {', '.join(PROFILES)}.",
-)
-workers_option = click.option("--workers", type=int, help="Processes [one per core].")
 
 _NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
@@ -206,18 +195,30 @@ def watch() -> Iterator[Callable[[Any], None]]:
         begun = True
         if terminal and time.monotonic() >= last + _PAUSE:
             last = time.monotonic()
-            line = str(progress)[: shutil.get_terminal_size().columns - 1]
-            click.echo(f"\r\033[K{line}", err=True, nl=False)
+            _overwrite(progress)
 
     try:
         yield show
     finally:
         if terminal:
-            click.echo("\r\033[K", err=True, nl=False)  # the line has served
+            _overwrite("")  # the line has served
+
+
+def _overwrite(line: object) -> None:
+    """Put a line of progress in the place of the one before."""
+    shown = str(line)[: shutil.get_terminal_size().columns - 1]
+    click.echo(f"\r\033[K{shown}", err=True, nl=False)
 
 
 @contextmanager
-def steps() -> Iterator[Callable[[Any], None]]:
+def working(workers: int | None) -> Iterator[dict[str, Any]]:
+    """Yield what long work is done with, by name: an executor, and the progress."""
+    with crew(workers, later=True) as executor, _steps() as show:
+        yield {"executor": executor, "progress": show}
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[Any], None]]:
     """Yield a callback that tells on standard error how far a long command is.
 
     On a terminal that is one line, elsewhere one for every part of the work.
@@ -226,8 +227,7 @@ def steps() -> Iterator[Callable[[Any], None]]:
 
     def show(progress: Any) -> None:
         if terminal:
-            line = str(progress)[: shutil.get_terminal_size().columns - 1]
-            click.echo(f"\r\033[K{line}", err=True, nl=False)
+            _overwrite(progress)
         elif progress.label not in told or progress.done == progress.total:
             click.echo(str(progress), err=True)
         told.add(progress.label)

@@ -1,4 +1,4 @@
-"""Reading the files that users hand to the commands.
+"""Files that users hand to the commands, and the pair of neighbours that they name.
 
 The first line of a CSV file names its columns if some of its fields are names and none
 is a number. A name is anything that neither begins like a number (``0x10``, ``-2``,
@@ -7,16 +7,33 @@ A line without names is a row like the others, and one that mixes names with num
 an error: no row is taken for names, and no names are taken for a row, in silence.
 """
 
+import json
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from dpaudit.cli.options import FILE, grouped
 from dpaudit.errors import InputError
+from dpaudit.validation import check_real
 
-__all__ = ["check_file", "numbers", "read_rows", "read_table"]
+if TYPE_CHECKING:
+    from dpaudit.neighbours import Pair
+
+__all__ = [
+    "chosen_pair",
+    "numbers",
+    "pair_options",
+    "read_rows",
+    "read_table",
+    "reading",
+]
 
 _NUMBER = re.compile(r"[+-]?\.?\d")
 _VALUES = {
@@ -25,20 +42,34 @@ _VALUES = {
 }
 
 
-def check_file(path: Path) -> None:
-    """Raise unless there is an ordinary file: others may never end, nor begin.
+@contextmanager
+def reading(path: Path, content: str) -> Iterator[None]:
+    """Say what is wrong with a file that the block reads.
 
     Raises
     ------
     InputError
+        If it is no ordinary file (others may never end, nor begin), or the block cannot
+        read it, or raises anything else: then it is not the content.
     """
     if not path.is_file():
         problem = "it is no ordinary file" if path.exists() else "no such file"
         raise InputError(f"cannot read {str(path)!r}: {problem}")
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"cannot read {str(path)!r}: {error.strerror or error}"
+        ) from None
+    except Exception as error:  # what parsers raise is of many kinds
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{str(path)!r} is not {content}: {reason}") from None
 
 
 def read_table(path: Path, *, content: str) -> Any:
-    """Return the table in a CSV or Parquet file, as a data frame.
+    """Return the table in a CSV or Parquet file, as a data frame with named columns.
 
     Parameters
     ----------
@@ -58,35 +89,28 @@ def read_table(path: Path, *, content: str) -> Any:
         raise InputError(
             f"a file of {content} ends in .csv or .parquet, got {str(path)!r}"
         )
-    check_file(path)
-    try:
-        if kind == ".csv":
-            header = None if _names(path) is None else 0
-            with warnings.catch_warnings():
-                # Rows of more fields than names would be cut, with a warning.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(
-                    path, header=header, low_memory=False, index_col=False
-                )
-        return pd.read_parquet(path)
-    except ImportError:
-        raise InputError(
-            f"reading {str(path)!r} needs pyarrow (pip install pyarrow); "
-            "CSV files need nothing"
-        ) from None
-    except InputError:
-        raise
-    except pd.errors.ParserWarning:
-        raise InputError(
-            f"the rows of {str(path)!r} must have as many fields as the first line"
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror or error}"
-        ) from None
-    except Exception as error:  # what the parsers raise is of many kinds
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(f"{str(path)!r} is not a table: {reason}") from None
+    with reading(path, "a table"):
+        try:
+            if kind == ".csv":
+                header = None if _names(path) is None else 0
+                with warnings.catch_warnings():
+                    # Rows of more fields than names would be cut, with a warning.
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                    table = pd.read_csv(
+                        path, header=header, low_memory=False, index_col=False
+                    )
+            else:
+                table = pd.read_parquet(path)
+        except ImportError:
+            raise InputError(
+                f"reading {str(path)!r} needs pyarrow (pip install pyarrow); "
+                "CSV files need nothing"
+            ) from None
+        except pd.errors.ParserWarning:
+            raise InputError(
+                f"the rows of {str(path)!r} must have as many fields as the first line"
+            ) from None
+    return table.set_axis([str(column) for column in table.columns], axis="columns")
 
 
 def read_rows(path: Path) -> Any:
@@ -191,16 +215,155 @@ def _read_array(path: Path) -> Any:
     import numpy as np
     from numpy.lib.format import open_memmap
 
-    check_file(path)
-    try:
+    with reading(path, "an array of numbers"):
         # Mapped, because memory for what a header promises may be more than there is.
         return np.array(open_memmap(path, mode="r"))
-    except OSError as error:
+
+
+_EDITS = "drop:ROW, add:FILE.json or replace:ROW:FILE.json"
+
+pair_options = grouped(
+    "pair",
+    click.option(
+        "--pair",
+        "reference",
+        metavar="MODULE:OBJECT",
+        help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
+    ),
+    click.option(
+        "--data",
+        type=FILE,
+        metavar="FILE.csv|.parquet|.npy",
+        help="The dataset, a row to a person; with --neighbour instead of --pair.",
+    ),
+    click.option(
+        "--neighbour",
+        metavar="drop:17|add:ROW.json|replace:17:ROW.json",
+        help="How the neighbouring dataset differs; rows are counted from 0.",
+    ),
+    click.option(
+        "--allow-nonfinite",
+        is_flag=True,
+        help="Take NaN and infinite entries of --data.",
+    ),
+    click.option("--dimension", type=int, help="Columns of the worst-case pair."),
+)
+"""The ways to name one, as `chosen_pair` takes them."""
+
+
+def chosen_pair(
+    subject: Any,
+    *,
+    reference: str | None,
+    data: Path | None,
+    neighbour: str | None,
+    dimension: int | None,
+    relation: str | None,
+    allow_nonfinite: bool = False,
+) -> "Pair | None":
+    """Return the pair asked for, or None for the mechanism's own.
+
+    Parameters
+    ----------
+    subject : Mechanism or callable
+    reference : str, optional
+        ``module:object`` of a Pair.
+    data : Path, optional
+        A file with the dataset D, see `dpaudit.cli.tables.read_rows`.
+    neighbour : str, optional
+        What makes D' of D: ``drop:17``, ``add:row.json``, ``replace:17:row.json``.
+        Rows are counted from 0; the file holds one row as a JSON list.
+    dimension : int, optional
+        Columns of the mechanism's own worst case.
+    relation : str, optional
+        The pair must be neighbours under it.
+    allow_nonfinite : bool
+        Whether the data of a file may hold NaN and infinities.
+
+    Raises
+    ------
+    InputError
+        If they exclude each other, or name no pair of neighbours.
+    """
+    from dpaudit.codec import load_reference
+    from dpaudit.mechanism import HasWorstCase
+    from dpaudit.neighbours import Pair, Relation
+
+    ways = {"--pair": reference, "--data": data, "--dimension": dimension}
+    given = [option for option, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} exclude each other")
+    if (data is None) != (neighbour is None):
+        raise InputError("--data and --neighbour need each other")
+    if allow_nonfinite and data is None:
         raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror or error}"
-        ) from None
-    except Exception as error:  # what a header that is none raises is of many kinds
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+            "--allow-nonfinite is for --data; a domain with such rows has a name that "
+            "ends in :nonfinite, as box:0,1:3:nonfinite"
+        )
+    if dimension is not None:
+        if not isinstance(subject, HasWorstCase):
+            raise InputError("--dimension needs a mechanism that names a worst case")
+        return subject.worst_case(dimension)
+    if reference is not None:
+        pair = load_reference(reference)
+        if not isinstance(pair, Pair):
+            raise InputError(
+                f"{reference} must be a dpaudit.Pair, got {type(pair).__name__}"
+            )
+    elif data is not None and neighbour is not None:
+        pair = _edited(data, neighbour, allow_nonfinite)
+    else:
+        return None
+    if relation is not None and Relation.parse(relation) != pair.relation:
+        source = reference or neighbour
+        raise InputError(f"{source} is {pair.relation}, not {relation}")
+    return pair
+
+
+def _edited(path: Path, edit: str, allow_nonfinite: bool) -> "Pair":
+    import numpy as np
+
+    from dpaudit.neighbours import Pair
+
+    rows = check_real(repr(str(path)), read_rows(path), "rows of numbers")
+    if rows.ndim == 0:
+        raise InputError(f"{str(path)!r} must be rows of numbers, got one number")
+    kind, _, rest = edit.partition(":")
+    place, _, file = rest.partition(":")
+    if kind == "drop" and rest:
+        other = np.delete(rows, _place(rest, len(rows)), axis=0)
+    elif kind == "add" and rest:
+        row = _row(Path(rest), rows.shape[1:])
+        other = np.concatenate([rows, row[np.newaxis]])
+    elif kind == "replace" and place and file:
+        other = rows.copy()
+        other[_place(place, len(rows))] = _row(Path(file), rows.shape[1:])
+    else:
+        raise InputError(f"--neighbour must be {_EDITS}, got {shortened(edit)}")
+    return Pair(rows, other, allow_nonfinite=allow_nonfinite)
+
+
+def _place(text: str, count: int) -> int:
+    # Longer numbers than any count of rows may be longer than Python reads.
+    if not text.isdecimal() or len(text) > 18 or int(text) >= count:
+        allowed = (
+            f"a row from 0 to {count - 1}" if count else "a row, and there is none"
+        )
+        raise InputError(f"--neighbour must name {allowed}, got {shortened(text)}")
+    return int(text)
+
+
+def _row(path: Path, shape: tuple[int, ...]) -> Any:
+    with reading(path, "a row"):
+        try:
+            row = check_real("row", json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, RecursionError):
+            raise InputError(
+                f"{str(path)!r} must hold one row, as a JSON list of numbers"
+            ) from None
+    if row.shape != shape:
         raise InputError(
-            f"{str(path)!r} is not an array of numbers: {reason}"
-        ) from None
+            f"the row in {str(path)!r} must have the shape of the data's, {shape}, "
+            f"got {row.shape}"
+        )
+    return row

@@ -1,18 +1,24 @@
-"""``dpaudit verify``."""
+"""What audits leave behind: ``dpaudit verify`` and ``dpaudit export``."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpaudit.atomic import replacing
 from dpaudit.cli.exits import INPUT_ERROR, REFUTED, Command
-from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import (
+    FILE,
+    instance_of,
+    json_option,
+    look_for_modules,
+    print_result,
+)
 from dpaudit.cli.running import apart
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
-__all__ = ["verify_command"]
+__all__ = ["export_command", "verify_command"]
 
 
 @click.command(
@@ -20,7 +26,7 @@ __all__ = ["verify_command"]
     cls=Command,
     examples=("dpaudit verify witness.json",),
 )
-@click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("witness", type=FILE)
 @click.option(
     "--mechanism",
     "reference",
@@ -33,7 +39,7 @@ __all__ = ["verify_command"]
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where the module of the mechanism is, if not installed [current folder].",
 )
-@click.option("--confidence", type=float, default=0.999, show_default=True)
+@click.option("--confidence", default=0.999)
 @click.option(
     "--max-samples",
     type=int,
@@ -50,11 +56,9 @@ def verify_command(
     witness: Path,
     reference: str | None,
     folder: Path | None,
-    confidence: float,
-    max_samples: int | None,
     to_the_end: bool,
-    seed: int | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Re-test a WITNESS on fresh randomness.
 
@@ -68,20 +72,12 @@ def verify_command(
 
     evidence = load_witness(witness)
     look_for_modules(folder)
-    mechanism = None
+    options["mechanism"] = None
     if reference is not None:
         with apart():
-            mechanism = load_reference(reference)
-            if isinstance(mechanism, type):
-                mechanism = mechanism()
+            options["mechanism"] = instance_of(load_reference(reference))
     if to_the_end and not isinstance(evidence, Witness):
         raise InputError("--to-the-end is for witnesses of events; this one replays")
-    options: dict[str, Any] = {
-        "mechanism": mechanism,
-        "confidence": confidence,
-        "max_samples": max_samples,
-        "seed": seed,
-    }
     verification: Any
     with apart():
         if isinstance(evidence, Witness):
@@ -90,10 +86,61 @@ def verify_command(
             founded = verification.founded
         else:
             verification, founded = verify_replay(evidence, **options), True
-    if as_json:
-        click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(str(verification))
+    print_result(verification, as_json)
     if not founded:
         return INPUT_ERROR
     return REFUTED if verification.confirmed else 0
+
+
+@click.command(
+    "export",
+    cls=Command,
+    examples=("dpaudit export audits.db --output audits.csv",),
+)
+@click.argument("store", type=FILE)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+)
+@click.option(
+    "--output",
+    type=FILE,
+    required=True,
+    help="Where to write it.",
+)
+def export_command(store: Path, format_: str, output: Path) -> int:
+    """Write the finished audits of a STORE as one table, a row each.
+
+    It reads figures, and runs nothing that the store holds. A result that is damaged is
+    left out and named on standard error. The table of the others is written, and the
+    exit code is 2: it is not the whole. In CSV, text that a spreadsheet would take for
+    a formula has an apostrophe in front.
+    """
+    from dpaudit.audit import Store
+    from dpaudit.reports.escaping import csv_text
+
+    if output.exists() and store.exists() and output.samefile(store):
+        raise InputError(f"cannot write {str(output)!r}: it is the store itself")
+    frame, damage = Store(store).table()
+    try:
+        with replacing(output) as new:
+            if format_ == "csv":
+                text = csv_text(frame)
+                new.write_text(text, encoding="utf-8", errors="backslashreplace")
+            else:
+                frame.to_parquet(new, index=False, engine="pyarrow")
+    except InputError:
+        raise
+    except ImportError as error:
+        raise InputError(
+            "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"cannot write {str(output)!r}: {error}") from error
+    audits = "1 audit" if len(frame) == 1 else f"{len(frame):,} audits"
+    click.echo(f"{audits} written to {printable(output)}")
+    for sentence in damage:
+        click.echo(f"dpaudit: {printable(sentence)}", err=True)
+    return INPUT_ERROR if damage else 0

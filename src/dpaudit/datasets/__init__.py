@@ -8,14 +8,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from dpaudit.datasets.covertype import load_covertype
 from dpaudit.datasets.dataset import Dataset
-from dpaudit.datasets.fingerprints import fingerprints
 from dpaudit.datasets.genotypes import stylised_genotypes
-from dpaudit.datasets.mnist import load_mnist
-from dpaudit.datasets.shipped import load_breast_cancer, load_digits
+from dpaudit.datasets.published import (
+    load_breast_cancer,
+    load_covertype,
+    load_digits,
+    load_mnist,
+)
 from dpaudit.datasets.streaming_models import signal_in_noise
-from dpaudit.datasets.synthetic import haystack, spiked_gaussian
+from dpaudit.datasets.synthetic import fingerprints, haystack, spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 

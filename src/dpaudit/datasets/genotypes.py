@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_generator, check_matrix
 
 __all__ = ["stylised_genotypes", "synthetic_map"]
 
@@ -89,8 +89,7 @@ def stylised_genotypes(
     >>> sorted(set(data.rows.ravel().tolist())), int(data.labels.sum())
     ([0.0, 1.0, 2.0], 6)
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
+    check_generator(rng)
     d = check_count("dimension", dimension, minimum=2)
     m = check_count("n_outliers", n_outliers, minimum=0)
     if n_inliers is not None:

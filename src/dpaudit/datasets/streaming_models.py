@@ -33,8 +33,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
-from dpaudit.stacks import check_basis
-from dpaudit.validation import check_count, check_nonnegative
+from dpaudit.validation import (
+    check_basis,
+    check_count,
+    check_generator,
+    check_nonnegative,
+)
 
 __all__ = [
     "StreamConstants",
@@ -170,8 +174,7 @@ def signal_in_noise(
     >>> np.abs(data.rows).sum(axis=0)
     array([0., 4., 0.])
     """
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
+    check_generator(rng)
     n = check_count("n_rows", n_rows)
     d = check_count("dimension", dimension)
     noise = check_nonnegative("noise", noise)

@@ -7,6 +7,8 @@ analysis*, Annals of Statistics 29, 2001 (the spiked covariance model).
 Lerman, McCoy, Tropp and Zhang, *Robust computation of linear models by convex
 relaxation*, Foundations of Computational Mathematics 15, 2015 (the haystack model).
 Maunu, Yu and Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML 2022.
+Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss: optimal bounds for privacy-preserving
+principal component analysis*, STOC 2014, section 5 (fingerprints).
 """
 
 import numpy as np
@@ -15,16 +17,19 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
+from dpaudit.fingerprinting.instances import PAD_RATIO, HardInstance
 from dpaudit.rows import normalise_rows
-from dpaudit.stacks import check_basis
+from dpaudit.subspace import top_components
 from dpaudit.validation import (
+    check_basis,
     check_count,
     check_fraction,
+    check_generator,
     check_nonnegative,
     check_positive,
 )
 
-__all__ = ["haystack", "spiked_gaussian"]
+__all__ = ["fingerprints", "haystack", "spiked_gaussian"]
 
 
 def spiked_gaussian(
@@ -72,7 +77,7 @@ def spiked_gaussian(
     >>> int(np.linalg.matrix_rank(data.rows))
     1
     """
-    _check_generator(rng)
+    check_generator(rng)
     n = check_count("n_rows", n_rows)
     d = check_count("dimension", dimension)
     excess = _check_spikes(spikes, d)
@@ -142,7 +147,7 @@ def haystack(
     >>> int(data.labels.sum())
     3
     """
-    _check_generator(rng)
+    check_generator(rng)
     n = check_count("n_rows", n_rows, minimum=2)
     d = check_count("dimension", dimension, minimum=2)
     r = check_count("n_components", n_components, maximum=d - 1)
@@ -177,11 +182,6 @@ def _random_basis(dimension: int, n_components: int, rng: np.random.Generator) -
     return basis
 
 
-def _check_generator(rng: object) -> None:
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
-
-
 def _check_spikes(spikes: ArrayLike, dimension: int) -> Array:
     values = np.atleast_1d(np.asarray(spikes)).tolist()
     if not 1 <= len(values) <= dimension:
@@ -189,3 +189,76 @@ def _check_spikes(spikes: ArrayLike, dimension: int) -> Array:
             f"spikes must hold 1 to {dimension} numbers, got {len(values)}"
         )
     return np.array([check_positive(f"spikes[{i}]", x) for i, x in enumerate(values)])
+
+
+def fingerprints(
+    n_rows: int,
+    length: int,
+    *,
+    n_clusters: int = 1,
+    cutoff: float | None = None,
+    pad_ratio: int = PAD_RATIO,
+    rng: np.random.Generator,
+) -> Dataset:
+    """Draw clusters of padded codewords of a Tardos code, disguised.
+
+    Who wants to trace as well keeps the secrets:
+    `dpaudit.fingerprinting.HardInstance`.
+
+    Parameters
+    ----------
+    n_rows : int
+        m, the rows of one cluster.
+    length : int
+        n, the symbols of a codeword.
+    n_clusters : int
+        k, the dimension of the subspace wanted; at most the length of a row.
+    cutoff : float, optional
+        t of the code, in (0, 1/2). By default Tardos's 1/(300 m).
+    pad_ratio : int
+        Ones per symbol; 15 in the paper.
+    rng : numpy.random.Generator
+        Advanced by the call.
+
+    Returns
+    -------
+    Dataset
+        k m rows of length (1 + pad_ratio) n and norm 1; `labels` are the clusters,
+        `subspace` is that of the k first principal components.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fingerprints(5, 8, pad_ratio=3, rng=np.random.default_rng(0)).rows.shape
+    (5, 32)
+    """
+    m = check_count("n_rows", n_rows)
+    instance = HardInstance.generate(
+        m,
+        length,
+        n_clusters=n_clusters,
+        cutoff=1 / (300 * m) if cutoff is None else cutoff,
+        pad_ratio=pad_ratio,
+        rng=rng,
+    )
+    rows = instance.rows
+    return Dataset(
+        "fingerprints",
+        rows,
+        source=f"drawn: Tardos code, {n_clusters} times {m} words of {length} symbols",
+        labels=instance.labels,
+        subspace=_first_components(rows, instance.n_clusters),
+    )
+
+
+def _first_components(rows: np.ndarray, k: int) -> np.ndarray:
+    """Return the k first right singular vectors; there are more columns than rows."""
+    if len(rows) >= rows.shape[1]:
+        return top_components(rows.T @ rows, k)
+    components: np.ndarray = np.linalg.svd(rows, full_matrices=False)[2][:k].T
+    return components

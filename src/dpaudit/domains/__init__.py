@@ -7,7 +7,6 @@ nearest to any other. A dataset is legal if each of its rows is.
 """
 
 from dpaudit.domains.base import Domain
-from dpaudit.domains.kinds import Binary, Box, Categories, UnitBall
-from dpaudit.domains.nonfinite import WithNonfinite
+from dpaudit.domains.kinds import Binary, Box, Categories, UnitBall, WithNonfinite
 
 __all__ = ["Binary", "Box", "Categories", "Domain", "UnitBall", "WithNonfinite"]

@@ -15,19 +15,17 @@ from dpaudit.fingerprinting.calibration import (
     rank_p_values,
 )
 from dpaudit.fingerprinting.codes import (
-    TardosCode,
-    draw_biases,
-    draw_codewords,
-    tracing_scores,
-)
-from dpaudit.fingerprinting.collusion import (
     STRATEGIES,
     Strategy,
+    TardosCode,
     collude,
+    draw_biases,
+    draw_codewords,
     invalid_share,
+    tracing_scores,
     unanimous,
 )
-from dpaudit.fingerprinting.culling import CullingGame, CullingStrategy
+from dpaudit.fingerprinting.culling import CullingGame, CullingStrategy, Proportion
 from dpaudit.fingerprinting.instances import (
     PAD_RATIO,
     Disguise,
@@ -40,7 +38,6 @@ from dpaudit.fingerprinting.lengths import (
     false_accusation_bound,
     missing_bound,
 )
-from dpaudit.fingerprinting.proportion import Proportion
 
 __all__ = [
     "PAD_RATIO",

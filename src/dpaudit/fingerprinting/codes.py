@@ -13,6 +13,15 @@ of independent terms of mean zero and variance y_j^2 <= 1, none larger than
 sqrt((1 - t)/t). How long a code must be, and where to accuse, follows from that in
 `dpaudit.fingerprinting.lengths`.
 
+Collusion (Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, section 5). For
+a coalition S, c_S is 1 or -1 where all its codewords agree on that symbol and 0
+elsewhere (`unanimous`); a word is beta-valid if it agrees with c_S on all but a share
+beta of the unanimous positions (`invalid_share`). A word that is 0-valid obeys the
+marking condition: the pirates have not seen the other symbol there, so cannot write it.
+The strategies of `collude` differ on the other positions: the more frequent symbol, the
+rarer one, that of a pirate drawn afresh for each position (`interleaving`), a fair
+coin, always 1, or always -1.
+
 Memory. A code of n users and m positions takes n m bytes, one per symbol; generating
 and scoring it need 32 MiB, and 100 bytes per position, beside it.
 
@@ -25,25 +34,36 @@ alphabet sizes*, Designs, Codes and Cryptography 46, 2008 (the symmetric score).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_positive, check_real
+from dpaudit.validation import (
+    check_count,
+    check_generator,
+    check_name,
+    check_positive,
+    check_vector,
+)
 
 __all__ = [
+    "STRATEGIES",
+    "Strategy",
     "Symbols",
     "TardosCode",
     "check_biases",
     "check_cutoff",
-    "check_generator",
     "check_symbols",
     "check_word",
+    "collude",
     "draw_biases",
     "draw_codewords",
+    "invalid_share",
     "tracing_scores",
+    "unanimous",
 ]
 
 Symbols = NDArray[np.int8]
@@ -239,26 +259,27 @@ def check_cutoff(cutoff: object) -> float:
 
 def check_biases(biases: ArrayLike) -> Array:
     """Return q as float64, or raise unless it is a vector of numbers in (-1, 1)."""
-    q = _vector("biases", biases)
-    wrong = ~((q > -1) & (q < 1))
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise InputError(f"biases must be in (-1, 1), but biases[{j}] is {q[j]!r}")
-    return q
+    q = check_vector("biases", biases)
+    return _inside("biases", q, (q > -1) & (q < 1), "(-1, 1)")
 
 
 def check_word(word: ArrayLike, length: int) -> Array:
     """Return y as float64, or raise unless it has that length and is in [-1, 1]."""
-    y = _vector("word", word)
+    y = check_vector("word", word)
     if len(y) != length:
         raise InputError(
             f"word must have the length of the code, {length}, got {len(y)}"
         )
-    wrong = ~(np.abs(y) <= 1)
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise InputError(f"word must be in [-1, 1], but word[{j}] is {y[j]!r}")
-    return y
+    return _inside("word", y, np.abs(y) <= 1, "[-1, 1]")
+
+
+def _inside(name: str, vector: Array, inside: NDArray[np.bool_], allowed: str) -> Array:
+    if not inside.all():
+        j = int(np.argmin(inside))
+        raise InputError(
+            f"{name} must be in {allowed}, but {name}[{j}] is {vector[j]!r}"
+        )
+    return vector
 
 
 def check_symbols(name: str, value: ArrayLike, length: int | None = None) -> Symbols:
@@ -284,16 +305,96 @@ def check_symbols(name: str, value: ArrayLike, length: int | None = None) -> Sym
     return words if words.dtype == np.int8 else words.astype(np.int8)
 
 
-def check_generator(rng: object) -> None:
-    """Raise unless it is a `numpy.random.Generator`."""
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
+Strategy: TypeAlias = Literal[
+    "majority", "minority", "interleaving", "coin", "all-ones", "all-minus-ones"
+]
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
-def _vector(name: str, value: ArrayLike) -> Array:
-    vector = check_real(name, value, "a vector of numbers")
-    if vector.ndim != 1 or not len(vector):
-        raise InputError(
-            f"{name} must be a vector of at least one number, got shape {vector.shape}"
-        )
-    return vector
+def unanimous(codewords: ArrayLike) -> Symbols:
+    """Return c_S: the symbol that all codewords share, or 0.
+
+    Parameters
+    ----------
+    codewords : array_like of int, shape (c, n)
+        -1 or 1.
+
+    Returns
+    -------
+    ndarray of int8, shape (n,)
+
+    Examples
+    --------
+    >>> unanimous([[1, 1, -1], [1, -1, -1]])
+    array([ 1,  0, -1], dtype=int8)
+    """
+    words = check_symbols("codewords", codewords)
+    shared: Symbols = words[0] * (words == words[0]).all(axis=0)
+    return shared
+
+
+def invalid_share(word: ArrayLike, codewords: ArrayLike) -> float:
+    """Return the least beta for which a word is beta-valid for a coalition.
+
+    Parameters
+    ----------
+    word : array_like, shape (n,)
+        In [-1, 1]; what is not c_S is wrong, 0 included.
+    codewords : array_like of int, shape (c, n)
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 if nothing is unanimous.
+
+    Examples
+    --------
+    >>> invalid_share([1, 1, 1], [[1, 1, -1], [1, -1, -1]])
+    0.5
+    """
+    shared = unanimous(codewords)
+    y = check_word(word, len(shared))
+    marked = shared != 0
+    return float(np.mean(y[marked] != shared[marked])) if marked.any() else 0.0
+
+
+def collude(
+    codewords: ArrayLike, strategy: Strategy, *, rng: np.random.Generator
+) -> Symbols:
+    """Return a pirated word that obeys the marking condition.
+
+    Parameters
+    ----------
+    codewords : array_like of int, shape (c, n)
+        The coalition's.
+    strategy : str
+        One of `STRATEGIES`; coins break the ties of a majority and of a minority.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int8, shape (n,)
+        -1 or 1.
+
+    Raises
+    ------
+    InputError
+        If the strategy is unknown or the codewords are none.
+    """
+    words = check_symbols("codewords", codewords)
+    check_name("strategy", strategy, STRATEGIES)
+    check_generator(rng)
+    n = words.shape[1]
+    coins = rng.choice(np.array([-1, 1], dtype=np.int8), n)
+    total = words.sum(axis=0, dtype=np.int64)
+    tied = np.where(total == 0, coins, np.sign(total)).astype(np.int8)
+    ones = np.ones(n, dtype=np.int8)
+    free = {
+        **{"majority": tied, "minority": -tied, "coin": coins},
+        **{"all-ones": ones, "all-minus-ones": -ones},
+    }.get(strategy)
+    if free is None:  # interleaving
+        free = words[rng.integers(len(words), size=n), np.arange(n)]
+    shared = unanimous(words)
+    return np.where(shared == 0, free, shared)

@@ -37,9 +37,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting.codes import TardosCode, check_generator, check_symbols
-from dpaudit.stacks import check_basis
-from dpaudit.validation import check_count, check_matrix, check_nonnegative, check_real
+from dpaudit.fingerprinting.codes import TardosCode, check_symbols
+from dpaudit.validation import (
+    check_basis,
+    check_count,
+    check_generator,
+    check_matrix,
+    check_nonnegative,
+    check_real,
+)
 
 __all__ = ["PAD_RATIO", "Disguise", "HardInstance", "is_useful", "usefulness_gap"]
 
