@@ -9,9 +9,11 @@ from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.algorithms.online.tree_aggregation import (
+    FollowPerturbedLeader,
+    OnlinePCA,
+    TreeAggregation,
+)
 from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.private_reaper import (

@@ -13,8 +13,7 @@ import numpy as np
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
-from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.algorithms.online.tree_aggregation import OnlinePCA, TreeAggregation
 
 ROWS, DIMENSION, RANK = 100_000, 50, 5
 

@@ -38,37 +38,38 @@ wants it, and a public one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
-    DoublingStream,
+    EagerRule,
     EpochPlan,
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.noise import pack_rows, unpack
-from dpaudit.algorithms.online.noise_memory import tree_height
-from dpaudit.algorithms.online.streams import Streamed
-from dpaudit.algorithms.online.subspace_sequence import (
-    BasisSequence,
-    leading_bases,
-    orient,
-    start_basis,
+from dpaudit.algorithms.online.noise import (
+    coordinates,
+    pack_rows,
+    tree_height,
+    unpack,
 )
-from dpaudit.algorithms.shared.bases import Rng, check_rank
+from dpaudit.algorithms.online.streams import RowStream, Streamed
+from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_bases
+from dpaudit.algorithms.shared.bases import Rng, check_rank, orient
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
+from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.validation import check_count
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_length
 
-__all__ = ["DoublingOnlinePCA"]
+__all__ = ["DoublingOnlinePCA", "ExactTestDoubling"]
 
 
 _WORK = 2**20  # numbers in the stacks of the trials that run side by side
@@ -182,7 +183,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         self._run(rows, len(sums), node, None, None)
         return {"sums": means}
 
-    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
+    def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
         """Return a stream of rows of length d, which gives a basis after each.
 
         Parameters
@@ -224,9 +225,8 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         bases : ndarray, shape (size, n, d, k), optional
         """
         n, d = rows.shape
-        k, ratio = self.n_components, self.rule.noise.ratio
         plan = self.plan(d, n)
-        products = pack_rows(rows, ratio)
+        products = pack_rows(rows, self.rule.noise.ratio)
         prefixes = np.vstack([np.zeros_like(products[:1]), products.cumsum(axis=0)])
         levels = tree_height(self._length(n))
         epochs = Epochs(plan, size, levels, products.shape[1])
@@ -236,22 +236,162 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
             mean /= epochs.deviation[:, np.newaxis]
             noise = epochs.noise_of_prefix(node(step, mean) - mean)
             exact = prefixes[step + 1] - prefixes[step + 1 - epochs.step]
-            private = exact + noise
-            values, vectors = np.linalg.eigh(unpack(private, ratio))
+            found, _ = self.step(plan, epochs, exact, noise, rng)
             if bases is not None:
-                if plan.padded_to and rng is not None:
-                    padded = epochs.padded(private, rng)
-                    found = leading_bases(unpack(padded, ratio), k)
-                else:
-                    found = orient(vectors[..., : -k - 1 : -1])
                 bases[:, step] = found
-            ended = epochs.end(self._tested(exact, values))
-            if bases is not None and plan.forgets:
-                bases[ended, step] = start_basis(d, k)
+
+    def step(
+        self,
+        plan: EpochPlan,
+        epochs: Epochs,
+        exact: Array,
+        noise: Array,
+        rng: Rng | None,
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Return lines 6 to 10 of a row: bases, (size, d, k), and which epochs end.
+
+        Parameters
+        ----------
+        plan : EpochPlan
+        epochs : Epochs
+        exact, noise : ndarray, shape (size, q)
+            The prefixes of the epochs, and their noise.
+        rng : numpy.random.Generator, optional
+            For the padding.
+        """
+        k, ratio, private = self.n_components, self.rule.noise.ratio, exact + noise
+        values, vectors = np.linalg.eigh(unpack(private, ratio))
+        if plan.padded_to and rng is not None:
+            found = leading_bases(unpack(epochs.padded(private, rng), ratio), k)
+        else:
+            found = orient(vectors[..., : -k - 1 : -1])
+        ended = epochs.end(self._tested(exact, values))
+        if plan.forgets:
+            found[ended] = np.eye(found.shape[1], k)
+        return found, ended
 
     def _tested(self, exact: Array, values: Array) -> Array:
         """Return X, shape (size,), given the eigenvalues of the private prefixes."""
         return np.asarray(values[:, -self.n_components :].sum(axis=1))
+
+
+class DoublingStream(RowStream):
+    """The subspaces of `DoublingOnlinePCA`, row by row.
+
+    The exact eigenvectors are computed for every row, since X needs the eigenvalues.
+
+    Parameters
+    ----------
+    mechanism : DoublingOnlinePCA
+        With a declared length.
+    dimension : int
+        d.
+    rng : numpy.random.Generator
+        Belongs to the stream from now on.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (d, k)
+        With which the next row is met.
+    """
+
+    def __init__(
+        self, mechanism: DoublingOnlinePCA, dimension: int, *, rng: Rng
+    ) -> None:
+        super().__init__(mechanism, dimension, rng=rng)
+        self._mechanism, self._plan = mechanism, mechanism.plan(self.dimension)
+        self._moment = np.zeros(coordinates(self.dimension))
+        levels = tree_height(self.length)
+        self._epochs = Epochs(self._plan, 1, levels, len(self._moment))
+        self.basis = np.eye(self.dimension, mechanism.n_components)
+
+    @property
+    def epoch(self) -> int:
+        """How often the guess has been doubled."""
+        return int(self._epochs.number[0])
+
+    def add(self, row: ArrayLike) -> Array:
+        """Take a row, and return the basis for the next one, shape (d, k).
+
+        Raises
+        ------
+        InputError
+            If it is no finite vector of length d, or one row too many.
+        """
+        ratio, rng = self._mechanism.rule.noise.ratio, self._rng
+        self._moment += pack_rows(self.prepared(row), ratio)[0]
+        self._epochs.advance()
+        noise = self._epochs.noise_of_prefix(
+            rng.standard_normal((1, len(self._moment)))
+        )
+        found, ended = self._mechanism.step(
+            self._plan, self._epochs, self._moment[np.newaxis], noise, rng
+        )
+        self.basis = found[0]
+        if ended[0]:
+            self._moment[:] = 0
+        return self.basis
+
+    def _arrays(self) -> dict[str, Array]:
+        epochs = self._epochs
+        return {
+            "moment": self._moment,
+            "stack": epochs.stack,
+            "epoch": np.array([epochs.number[0], epochs.step[0]], dtype=np.float64),
+            "basis": self.basis,
+        }
+
+    def _load(self, arrays: dict[str, Array]) -> None:
+        self._moment, self.basis = arrays["moment"], arrays["basis"]
+        self._epochs.stack = arrays["stack"]
+        number, step = arrays["epoch"].astype(np.int64)
+        self._epochs.number[:], self._epochs.step[:] = number, step
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactTestDoubling(DoublingOnlinePCA):
+    """A planted bug: online PCA in epochs whose test is not private.
+
+    It takes X in line 8 from the exact prefix in place of the private one. Its noise is
+    right, and so is all else; but at which row an epoch ends, and V_1 comes again, is
+    then a function of the rows that has no noise. Where one row more in the direction
+    of the leader makes X pass the guess, everybody sees it: private at no epsilon, and
+    at no delta < 1. An audit must refute it; nobody should use it.
+    """
+
+    @hands_on(but=("rule", "claim"))
+    @classmethod
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
+        """Return the mechanism with the noise that is right, and the bug."""
+        right = cls.calibrated(epsilon, delta, **fields)
+        return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
+
+    def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
+        """Raise: nobody should run it on rows that arrive."""
+        raise UnsupportedError("a planted bug has no stream")
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return 7 rows at e_1 of which one is zero on the other side.
+
+        X is 7 R^2 after them or 6 R^2, and the guess is 6 R^2. The default d is k + 1;
+        at least that.
+        """
+        k = self.n_components
+        d = check_length(dimension, k + 1, minimum=k + 1)
+        rows = np.zeros((int(EagerRule.first_guess) + 1, d))
+        rows[:, 0] = self.row_norm
+        other = rows.copy()
+        other[0] = 0
+        return Pair(rows, other, Relation.REPLACE_ONE)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case."""
+        return (self.worst_case(),)
+
+    def _tested(self, exact: Array, values: Array) -> Array:
+        matrices = unpack(exact, self.rule.noise.ratio)
+        spectra: Array = np.linalg.eigvalsh(matrices).astype(np.float64)
+        return super()._tested(exact, spectra)
 
 
 def _noisy(mean: Array, rng: Rng) -> Array:

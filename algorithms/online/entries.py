@@ -3,16 +3,15 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.doubling import DoublingOnlinePCA, ExactTestDoubling
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.planted import (
-    ExactTestDoubling,
+from dpaudit.algorithms.online.tree_aggregation import (
+    FollowPerturbedLeader,
     FreshNoiseTree,
+    OnlinePCA,
     ReusedNoiseTree,
+    TreeAggregation,
 )
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 
 __all__ = ["ONLINE"]
 

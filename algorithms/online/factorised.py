@@ -56,7 +56,7 @@ may be much too long, since ||c||^2 grows like log(m)/pi only. With 1e7 declared
 of 1e5 all deviations are 1.14 times as large.
 
 `FactorisedOnlinePCA` follows the leader of these prefixes, as
-`dpaudit.algorithms.online.online_pca` does of the tree's.
+`dpaudit.algorithms.online.tree_aggregation` does of the tree's.
 
 **Lower-triangular Toeplitz matrices**, and two square roots of the one of ones. A power
 series r(x) = r_0 + r_1 x + ... stands for the lower-triangular matrix whose
@@ -102,7 +102,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import toeplitz
 
-from dpaudit.algorithms.online.noise_memory import (
+from dpaudit.algorithms.online.noise import (
     NoiseMemory,
     PastMemory,
     PolesMemory,

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
-    PublishedNoise,
+    Noise,
     coordinates,
     pack,
     pack_rows,
@@ -137,7 +137,7 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     Parameters
     ----------
-    noise : CalibratedNoise or PublishedNoise
+    noise : Noise
         How much.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -148,7 +148,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         R, public: longer rows are scaled down to it, each on its own.
     """
 
-    noise: CalibratedNoise | PublishedNoise
+    noise: Noise
     claim: Claim
     length: Count | None = None
     row_norm: Positive = 1.0

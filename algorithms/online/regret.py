@@ -41,10 +41,7 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.online.subspace_sequence import (
-    leading_bases,
-    start_basis,
-)
+from dpaudit.algorithms.online.subspace_sequence import leading_bases
 from dpaudit.algorithms.shared.bases import check_rank
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
@@ -86,7 +83,7 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
     array([0.36, 0.64])
     """
     rows, bases = _checked(data, bases)
-    first = start_basis(*bases.shape[-2:]) if start is None else np.asarray(start)
+    first = np.eye(*bases.shape[-2:]) if start is None else np.asarray(start)
     if first.shape != bases.shape[-2:]:
         raise InputError(f"start must have shape {bases.shape[-2:]}, got {first.shape}")
     earned = np.empty(bases.shape[:-2])

@@ -6,7 +6,7 @@ A row costs one draw of d (d + 1)/2 normals and O(d^2) operations, besides the
 eigenvectors.
 
 What has to be remembered of the noise depends on how the noise of prefixes is made:
-`dpaudit.algorithms.online.noise_memory`.
+`dpaudit.algorithms.online.noise`.
 
 From the same generator a stream releases what `release` does, up to rounding, since the
 noise is drawn in the order of the rows.
@@ -23,7 +23,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,25 +31,22 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
-    PublishedNoise,
+    NoiseMemory,
     coordinates,
     pack_rows,
     unpack,
 )
-from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.claims import GaussianDP
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_count, check_real
 
 __all__ = [
-    "PrefixStream",
-    "PublishedSums",
     "RowStream",
     "StreamableSums",
     "Streamed",
@@ -289,21 +286,6 @@ class StreamableSums(Streamed, PrefixSums):
         1
         """
         return PrefixStream(self, dimension, rng=rng)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedSums(StreamableSums):
-    """Prefix sums with a stream, of which a paper prints the noise."""
-
-    published: ClassVar[type[PublishedNoise]]
-    """What the paper prints."""
-
-    @hands_on(but=("noise", "claim"))
-    @classmethod
-    def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return what the paper prints, with its claim for the whole sequence."""
-        noise = cls.published(epsilon, delta)
-        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
 
 class SubspaceStream(PrefixStream):

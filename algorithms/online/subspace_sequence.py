@@ -2,9 +2,9 @@ r"""A subspace after every row, computed from noisy prefix sums.
 
 After row t the leading k-dimensional subspace of the noisy prefix is released: V_(t+1),
 with which row t + 1 is met. V_1, with which row 1 is met, is chosen without the data
-(`start_basis`) and is no part of the release, which has the shape (n, d, k). (The
-papers' algorithms output V_1, ..., V_m and compute V_(m+1) beside; whoever runs one
-wants to have it, and the proof covers it.)
+(the first k basis vectors) and is no part of the release, which has the shape (n, d,
+k). (The papers' algorithms output V_1, ..., V_m and compute V_(m+1) beside; the proof
+covers it.)
 
 All of it is a function of the noisy prefixes, so it is as private as they are. That
 holds for anything that computes subspaces from them, exactly or not, as long as it
@@ -26,12 +26,16 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, replaced_row
 from dpaudit.algorithms.online.streams import (
-    PublishedSums,
     StreamableSums,
     Streamed,
     SubspaceStream,
 )
-from dpaudit.algorithms.shared.bases import Rng, check_components, check_rank
+from dpaudit.algorithms.shared.bases import (
+    Rng,
+    check_components,
+    check_rank,
+    orient,
+)
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
@@ -40,26 +44,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = [
-    "BasisSequence",
-    "PublishedSequence",
-    "SubspaceSequence",
-    "leading_bases",
-    "orient",
-    "start_basis",
-]
-
-
-def start_basis(dimension: int, n_components: int) -> Array:
-    """Return V_1, the span of the first k basis vectors, shape (d, k)."""
-    return np.eye(dimension, n_components)
-
-
-def orient(bases: Array) -> Array:
-    """Return bases with the largest entry of each column positive, (..., d, k)."""
-    peaks = np.argmax(np.abs(bases), axis=-2, keepdims=True)
-    signs = np.sign(np.take_along_axis(bases, peaks, axis=-2))
-    return np.asarray(bases * signs)
+__all__ = ["BasisSequence", "SubspaceSequence", "leading_bases"]
 
 
 def leading_bases(matrices: Array, n_components: int) -> Array:
@@ -244,19 +229,3 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         if self.n_components == 1:
             return turned
         return (*turned, self._pair(0, self.n_components))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedSequence(SubspaceSequence):
-    """The leading subspaces of prefixes of which a paper prints the noise."""
-
-    kind: ClassVar[type[PublishedSums]]
-
-    @hands_on(but=("noise", "claim"), to="kind")
-    @classmethod
-    def as_published(
-        cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
-    ) -> Self:
-        """Return the paper's algorithm with the noise and the claim that it prints."""
-        sums = cls.kind.as_published(epsilon, delta, **fields)
-        return cls(sums=sums, n_components=n_components)

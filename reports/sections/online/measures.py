@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.regret import (
     best_fixed_reward,
     corollary_17_bound,
@@ -46,6 +45,7 @@ from dpaudit.algorithms.online.regret import (
     regret,
     theorem_18_bound,
 )
+from dpaudit.algorithms.online.tree_aggregation import FollowPerturbedLeader
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError

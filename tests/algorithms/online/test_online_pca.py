@@ -17,20 +17,21 @@ from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms import DoublingOnlinePCA, FollowPerturbedLeader, OnlinePCA
+from dpaudit.algorithms.online.doubling import ExactTestDoubling
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
+    EagerRule,
     Epochs,
     PublishedRule,
 )
 from dpaudit.algorithms.online.entries import ONLINE
-from dpaudit.algorithms.online.noise_memory import tree_height
-from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
+from dpaudit.algorithms.online.noise import tree_height
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (
     SubspaceSequence,
     leading_bases,
-    orient,
 )
+from dpaudit.algorithms.shared.bases import orient
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import (

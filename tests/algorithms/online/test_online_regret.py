@@ -7,7 +7,6 @@ import pytest
 from seeded import rng
 
 from dpaudit.algorithms.online.noise import PublishedStepNoise
-from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.regret import (
     best_fixed_reward,
     corollary_17_bound,
@@ -17,6 +16,7 @@ from dpaudit.algorithms.online.regret import (
     rewards,
     theorem_18_bound,
 )
+from dpaudit.algorithms.online.tree_aggregation import OnlinePCA
 from dpaudit.errors import InputError
 
 

@@ -8,12 +8,12 @@ from seeded import rng
 
 from dpaudit.algorithms import DoublingOnlinePCA, OnlinePCA, TreeAggregation
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.perturbed_leader import (
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.algorithms.online.tree_aggregation import (
     FollowPerturbedLeader,
+    FreshNoiseTree,
     StepwiseSums,
 )
-from dpaudit.algorithms.online.planted import FreshNoiseTree
-from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.errors import InputError, UnsupportedError
 
 LENGTH = 45

@@ -19,19 +19,20 @@ from dpaudit import ApproxDP, GaussianDP, InputError, Pair, UnsupportedError
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
     PublishedNodeNoise,
-    pack,
-    pack_rows,
-    unpack,
-)
-from dpaudit.algorithms.online.noise_memory import (
     accumulate,
     differences,
+    pack,
+    pack_rows,
     parent,
     tree_height,
+    unpack,
 )
-from dpaudit.algorithms.online.perturbed_leader import StepwiseSums
-from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.algorithms.online.tree_aggregation import (
+    FreshNoiseTree,
+    ReusedNoiseTree,
+    StepwiseSums,
+    TreeAggregation,
+)
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.mechanism import (
