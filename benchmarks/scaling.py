@@ -1,6 +1,6 @@
 """How errors scale, against the theorems: the rows of the report's scoreboard."""
 
-from dpaudit.reports.sections.theorems.scoreboard import ROWS
+from dpaudit.reports.sections.theorems.findings import ROWS
 
 
 class ErrorExponent:

@@ -8,7 +8,6 @@ from tiny_profile import tiny_plan
 from dpaudit.reports.experiment import run
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS
 from dpaudit.reports.sections.dp_pca.floors import FLOORS
-from dpaudit.reports.sections.dp_pca.gradients import TABLE
 from dpaudit.reports.sections.dp_pca.measures import (
     AG,
     AG_PUBLISHED,
@@ -18,6 +17,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     OJA,
     component_errors,
 )
+from dpaudit.reports.sections.dp_pca.section import GRADIENTS
 
 __all__ = ["claims_table", "dp_pca_tables"]
 
@@ -70,4 +70,4 @@ def dp_pca_tables(**options):
     for name in FLOORS:
         made = errors_table(plan[name], **options)
         found[name] = made.assign(floor=0.001 / made["n"] ** 0.5, blind=0.004)
-    return {**found, TABLE: run(plan[TABLE]), CLAIMS: claims_table()}
+    return {**found, GRADIENTS: run(plan[GRADIENTS]), CLAIMS: claims_table()}

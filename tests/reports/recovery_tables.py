@@ -4,12 +4,13 @@ from math import exp, log, nan
 
 import pandas as pd
 
-from dpaudit.reports.sections.robust.genotypes import MAPS, REAPER_MAPS
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
+    MAPS,
     NOISELESS,
     PAIRED,
     PUBLISHED,
+    REAPER_MAPS,
 )
 
 __all__ = ["error_after", "recovery_tables"]

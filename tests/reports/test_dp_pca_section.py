@@ -14,13 +14,7 @@ from tiny_profile import tiny_plan
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run
-from dpaudit.reports.sections.dp_pca import (
-    findings,
-    floors,
-    gradients,
-    measures,
-    sources,
-)
+from dpaudit.reports.sections.dp_pca import findings, floors, measures, section
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES
 from dpaudit.reports.sections.dp_pca.packings import HeavyPacking, sign_packing
 from dpaudit.reports.sections.dp_pca.section import SECTION
@@ -35,8 +29,8 @@ def results(**tables):
 
 
 def laws(count=70_000, d=4):
-    example = sources.example(count, d, 0.1, 3, (2,))
-    return sources.gaussian(count, d, 3, (1,)), example
+    example = measures.example(count, d, 0.1, 3, (2,))
+    return measures.gaussian(count, d, 3, (1,)), example
 
 
 def test_rows_are_the_same_however_they_are_read():
@@ -53,7 +47,7 @@ def test_rows_are_the_same_however_they_are_read():
 def test_rows_have_the_moments_that_are_said():
     """Eigenvalues and squared lengths of 70,000 rows deviate by 0.6 % at most: 5 % is
     more than eight deviations of each."""
-    for source, first in zip(laws(), (sources.FIRST, 1.01), strict=True):
+    for source, first in zip(laws(), (measures.FIRST, 1.01), strict=True):
         rows = np.concatenate(list(source.blocks()))
         values, vectors = np.linalg.eigh(second_moment(rows) / len(rows))
         assert values[-1] == pytest.approx(first, rel=0.05)
@@ -68,7 +62,7 @@ def test_rows_have_the_moments_that_are_said():
 def test_every_mechanism_finds_the_component_of_quiet_rows():
     """With epsilon large and sigma small nothing is left but the steps."""
     setting = {"epsilon": 0.8, "delta": 0.1, "d": 3, "n": 20_000, "noise": 1e-3}
-    source = sources.example(20_000, 3, 1e-3, 0, (1,))
+    source = measures.example(20_000, 3, 1e-3, 0, (1,))
     for steps in (measures.DEFAULT, measures.TUNED):
         for name in measures.MECHANISMS:
             rng = np.random.default_rng(0)
@@ -104,7 +98,7 @@ def test_too_few_rows_are_bottom():
 def test_tuned_steps_are_other_steps():
     n, d = 20_000, 5
     setting = {"epsilon": 0.8, "delta": 1e-6, "noise": 0.1}
-    source = sources.example(n, d, 0.1, 0, (1,))
+    source = measures.example(n, d, 0.1, 0, (1,))
     made = {
         steps: measures._made(measures.DP_PCA, {**setting, "steps": steps}, source)
         for steps in (measures.DEFAULT, measures.TUNED)
@@ -152,25 +146,25 @@ def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
 def test_gradients_are_products_of_rows_and_w():
     """Means of 10,000: E x x^T w = (1, 1/4)/sqrt 2 for Gaussian rows, with deviations
     of about 0.014; (1 + s^2, s^2)/sqrt 2 in Example 4.1, with far smaller ones."""
-    tiny = tiny_plan()[gradients.TABLE]
+    tiny = tiny_plan()[section.GRADIENTS]
     table = run(replace(tiny, options={**tiny.options, "gradients": 10_000}))
     means = table.groupby("mechanism")[["along", "across"]].mean()
     expected = np.array([1, 0.25]) / sqrt(2)
-    assert np.abs(means.loc[gradients.GAUSSIAN] - expected).max() < 0.1
-    s = gradients.SPREAD
+    assert np.abs(means.loc[section.GAUSSIAN] - expected).max() < 0.1
+    s = section.SPREAD
     expected = np.array([1 + s**2, s**2]) / sqrt(2)
-    assert np.abs(means.loc[gradients.EXAMPLE] - expected).max() < 8 * s / 100
+    assert np.abs(means.loc[section.NEAR_A_LINE] - expected).max() < 8 * s / 100
     assert (table["mechanism"].value_counts() == 10_000).all()
 
 
 def test_the_sentence_on_gradients_follows_the_data():
-    table = run(tiny_plan()[gradients.TABLE])
-    (text,) = gradients.gradient_notes(table)
+    table = run(tiny_plan()[section.GRADIENTS])
+    (text,) = section.gradient_notes(table)
     assert "as in the print" in text
     assert "not as" not in text
     wide = table.copy()
     wide.loc[wide.index[-1], "across"] = 50.0
-    assert "not as in the print" in gradients.gradient_notes(wide)[0]
+    assert "not as in the print" in section.gradient_notes(wide)[0]
 
 
 def test_rows_of_hard_instances_are_those_of_their_laws():
@@ -226,14 +220,14 @@ def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():
 
 def test_bottoms_are_points_and_not_left_out():
     (panel, *_) = findings.panels(dp_pca_tables(), RATES)
-    found = {curve.mechanism: curve for curve in panel.curves}
+    found = panel.errors
     assert list(found) == list(measures.MECHANISMS)
     assert found[measures.DP_PCA].bottoms == (500.0,)
     assert list(found[measures.DP_PCA].quartiles) == [1000.0]
     half = panel.table.copy()
     own = half["mechanism"] == measures.GOE
     half.loc[own & (half["repetition"] == 0), "error"] = nan
-    found = {c.mechanism: c for c in replace(panel, table=half).curves}
+    found = replace(panel, table=half).errors
     assert found[measures.GOE].bottoms == (500.0, 1000.0)
 
 
@@ -242,8 +236,8 @@ def test_a_bottom_counts_as_the_largest_error():
     more = [panel.table[panel.table["mechanism"] == measures.GOE].iloc[:1]] * 3
     table = pd.concat(more, ignore_index=True)
     table.loc[0, "error"] = nan
-    (curve,) = replace(panel, table=table).curves
-    (quartiles,) = curve.quartiles.values()
+    (own,) = replace(panel, table=table).errors.values()
+    (quartiles,) = own.quartiles.values()
     assert quartiles[1] == pytest.approx(0.005)
     assert quartiles[2] == pytest.approx((1 + 0.005) / 2)
 
@@ -317,7 +311,7 @@ def test_claims_are_in_words():
 def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
     svg = SECTION.figures[name](results(), narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    if name != gradients.TABLE:
+    if name != section.GRADIENTS:
         assert "analyze-gauss-published ✗" in words
         assert ("oja ✗" in words) == ("floor" not in name)
         assert "goe-gaussian ✗" not in words

@@ -11,8 +11,8 @@ from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Experiment, cells, run
-from dpaudit.reports.sections.dp_pca import theorem_measures as measures
-from dpaudit.reports.sections.dp_pca.sources import FIRST, REST
+from dpaudit.reports.sections.dp_pca.measures import FIRST, REST
+from dpaudit.reports.sections.theorems import dp_pca as measures
 
 OPTIONS = {"delta": 1e-6, "epsilon": 0.8, "d": 2}
 

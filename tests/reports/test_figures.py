@@ -20,7 +20,7 @@ from dpaudit.reports.plots import SERIES as SERIES_COLOURS
 from dpaudit.reports.power_law import PowerLaw
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.privacy.section import privacy_wall
-from dpaudit.reports.sections.robust import heatmaps
+from dpaudit.reports.sections.robust import figures as heatmaps
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.sections.utility import figures as curves

@@ -22,16 +22,17 @@ from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections
-from dpaudit.reports.sections.robust import findings, genotypes, heatmaps
+from dpaudit.reports.sections.robust import figures as heatmaps
+from dpaudit.reports.sections.robust import findings
 from dpaudit.reports.sections.robust import measures as recovery
-from dpaudit.reports.sections.robust.heatmaps import DRAWN
-from dpaudit.reports.sections.robust.section import SECTION, experiments
-from dpaudit.reports.sections.robust.stability import (
+from dpaudit.reports.sections.robust.conditions import (
     conditions,
     pca_error_bound,
     reaper_stability,
     stability_bound,
 )
+from dpaudit.reports.sections.robust.figures import DRAWN
+from dpaudit.reports.sections.robust.section import SECTION, experiments
 from dpaudit.subspace import top_components
 
 
@@ -177,9 +178,9 @@ def test_conditions_are_those_of_each_haystack():
 
 def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
-    maps = ((c.mechanism, genotypes.genotype_map(c)) for c in cells(larger))
+    maps = ((c.mechanism, recovery.genotype_map(c)) for c in cells(larger))
     found = {name: pd.DataFrame(each) for name, each in maps}
-    assert tuple(found) == genotypes.MAPS
+    assert tuple(found) == recovery.MAPS
     for name, table in found.items():
         assert len(table) == 60
         assert table["fit"].nunique() == 1
@@ -187,27 +188,27 @@ def test_maps_without_noise_are_those_of_the_inliers():
         truth, seen = table[["east", "north"]], table[["x", "y"]].to_numpy()
         left = np.sum((truth.to_numpy() - seen) ** 2) / np.sum(truth.to_numpy() ** 2)
         assert table["fit"][0] == pytest.approx(1 - left), name
-        assert np.array_equal(truth, found[genotypes.INLIERS_ONLY][["east", "north"]])
-    for name in (genotypes.INLIERS_ONLY, BASELINE, "fms"):
+        assert np.array_equal(truth, found[recovery.INLIERS_ONLY][["east", "north"]])
+    for name in (recovery.INLIERS_ONLY, BASELINE, "fms"):
         assert found[name]["fit"][0] > 0.9
         assert found[name]["error"][0] < 0.3
     # The outliers are seen, a little.
-    errors = [found[name]["error"][0] for name in (genotypes.INLIERS_ONLY, BASELINE)]
+    errors = [found[name]["error"][0] for name in (recovery.INLIERS_ONLY, BASELINE)]
     assert 1e-6 < abs(errors[0] - errors[1]) < 0.1
     assert found["dp-ggd"]["fit"][0] < 0.9
 
 
 def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
-    steps = {}
+    steps, descent = {}, recovery.build_descent
 
     def build(name, setting):
         steps[name] = setting["iterations"]
-        return recovery.build_descent(name, {**setting, "iterations": 2})
+        return descent(name, {**setting, "iterations": 2})
 
-    monkeypatch.setattr(genotypes, "build_descent", build)
+    monkeypatch.setattr(recovery, "build_descent", build)
     for name in ("genotypes", "genotypes-reaper"):
         for cell in cells(experiment(name)):
-            (first, *_) = genotypes.genotype_map(cell)
+            (first, *_) = recovery.genotype_map(cell)
             assert 0 <= first["error"] <= 1
             assert first["seconds"] >= 0
     assert steps == {name: 50 if "ggd" in name else 100 for name in recovery.PAIRED}
@@ -298,7 +299,7 @@ def test_times_stand_beside_those_in_print():
     assert [row.name for row in rows if row.refuted] == ["dp-sggd-published"]
     for row in rows:
         published = row.name.endswith("-published")
-        seconds = genotypes.PRINTED_SECONDS[row.name.removesuffix("-published")]
+        seconds = recovery.PRINTED_SECONDS[row.name.removesuffix("-published")]
         assert row.printed == (f"{seconds:,} s" if published else "–")
         assert (row.time, row.fit) == ("1.00 s", "75.0 %")
         expected = ("60", "100") if "reap" in row.name else ("300", "50")
@@ -390,16 +391,16 @@ def test_what_no_run_has_is_shown_and_not_dropped():
     """A median counts bottom as an error of 1, and a run that misses as endless."""
     spec = {each.name: each for each in heatmaps._HEAT_MAPS}
     some, every = [nan, nan, 1e-4], [nan, nan, nan]
-    assert heatmaps.final_error(cell_with(some)) == 0.0
-    assert heatmaps.final_error(cell_with([1e-4, 1e-4, nan])) == pytest.approx(-4)
-    assert np.isnan(heatmaps.final_error(cell_with(every)))
+    assert findings.final_error(cell_with(some)) == 0.0
+    assert findings.final_error(cell_with([1e-4, 1e-4, nan])) == pytest.approx(-4)
+    assert np.isnan(findings.final_error(cell_with(every)))
     assert spec["robust-phases"].label(nan) == "⊥"
-    assert heatmaps.time_taken(cell_with(every, [1.0, 3.0, nan])) == 3.0
-    assert heatmaps.time_taken(cell_with(every, [1.0, nan, nan])) == inf
-    assert np.isnan(heatmaps.time_taken(cell_with(every, every)))
+    assert findings.time_taken(cell_with(every, [1.0, 3.0, nan])) == 3.0
+    assert findings.time_taken(cell_with(every, [1.0, nan, nan])) == inf
+    assert np.isnan(findings.time_taken(cell_with(every, every)))
     times = spec["robust-times"]
     assert [times.label(value) for value in (nan, inf, 3.0)] == ["none", "few", "3.0s"]
-    assert heatmaps.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
+    assert findings.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
     bottom = TABLES["robust-budgets"].assign(error=nan)
     nothing = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
     words = spoken(DRAWN["robust-budgets"](nothing))

@@ -17,16 +17,16 @@ from dpaudit.datasets import Dataset, haystack
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Size
-from dpaudit.reports.sections.robust.measures import build_descent
-from dpaudit.reports.sections.robust.stability import (
+from dpaudit.reports.sections.robust.conditions import (
     pca_error_bound,
     reaper_stability,
     stability_bound,
 )
-from dpaudit.reports.sections.theorems import robust_measures
+from dpaudit.reports.sections.robust.measures import build_descent
+from dpaudit.reports.sections.theorems import robust
+from dpaudit.reports.sections.theorems.findings import experiments
 from dpaudit.reports.sections.theorems.judgement import Judged, score
 from dpaudit.reports.sections.theorems.robust import GRIDS, ROWS
-from dpaudit.reports.sections.theorems.scoreboard import experiments
 from dpaudit.subspace import top_components
 
 OWN = [grid.name for grid in GRIDS]
@@ -113,9 +113,9 @@ def test_the_stability_of_reaper_in_the_plane():
 
 
 def test_where_stability_is_not_positive_nothing_is_bounded(monkeypatch):
-    monkeypatch.setattr(robust_measures, "reaper_stability", lambda data: 0.0)
+    monkeypatch.setattr(robust, "reaper_stability", lambda data: 0.0)
     cell = next(cells(own_experiments(24, 2)["theorems-reaper-limit"]))
-    assert {row["distance_bound"] for row in robust_measures.limit_error(cell)} == {inf}
+    assert {row["distance_bound"] for row in robust.limit_error(cell)} == {inf}
 
 
 def drawn(cell, setting, rows):
@@ -144,7 +144,7 @@ def test_errors_on_reaper_are_what_their_names_say():
     assert made.claim.parameters == {"epsilon": epsilon, "delta": delta}
     some, several = drawn(cell, setting, int(n))
     points = after(made, several, steps, some)
-    found = robust_measures.limit_error(cell)
+    found = robust.limit_error(cell)
     for row, data, point in zip(found, several, points, strict=True):
         best = reaper(data.rows, data.subspace @ data.subspace.T)
         excess = reaper(data.rows, point) - best
@@ -174,7 +174,7 @@ def test_descents_on_glad_take_the_steps_of_their_theorem(
     for cell in map(partial(replace, size=2), cells(experiment)):
         setting = {**cell.options, **cell.point, "rows": rows, "iterations": planned}
         some, data = drawn(cell, setting, rows)
-        if cell.mechanism == robust_measures.SGGD:
+        if cell.mechanism == robust.SGGD:
             batches = WithReplacement.as_published(setting["epsilon"], planned)
             made = MinibatchGeodesicDescent(
                 n_components=2, batches=batches, iterations=planned, step_sizes=sizes
@@ -195,8 +195,8 @@ def test_the_start_is_beside_its_bound(monkeypatch):
     axes = np.eye(5)[:, :2]
     rows = np.concatenate([np.repeat(axes.T, 30, 0), np.repeat(np.eye(5)[2:], 2, 0)])
     data = made(rows, 60, axes)
-    monkeypatch.setattr(robust_measures, "haystack", lambda *_, **__: data)
-    found = robust_measures.pca_start_error(cell)
+    monkeypatch.setattr(robust, "haystack", lambda *_, **__: data)
+    found = robust.pca_start_error(cell)
     assert [row["repetition"] for row in found] == [0, 1]
     for row in found:
         assert row["pca_error"] == pytest.approx(0, abs=1e-12)

@@ -14,7 +14,7 @@ from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Size
-from dpaudit.reports.sections.symmetric_noise import classification, measures, section
+from dpaudit.reports.sections.symmetric_noise import measures, section
 from dpaudit.reports.sections.symmetric_noise.section import (
     MECHANISMS,
     PUBLIC,
@@ -185,7 +185,7 @@ def test_what_is_missing_is_said_and_the_rest_stands(
 
 def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
     """By the declared means: a binomial of 10,000 at 5.65 %, within 5 deviations."""
-    rows, classes = classification.two_classes("synthetic", 0, 0)
+    rows, classes = measures.two_classes("synthetic", 0, 0)
     within = [np.cov(rows[classes == c].T) for c in (-1, 1)]
     means = [rows[classes == c].mean(axis=0) for c in (-1, 1)]
     # Components beyond the ten tell nothing, and cannot be inverted well.
@@ -201,7 +201,7 @@ def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):
     table = results["sn-errors-synthetic"]
     found = table[table["mechanism"] == BASELINE]
     assert len(found) == 2 * SIZE.paper_splits
-    rows, classes = classification.two_classes("synthetic", 0, 0)
+    rows, classes = measures.two_classes("synthetic", 0, 0)
     training, truth = rows[4000:8000], classes[4000:8000]
     basis = np.linalg.eigh(training.T @ training)[1][:, -10:]
     fitted = LinearSVC(dual=False).fit(training @ basis, truth)
@@ -213,7 +213,7 @@ def test_a_basis_is_of_the_training_rows_alone(results, monkeypatch):
     """Test rows are long where classes do not differ; training rows are 0 there."""
     classes = np.tile([-1, 1], 4000)
     rows = np.stack([0.1 * classes, np.repeat([1.0, 0.0], 4000)], axis=1)
-    monkeypatch.setattr(classification, "two_classes", lambda *_: (rows, classes))
+    monkeypatch.setattr(measures, "two_classes", lambda *_: (rows, classes))
     usual = results.experiments["sn-errors-synthetic"]
     options = {**usual.options, "n_components": 1}
     one = replace(usual, mechanisms=(BASELINE,), grid={"n": (4000.0,)}, options=options)
@@ -222,7 +222,7 @@ def test_a_basis_is_of_the_training_rows_alone(results, monkeypatch):
 
 def test_the_table_has_a_random_subspace_and_what_is_printed(results):
     table = results["sn-errors-synthetic"]
-    rows = classification.error_rows(table, "synthetic", [PUBLISHED])
+    rows = measures.error_rows(table, "synthetic", [PUBLISHED])
     by_name = {row.name: row for row in rows}
     assert by_name[RANDOM_SUBSPACE].printed == []
     assert by_name[PUBLISHED].printed == ["7.5", "7.075"]
@@ -236,11 +236,11 @@ def test_the_sentences_on_errors_follow_the_data():
         return pd.DataFrame(
             {"mechanism": name, "n": n, "error": error, "curved_error": curved}
             for name, error in names.items()
-            for n in classification.TRAINING
+            for n in measures.TRAINING
         )
 
     usual = {"random_subspace": 0.07, "goe_gaussian": 0.08}
-    first, second, third, fourth = sentences = classification.error_sentences(
+    first, second, third, fourth = sentences = measures.error_sentences(
         made(**usual), "mnist"
     )
     assert "errs in 7.00 % and 7.00 %" in first
@@ -251,19 +251,19 @@ def test_the_sentences_on_errors_follow_the_data():
     assert "0.575 % with 4,000 rows is below the range of 5.00 to 5.00 %" in fourth
     assert "and above the range of 0.40 to 0.40 % of one with a Gauss" in fourth
     assert "; 0.25 % with 6,000 rows is below" in fourth
-    near = classification.error_sentences(made(curved=0.00575, **usual), "mnist")[3]
+    near = measures.error_sentences(made(curved=0.00575, **usual), "mnist")[3]
     assert "and in the range of 0.57 to 0.57 % of one with a Gaussian" in near
     usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
-    first, second, *_ = classification.error_sentences(made(**usual), "mnist")
+    first, second, *_ = measures.error_sentences(made(**usual), "mnist")
     assert "none as bad at both" in first
     assert "is seen" in second
     # Ranges: of ours on one split and another, and of a random subspace.
     ours = ((0.0312, 0.02), (0.025, 0.03))
     wide = pd.concat(made(random_subspace=r, symmetric_noise=s) for r, s in ours)
-    third = classification.error_sentences(wide, "mnist")[2]
+    third = measures.error_sentences(wide, "mnist")[2]
     assert "our splits for symmetric-noise, and" in third
     assert third.endswith("for power-method-published and exponential-pca-gibbs.")
-    assert len(classification.error_sentences(made(**usual), "mnist")) == len(sentences)
+    assert len(measures.error_sentences(made(**usual), "mnist")) == len(sentences)
 
 
 def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
@@ -271,9 +271,8 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
     labels = np.arange(12_000) % 2 * 4 + 3  # digits 3 and 7
     labels[::10] = 5
     made = Dataset("made", rows, source="by formula", labels=labels)
-    for module in (measures, classification):
-        monkeypatch.setattr(module, "load", lambda name: made)
-    monkeypatch.setitem(classification._CLASSES, "made", (3, 7))
+    monkeypatch.setattr(measures, "load", lambda name: made)
+    monkeypatch.setitem(measures._CLASSES, "made", (3, 7))
     problem = measures.prepared("made", 100)
     assert problem.source == "by formula"
     values = problem.rows[:, 0]
@@ -281,7 +280,7 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
     # Of the first 100 rows alone, all neighbours, these would be 99 equal steps.
     assert not np.allclose(np.diff(np.sort(values)), np.diff(np.sort(values))[0])
     assert np.any(np.diff(values) < 0)
-    some, classes = classification.two_classes("made", 0, 0)
+    some, classes = measures.two_classes("made", 0, 0)
     assert len(some) == len(classes) == 10_000
     assert set(classes) == {3, 7}
     assert len(np.unique(some[:, 0])) == 10_000

@@ -23,7 +23,7 @@ from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings
-from dpaudit.reports.sections.theorems.grids import check_grid
+from dpaudit.reports.sections.theorems.findings import GRIDS, ROWS, experiments
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
     TOLERANCE,
@@ -34,8 +34,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     stated,
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, check_point
-from dpaudit.reports.sections.theorems.rows import Chance, Row
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS, ROWS, experiments
+from dpaudit.reports.sections.theorems.rows import Chance, Row, check_grid
 from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.sections.theorems.scoreboard import CHANCES, GRIDS, ROWS
+from dpaudit.reports.sections.theorems.findings import CHANCES, GRIDS, ROWS
 
 __all__ = ["theorems_tables"]
 

@@ -57,23 +57,15 @@ def measured(cell: Cell) -> list[Record]:
         it does not need.
     """
     point = {name: float(value) for name, value in cell.point.items()}
+    name, delta = cell.mechanism, point["delta"]
     d, k, gap = int(point["d"]), int(point["k"]), SHARE / point["k"]
-    wanted = entry(cell.mechanism).approximate == (point["delta"] > 0)
-    slow = d > _QUICK.get((cell.mechanism, point["replaced"]), d)
-    if (
-        k >= d
-        or slow
-        or not (wanted and takes(cell.mechanism, k=k, delta=point["delta"]))
-    ):
+    wanted = entry(name).approximate == (delta > 0) and takes(name, k=k, delta=delta)
+    if k >= d or d > _QUICK.get((name, point["replaced"]), d) or not wanted:
         return []
     n = point["signal"] / (point["epsilon"] * gap)
+    spectrum = even(gap, d=d, k=k, n=n)
     drawn = errors(
-        cell.mechanism,
-        even(gap, d=d, k=k, n=n),
-        n=n,
-        size=cell.size,
-        rng=cell.rng(),
-        **_budget(point),
+        name, spectrum, n=n, size=cell.size, rng=cell.rng(), **_budget(point)
     )
     return [dict(zip(("low", "median", "high"), quantiles(drawn), strict=True))]
 

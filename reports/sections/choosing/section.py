@@ -1,16 +1,17 @@
 """The section on choosing a mechanism: the map of winners, and whether it is right.
 
-The map is of the grid that ships with dpaudit, so it is the same in every report; what
-is measured anew is how good the advice is where n and the eigenvalues are known, at
-settings drawn at random.
+The map is of the grid behind recommendations that ships with dpaudit, so it is the same
+in every report; what is measured anew is how good the advice is where n and the
+eigenvalues are known, at settings drawn at random.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import groupby, product
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,23 +29,16 @@ from dpaudit.reports.words import count, delta, listed, percent, setting
 
 __all__ = ["SECTION", "winners_map"]
 
+
 LOST = 0.9
 """Where the best sine is above this, no mechanism finds the components."""
 
-_EPSILON = 1.0
+_DELTAS = (0.0, GRID["delta"][-1])
 _WIDE_ROW, _NARROW_ROW, _HEAD, _KEY = 230, 210, 26, 24
 
 
-@dataclass(frozen=True)
-class Field:
-    """The winner at one point of the grid; no name if all components are lost.
-
-    Parameters
-    ----------
-    delta, d, k, signal : float
-    mechanism : str
-    error : float
-    """
+class Field(NamedTuple):
+    """The winner at one point of the grid; no name if all components are lost."""
 
     delta: float
     d: float
@@ -57,22 +51,13 @@ class Field:
 def winners(grid: Grid) -> list[Field]:
     """Return the winners at epsilon = 1 under add-remove, pure and approximate."""
     fields = []
-    for at_delta in (0.0, GRID["delta"][-1]):
-        for k in GRID["k"]:
-            for d in (each for each in GRID["d"] if each > k):
-                for signal in GRID["signal"]:
-                    found = grid.at(
-                        replaced=False,
-                        delta=at_delta,
-                        epsilon=_EPSILON,
-                        d=d,
-                        k=k,
-                        signal=signal,
-                    )
-                    best = min(found, key=lambda name: found[name][1])
-                    error = float(found[best][1])
-                    name = best if error <= LOST else ""
-                    fields.append(Field(at_delta, d, k, signal, name, error))
+    for delta_, k, d, signal in product(_DELTAS, GRID["k"], GRID["d"], GRID["signal"]):
+        if d > k:
+            at = {"delta": delta_, "d": d, "k": k, "signal": signal}
+            found = grid.at(replaced=False, epsilon=1.0, **at)
+            best = min(found, key=lambda name: found[name][1])
+            error = float(found[best][1])
+            fields.append(Field(**at, mechanism=best * (error <= LOST), error=error))
     return fields
 
 
@@ -83,56 +68,45 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
     names = sorted({field.mechanism for field in fields} - {""})
     colours = dict(zip(names, SERIES, strict=False))
     letters = dict(zip(names, "ABCDEFGH", strict=False))
-    deltas, ks = (0.0, GRID["delta"][-1]), GRID["k"]
+    ks, signals = GRID["k"], GRID["signal"]
     across = 1 if narrow else len(ks)
-    rows = len(deltas) * len(ks) // across
+    rows = len(_DELTAS) * len(ks) // across
     row = _NARROW_ROW if narrow else _WIDE_ROW
     keys = len(names) + 1 if narrow else math.ceil((len(names) + 1) / 2)
     height = rows * row + keys * _KEY + 8
     figure = plots.canvas(height, narrow=narrow)
     width = (plots.NARROW if narrow else plots.WIDE) / across
-    for index, (at_delta, k) in enumerate((a, b) for a in deltas for b in ks):
+    whole: dict[str, Any] = {"frameon": False, "xticks": [], "yticks": []}
+    small: dict[str, Any] = {"color": MUTED, "size": 11}
+    for index, (at_delta, k) in enumerate(product(_DELTAS, ks)):
         left, top = (index % across) * width, height - (index // across) * row
         budget = "pure" if at_delta == 0 else f"δ = {delta(at_delta)}"
-        plots.write(
-            figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[]),
-            f"{budget}, k = {setting(k)}",
-            (left + 8, top - 20),
-            weight="bold",
-        )
+        heading = f"{budget}, k = {setting(k)}"
+        above = figure.add_axes((0, 0, 1, 1), **whole)
+        plots.write(above, heading, (left + 8, top - 20), weight="bold")
         axes = plots.pixels(
             figure, left + 44, top - row + 42, width - 56, row - 42 - _HEAD - 6
         )
         lengths = [d for d in GRID["d"] if d > k]
-        axes.set_xlim(0, len(GRID["signal"]))
-        axes.set_ylim(0, len(lengths))
+        axes.set(xlim=(0, len(signals)), ylim=(0, len(lengths)))
         for field in fields:
             if (field.delta, field.k) != (at_delta, k):
                 continue
-            x, y = GRID["signal"].index(field.signal), lengths.index(field.d)
+            x, y = signals.index(field.signal), lengths.index(field.d)
             colour = colours.get(field.mechanism, PAPER)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
             plots.told(axes, [x], [y], [_sentence(field)], tile=True)
-            axes.text(
-                x + 0.5,
-                y + 0.5,
-                letters.get(field.mechanism, "–"),
-                ha="center",
-                va="center",
-                color=PAPER if field.mechanism else MUTED,
-                weight="bold",
-            )
-        axes.set_xticks(
-            np.arange(len(GRID["signal"])) + 0.5, [count(s) for s in GRID["signal"]]
-        )
+            letter = letters.get(field.mechanism, "–")
+            style: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
+            style["color"] = PAPER if field.mechanism else MUTED
+            axes.text(x + 0.5, y + 0.5, letter, **style)
+        axes.set_xticks(np.arange(len(signals)) + 0.5, list(map(count, signals)))
         axes.set_yticks(np.arange(len(lengths)) + 0.5, [f"{d:g}" for d in lengths])
         axes.tick_params(length=0, labelsize=11)
-        plots.write(axes, "d", (left + 8, top - _HEAD - 20), color=MUTED, size=11)
+        plots.write(axes, "d", (left + 8, top - _HEAD - 20), **small)
         if index // across == rows - 1 or narrow:
-            plots.write(
-                axes, "signal", (left + 44, top - row + 8), color=MUTED, size=11
-            )
-    base = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
+            plots.write(axes, "signal", (left + 44, top - row + 8), **small)
+    base = figure.add_axes((0, 0, 1, 1), **whole)
     for place, name in enumerate([*names, ""]):
         column, line = (0, place) if narrow else (place % 2, place // 2)
         x, y = 8 + column * 380, keys * _KEY - (line + 1) * _KEY + 8
@@ -205,17 +179,13 @@ def advice(held_out: pd.DataFrame) -> pd.DataFrame:
         for the first is off what was measured.
     """
     rows = []
-    for setting_, group in held_out.groupby("setting"):
-        point = group.iloc[0]
-        printed, errors = (
-            group.set_index("mechanism")[each] for each in ("expected", "median")
-        )
+    for _, group in held_out.groupby("setting"):
+        found = group.set_index("mechanism")
+        printed, errors = found["expected"], found["median"]
         first = printed.idxmin()
         rows.append(
             {
-                "setting": setting_,
-                "d": point["d"],
-                "k": point["k"],
+                **group[["setting", "d", "k"]].iloc[0],
                 "recommended": first,
                 "best": errors.idxmin(),
                 "ratio": errors[first] / errors.min(),
@@ -292,15 +262,14 @@ def answer(results: Results) -> list[str]:
 def best(results: Results) -> list[str]:
     """Return which mechanisms win where, on the grid that ships, in two sentences."""
     sentences = []
-    for budget in dict.fromkeys(budget for budget, *_ in _winners()):
-        some = [(name, mine, of) for own, name, mine, of in _winners() if own == budget]
+    for (budget, of), some in groupby(_winners(), key=itemgetter(0, 3)):
         told = []
-        for name, mine, _ in some:
+        for _, name, mine, _ in some:
             lengths = _lengths(mine)
             where = f"d = {lengths[0]}" + f" to {lengths[-1]}" * (len(lengths) > 1)
             told.append(f"{name} ({len(mine)}, {where})")
         sentences.append(
-            f"With {budget}, of {some[0][2]} settings of n, d, k and ε where anything "
+            f"With {budget}, of {of} settings of n, d, k and ε where anything "
             f"is learned, the least error is that of {listed(told)}."
         )
     return sentences

@@ -21,14 +21,14 @@ from dpaudit.reports.sections.dp_pca.measures import (
     STREAMING,
     TUNED,
 )
-from dpaudit.reports.tables import Quartiles, quarters
+from dpaudit.reports.sections.shared import plain
+from dpaudit.reports.tables import Quartiles, grouped, quarters
 from dpaudit.reports.words import count, listed, number, setting, spelt
 
 __all__ = [
     "CLAIMS",
     "EXAMPLE",
     "RATES",
-    "Curve",
     "Panel",
     "claim_notes",
     "example_notes",
@@ -51,16 +51,15 @@ EXAMPLE = {
 SLOW = "-single"
 """Behind the name of an experiment: that of mechanisms that take a step a row."""
 
-_NAMES = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
+LETTERS = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Errors of one mechanism.
+class Errors:
+    """Errors of one mechanism against one variable.
 
     Parameters
     ----------
-    mechanism : str
     quartiles : mapping of float to (float, float, float)
         At every point where less than half of the releases was bottom; bottom
         counts as an error above all others.
@@ -68,7 +67,6 @@ class Curve:
         The other points.
     """
 
-    mechanism: str
     quartiles: Mapping[float, Quartiles]
     bottoms: tuple[float, ...]
 
@@ -95,27 +93,31 @@ class Panel:
     means: bool = False
 
     @cached_property
-    def curves(self) -> list[Curve]:
-        """The curves, in the order of `MECHANISMS`."""
+    def errors(self) -> dict[str, Errors]:
+        """The errors by mechanism, in the order of `MECHANISMS`."""
         about = _about if self.means else quarters
-        there = set(self.table["mechanism"])
-        found = []
-        for name in MECHANISMS:
-            if name not in there:
-                continue
-            own = self.table[self.table["mechanism"] == name]
+        tables = dict(list(self.table.groupby("mechanism")))
+        found = {}
+        for name in filter(tables.__contains__, MECHANISMS):
             quartiles, bottoms = {}, []
-            for x, group in own.groupby(self.variable, sort=True):
-                errors = group["error"].to_numpy(dtype=np.float64)
-                place = float(x)
+            for x, errors in grouped(tables[name], self.variable, "error").items():
                 if np.isnan(errors).mean() >= 0.5:
-                    bottoms.append(place)
+                    bottoms.append(float(x))
                 else:
                     # A sine of 1 is above all others, and can be drawn.
-                    errors = np.nan_to_num(errors, nan=1.0)
-                    quartiles[place] = about(errors)
-            found.append(Curve(name, quartiles, tuple(bottoms)))
+                    quartiles[float(x)] = about(np.nan_to_num(errors, nan=1.0))
+            found[name] = Errors(
+                dict(sorted(quartiles.items())), tuple(sorted(bottoms))
+            )
         return found
+
+    @property
+    def medians(self) -> dict[str, dict[float, float]]:
+        """The medians, where they are not bottom."""
+        return {
+            name: {x: middle for x, (_, middle, _) in own.quartiles.items()}
+            for name, own in self.errors.items()
+        }
 
 
 def panels(
@@ -139,7 +141,7 @@ def winners(panel: Panel, refuted: Collection[str]) -> dict[float, str]:
     Who was refuted is left out.
     """
     best: dict[float, tuple[float, str]] = {}
-    medians = _medians(panel)
+    medians = panel.medians
     for name in {GOE, *STREAMING} - set(refuted):
         for x, middle in medians.get(name, {}).items():
             best[x] = min(best.get(x, (np.inf, "")), (middle, name))
@@ -154,7 +156,7 @@ def head(shown: Sequence[Panel]) -> str:
     """
     seen = []
     for panel in shown:
-        own, other = (_medians(panel).get(n, {}) for n in (DP_PCA, MINIBATCH_OJA))
+        own, other = (panel.medians.get(n, {}) for n in (DP_PCA, MINIBATCH_OJA))
         both = sorted(set(own) & set(other))
         if len(both) < 2:
             seen.append(f"not seen {panel.words}, where nearly all is bottom")
@@ -198,7 +200,7 @@ def example_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]
     """Return who has the least error in Example 4.1, and what vanishes with sigma."""
     notes = [_who(panel, refuted) for panel in shown]
     for panel in shown:
-        medians = {k: v for k, v in _medians(panel).items() if k != OJA and len(v) > 1}
+        medians = {k: v for k, v in panel.medians.items() if k != OJA and len(v) > 1}
         spans = {name: max(own) / min(own) for name, own in medians.items()}
         widest, falls = max(spans.values(), default=1.0), []
         for name, own in medians.items():
@@ -250,9 +252,9 @@ def _who(panel: Panel, refuted: Collection[str]) -> str:
     parts = []
     for name in dict.fromkeys(found.values()):
         at = [x for x, best in found.items() if best == name]
-        where = f"at {_NAMES[panel.variable]} = {listed(map(_plain, at))}"
+        where = f"at {LETTERS[panel.variable]} = {listed(map(plain, at))}"
         if len(at) == len(found):
-            where = f"at every {_NAMES[panel.variable]}"
+            where = f"at every {LETTERS[panel.variable]}"
         parts.append(f"{name} {where}")
     return (
         f"{_capital(panel.words)}, of {GOE} and what takes steps the least median "
@@ -262,19 +264,12 @@ def _who(panel: Panel, refuted: Collection[str]) -> str:
 
 def _behind(panel: Panel) -> list[str]:
     """Return by how much DP-PCA is from GOE at the last point that both have."""
-    own, other = (_medians(panel).get(name, {}) for name in (DP_PCA, GOE))
+    own, other = (panel.medians.get(name, {}) for name in (DP_PCA, GOE))
     both = sorted(set(own) & set(other))
     if not both or TUNED in panel.words:
         return []
     ratio = own[both[-1]] / other[both[-1]]
-    return [f"{number(ratio)} times (at {_NAMES[panel.variable]} = {_plain(both[-1])})"]
-
-
-def _medians(panel: Panel) -> dict[str, dict[float, float]]:
-    return {
-        curve.mechanism: {x: middle for x, (_, middle, _) in curve.quartiles.items()}
-        for curve in panel.curves
-    }
+    return [f"{number(ratio)} times (at {LETTERS[panel.variable]} = {plain(both[-1])})"]
 
 
 def _about(errors: Array) -> Quartiles:
@@ -291,15 +286,11 @@ def _capital(words: str) -> str:
 def _bottoms(shown: Iterable[Panel]) -> list[str]:
     lost: dict[str, int] = {}
     for panel in shown:
-        for curve in panel.curves:
-            lost[curve.mechanism] = lost.get(curve.mechanism, 0) + len(curve.bottoms)
+        for name, own in panel.errors.items():
+            lost[name] = lost.get(name, 0) + len(own.bottoms)
     found = [
         f"{name} at {spelt(number_of)} point{'' if number_of == 1 else 's'}"
         for name, number_of in lost.items()
         if number_of
     ]
     return [f"Bottom (⊥) is the release of {listed(found)}."] if found else []
-
-
-def _plain(value: float) -> str:
-    return count(value) if value >= 1000 else setting(value)

@@ -1,4 +1,4 @@
-"""Errors on the hard instances of Theorems 5.3 and 5.4, and the floor below them.
+"""Figures of errors against one variable, and the floors below hard instances.
 
 Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
 PCA*, NeurIPS 2022, Theorems 5.3 and 5.4. For every n the instance is the hardest of its
@@ -9,35 +9,187 @@ one of the laws is drawn, the same for all mechanisms, so that the mean of the e
 estimates that mean.
 """
 
-from collections.abc import Collection, Mapping
-from math import log, nan, sin, sqrt
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from math import log, sin, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.reports import plots
+from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.lines import Line, Verdicts
+from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.dp_pca.figures import draw_panels
+from dpaudit.reports.sections.curves import Curve, close, stacked
+from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
-from dpaudit.reports.sections.dp_pca.measures import DEFAULT, check_range, released
+from dpaudit.reports.sections.dp_pca.measures import (
+    DEFAULT,
+    RowSource,
+    check_range,
+    released_error,
+)
 from dpaudit.reports.sections.dp_pca.packings import (
     GaussianPacking,
     HeavyPacking,
     Packing,
     sign_packing,
 )
-from dpaudit.reports.sections.dp_pca.sources import RowSource
-from dpaudit.reports.words import count, number, signed
+from dpaudit.reports.sections.shared import decimal, repeated
+from dpaudit.reports.words import count, listed, number, setting, signed
 from dpaudit.streams import stream
-from dpaudit.subspace import largest_principal_angle_sine
 
 __all__ = ["FLOORS", "floor_errors", "floor_notes"]
+
+_HIGH = 290  # CSS pixels of a panel
+_LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "spread σ"}
+# Those without a claim that stands, and measured everywhere, come last: the others have
+# a colour each.
+_APART = (measures.PRIVATE_OJA, measures.OJA, measures.AG_PUBLISHED)
+_PLACES = {
+    name: place
+    for place, name in enumerate(
+        (*(name for name in measures.MECHANISMS if name not in _APART), *_APART)
+    )
+}
+_FLOOR = Line("floor", INK, lines.DOTTED)
+
+
+@plots.picture("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism")
+def draw_rates(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw the errors on Gaussian rows against n, d and epsilon."""
+    return draw_panels(results, findings.panels(results, findings.RATES), narrow)
+
+
+@plots.picture("dp-pca-example", "Error in Example 4.1 by the spread of the rows")
+def draw_example(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw the errors in Example 4.1 against sigma, with default and tuned steps."""
+    return draw_panels(results, findings.panels(results, findings.EXAMPLE), narrow)
+
+
+def draw_panels(
+    results: Results,
+    shown: Sequence[Panel],
+    narrow: bool,
+    floors: Mapping[str, Mapping[float, float]] | None = None,
+) -> tuple[Figure, str]:
+    """Draw panels one below the other, on one scale of errors.
+
+    Parameters
+    ----------
+    results : Results
+    shown : sequence of Panel
+    narrow : bool
+    floors : mapping of str to mapping of float to float, optional
+        By the heading of a panel: what no private mechanism can be below.
+    """
+    verdicts = Verdicts.of(results[findings.CLAIMS])
+    floors = floors or {}
+    there = {name for panel in shown for name in panel.errors}
+    names = sorted(there, key=_PLACES.__getitem__)
+    named = [verdicts.line(name, _PLACES[name]) for name in names]
+    named += [_FLOOR] * any(any(floor.values()) for floor in floors.values())
+    figure, boxes = stacked(len(shown), _HIGH, named, narrow=narrow)
+    every = [own for panel in shown for own in panel.errors.values()]
+    seen = [v for own in every for three in own.quartiles.values() for v in three]
+    seen += [v for floor in floors.values() for v in floor.values() if v > 0]
+    limits = (min(seen) / 1.6, 1.3) if seen else (0.1, 1.3)
+    around: dict[str, Any] = {
+        "left": 64,
+        "right": 26 if narrow else 218,
+        "top": 64,
+        "bottom": 50,
+    }
+    sentences = []
+    for panel, box in zip(shown, boxes, strict=True):
+        axes = plots.panel(figure, box, panel.heading, **around)
+        floor = floors.get(panel.heading, {})
+        sentences.append(_draw(axes, panel, verdicts, limits, floor, narrow))
+    close(figure, named, narrow=narrow)
+    return figure, " ".join(sentences)
+
+
+def _draw(
+    axes: Axes,
+    panel: Panel,
+    verdicts: Verdicts,
+    limits: tuple[float, float],
+    floor: Mapping[float, float],
+    narrow: bool,
+) -> str:
+    found = panel.errors.values()
+    places = sorted({x for own in found for x in (*own.quartiles, *own.bottoms)})
+    axes.set(xscale="log", yscale="log", ylim=limits)
+    axes.set_xlim(places[0] / 1.04, places[-1] * 1.04)
+    words = count if panel.variable in ("n", "d") else setting
+    plots.tick(axes, "x", places, words, 56.0)
+    marks = plots.decades(*limits)
+    plots.tick(axes, "y", marks, decimal)
+    plots.finish(axes, _LABELS[panel.variable])
+    letter = findings.LETTERS[panel.variable]
+    around = "mean, a standard error to either side" if panel.means else "middle half"
+    ends, parts, lost = [], [], 0
+    for name, own in panel.errors.items():
+        said, line = name + verdicts.said(name), verdicts.line(name, _PLACES[name])
+        lost_last = places[-1] in own.bottoms
+        if lost_last:
+            line = replace(line, label=f"{line.label} ⊥")
+        end = line, (places[-1], limits[1])
+        if own.quartiles:
+            curve = Curve.of(said, line, own.quartiles)
+            at = [f"{letter} = {words(x)}" for x in curve.x]
+            last = curve.draw(axes, at, number, around=around)
+            end = end if lost_last else last
+        for each in own.bottoms:
+            _bottom(axes, each, lost, line)
+            up = axes.transData.inverted().transform((0, _height(axes, lost)))[1]
+            told = f"{said}, {letter} = {words(each)}: bottom (⊥)"
+            plots.told(axes, [each], [up], [told])
+        lost += bool(own.bottoms)
+        ends.append(end)
+        parts.append(_said(own, said))
+    if any(floor.values()):
+        x = sorted(floor)
+        y = [floor[each] for each in x]
+        axes.plot(x, y, color=INK, linestyle=lines.DOTTED)
+        texts = [f"floor, {letter} = {words(n)}: {number(floor[n])}" for n in x]
+        plots.told(axes, x, y, texts)
+        ends.append((_FLOOR, (x[-1], y[-1])))
+        parts.append(f"floor {number(y[0])} to {number(y[-1])}")
+    if not narrow:
+        lines.name_ends(axes, ends, 15.0)
+    return f"{panel.heading}: {'; '.join(parts)}."
+
+
+def _height(axes: Axes, row: int) -> float:
+    """Return where the rows of bottoms stand above axes, in CSS pixels."""
+    return float(axes.get_window_extent().y1) + 8.0 + 11.0 * row
+
+
+def _bottom(axes: Axes, x: float, row: int, line: Line) -> None:
+    """Write that a release is bottom, and whose it is."""
+    across, up = float(axes.transData.transform((x, 1.0))[0]), _height(axes, row)
+    style = {"ha": "center", "va": "center", "color": line.colour, "size": 11}
+    plots.write(axes, "⊥", (across, up), **style)
+    lines.marker_at(axes, (across - 11, up), line)
+
+
+def _said(own: findings.Errors, name: str) -> str:
+    if not own.quartiles:
+        return f"{name} bottom throughout"
+    medians = [number(middle) for _, middle, _ in own.quartiles.values()]
+    text = f"{medians[0]} to {medians[-1]}"
+    if own.bottoms:
+        text += f", bottom at {listed(map(setting, own.bottoms))}"
+    return f"{name} {text}"
+
 
 FLOORS = {
     "dp-pca-floor-gaussian": ("Hard Gaussian rows (Theorem 5.3)", "Theorem 5.3"),
@@ -49,7 +201,6 @@ _KINDS: Mapping[str, type[GaussianPacking] | type[HeavyPacking]] = {
     "heavy": HeavyPacking,
 }
 _ALARM = 0.001
-_Ratios: TypeAlias = dict[tuple[str, float], float]
 
 
 def floor_errors(cell: Cell) -> list[Record]:
@@ -71,23 +222,12 @@ def floor_errors(cell: Cell) -> list[Record]:
     packing = _hardest(setting["instance"], d, n, epsilon, delta)
     floor = packing.error(n, epsilon, delta)
     directions = sign_packing(d - 1, packing.size, rng=np.random.default_rng(0))
-    rng, found = cell.rng(), []
+    rng, errors = cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
         source = _source(packing, directions, n, cell.seed, (n, d, i))
-        vector = released(cell.mechanism, {**setting, "steps": DEFAULT}, source, rng)
-        error = nan
-        if np.isfinite(vector).all():
-            truth = source.truth[:, np.newaxis]
-            error = float(largest_principal_angle_sine(vector[:, np.newaxis], truth))
-        found.append(
-            {
-                "repetition": i,
-                "error": error,
-                "floor": floor,
-                "blind": sin(packing.angle),
-            }
-        )
-    return found
+        options = {**setting, "steps": DEFAULT}
+        errors.append(released_error(cell.mechanism, options, source, rng))
+    return repeated(cell, error=errors, floor=floor, blind=sin(packing.angle))
 
 
 def _hardest(kind: str, d: int, n: int, epsilon: float, delta: float) -> Packing:
@@ -126,7 +266,7 @@ def floor_notes(
     notes = []
     for name, (_, theorem) in FLOORS.items():
         table = tables[name]
-        floor, ratios, below = _floor(table), _Ratios(), []
+        floor, ratios, below = _floor(table), {}, []
         for (who, n), own in table.groupby(["mechanism", "n"], sort=False):
             errors = own["error"].to_numpy(dtype=np.float64)
             if who in refuted or np.isnan(errors).any() or not floor[n] > 0:

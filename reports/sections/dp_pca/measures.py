@@ -19,10 +19,15 @@ each of which is one of the power method (after 8 for Gaussian rows and 4 in Exa
 4.1, nothing is left of the start; half of that with the larger noise of
 `dp-pca-published`); `private-oja` has Theorem 2.2's steps with alpha = 2 and xi = 1000.
 `two-stage-pca` has no steps to choose, and is the same with both.
+
+A `RowSource` is n rows in blocks, each from a random stream of its own: whoever reads a
+block, and however often, finds the same rows. Of long streams a few blocks are held,
+so memory does not grow with n.
 """
 
-from collections.abc import Callable
-from math import nan
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -32,41 +37,170 @@ from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.moment_products import Where
+from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.arrays import Array
+from dpaudit.datasets import spiked_gaussian
+from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
+from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Experiment, Record, cells
 from dpaudit.reports.measures import audited, exact, worst_case
-from dpaudit.reports.sections.dp_pca import sources
+from dpaudit.reports.sections.shared import repeated
 from dpaudit.reports.sections.streaming.measures import STEP
+from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
-    "AG_PUBLISHED",
     "DEFAULT",
     "DP_PCA",
+    "FIRST",
     "GOE",
     "MECHANISMS",
     "MINIBATCH_OJA",
     "OJA",
-    "ORDERED",
-    "OWN_PARTS",
-    "PRIVATE_OJA",
-    "PUBLISHED",
-    "STREAMING",
+    "REST",
     "TUNED",
-    "TWO_STAGE",
+    "RowSource",
     "check_range",
     "checked",
     "claims",
     "component_errors",
-    "released",
+    "gaussian",
+    "released_error",
 ]
+
+
+FIRST = 2**0.25  # as in `dpaudit.reports.sections.streaming.measures`
+REST = FIRST / 4
+
+_BLOCK = 2**15  # rows
+_HELD = 2**25  # numbers, of the blocks that are held
+
+
+@dataclass(eq=False)
+class RowSource:
+    """Rows of one law, and the direction that is looked for.
+
+    Parameters
+    ----------
+    count : int
+        n.
+    truth : ndarray, shape (d,)
+        v, of length 1.
+    square : float
+        The mean squared length of a row, which is public.
+    draw : callable
+        Takes a number of rows and a generator.
+    seed : int
+    key : tuple of int
+        Names the streams of the blocks.
+    """
+
+    count: int
+    truth: Array
+    square: float
+    draw: Callable[[int, np.random.Generator], Array]
+    seed: int
+    key: tuple[int, ...]
+    _kept: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a row."""
+        return len(self.truth)
+
+    @property
+    def row_norm(self) -> float:
+        """R: to which mechanisms that need a bound scale longer rows down."""
+        return sqrt(self.square)
+
+    def blocks(self) -> Iterator[Array]:
+        """Yield all rows in order, shape (some, d)."""
+        for i in range(-(-self.count // _BLOCK)):
+            yield self._block(i)
+
+    def moments(self, row_norm: float | None) -> StreamedMoments:
+        """Return the stream of x x^T that the algorithms of the family read."""
+        return StreamedMoments(
+            self._read, count=self.count, dimension=self.dimension, row_norm=row_norm
+        )
+
+    def second_moment(self) -> Array:
+        """Return the sum of x x^T over rows that are scaled down to R."""
+        return gram(self.blocks(), row_norm=self.row_norm).moment
+
+    def _read(self, where: Where) -> Array:
+        if not isinstance(where, slice):
+            return self._all()[where]
+        first, last = where.start // _BLOCK, (where.stop - 1) // _BLOCK
+        parts = []
+        for i in range(first, last + 1):
+            begin = max(where.start - i * _BLOCK, 0)
+            parts.append(self._block(i)[begin : where.stop - i * _BLOCK])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _all(self) -> Array:
+        """Return all rows, for what reads them in an order of its own."""
+        if -1 not in self._kept:
+            self._kept = {-1: np.concatenate(list(self.blocks()))}
+        return self._kept[-1]
+
+    def _block(self, i: int) -> Array:
+        if i not in self._kept:
+            if len(self._kept) >= max(2, _HELD // (_BLOCK * self.dimension)):
+                del self._kept[next(iter(self._kept))]
+            size = min(_BLOCK, self.count - i * _BLOCK)
+            self._kept[i] = self.draw(size, stream(self.seed, *self.key, i))
+        return self._kept[i]
+
+
+def gaussian(
+    count: int,
+    d: int,
+    seed: int,
+    key: tuple[int, ...],
+    *,
+    first: float = FIRST,
+    rest: float = REST,
+) -> RowSource:
+    """Return Gaussian rows with the eigenvalues first, rest, ..., rest."""
+    v = _direction(d, seed, key)
+    law: dict[str, Any] = {
+        "spikes": [first - rest],
+        "noise": sqrt(rest),
+        "basis": v[:, np.newaxis],
+    }
+
+    def draw(size: int, rng: np.random.Generator) -> Array:
+        return spiked_gaussian(size, d, rng=rng, **law).rows
+
+    return RowSource(count, v, first + (d - 1) * rest, draw, seed, key)
+
+
+def example(
+    count: int, d: int, noise: float, seed: int, key: tuple[int, ...]
+) -> RowSource:
+    """Return rows of Example 4.1: v or -v, with a deviation in every entry."""
+    v = _direction(d, seed, key)
+
+    def draw(size: int, rng: np.random.Generator) -> Array:
+        return signal_in_noise(size, d, noise=noise, direction=v, rng=rng).rows
+
+    return RowSource(count, v, 1 + d * noise**2, draw, seed, key)
+
+
+def _direction(d: int, seed: int, key: tuple[int, ...]) -> Array:
+    """Return a uniformly random unit vector, shape (d,)."""
+    vector = stream(seed, *key).standard_normal(d)
+    return np.asarray(vector / np.linalg.norm(vector))
+
 
 OJA, PRIVATE_OJA, MINIBATCH_OJA = "oja", "private-oja", "minibatch-oja"
 AG_PUBLISHED, AG = "analyze-gauss-published", "analyze-gauss"
@@ -76,16 +210,6 @@ OWN_PARTS, TWO_STAGE = "dp-pca-tuned", "two-stage-pca"
 STREAMING = (PRIVATE_OJA, MINIBATCH_OJA, PUBLISHED, DP_PCA, OWN_PARTS, TWO_STAGE)
 MECHANISMS = (OJA, *STREAMING, AG_PUBLISHED, AG, GOE)
 DEFAULT, TUNED = "default", "tuned"
-
-Maker = (
-    Oja
-    | PrivateOja
-    | MinibatchOja
-    | SecondMomentMechanism
-    | DPPCA
-    | PublishedDPPCA
-    | TwoStagePCA
-)
 
 _BATCHES = {"gaussian": 8, "example": 4}
 _BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
@@ -113,29 +237,32 @@ def component_errors(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
     check_range(cell.mechanism, setting)
-    rng, found = cell.rng(), []
+    rng, errors = cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
         key = (n, d, i)
         if setting.get("normal"):
             rest = setting["noise"] ** 2
-            source = sources.gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
+            source = gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
         elif "noise" in setting:
-            source = sources.example(n, d, setting["noise"], cell.seed, key)
+            source = example(n, d, setting["noise"], cell.seed, key)
         else:
-            source = sources.gaussian(n, d, cell.seed, key)
-        vector = released(cell.mechanism, setting, source, rng)
-        failed = not np.isfinite(vector).all()
-        found.append(
-            {"repetition": i, "error": nan if failed else _sine(vector, source.truth)}
-        )
-    return found
+            source = gaussian(n, d, cell.seed, key)
+        errors.append(released_error(cell.mechanism, setting, source, rng))
+    return repeated(cell, error=errors)
+
+
+def released_error(
+    name: str, setting: dict[str, Any], source: RowSource, rng: np.random.Generator
+) -> float:
+    """Return the sine of the angle from a release to the truth; NaN is bottom."""
+    vector = released(name, setting, source, rng)
+    if not np.isfinite(vector).all():
+        return nan
+    return float(largest_principal_angle_sine(vector[:, None], source.truth[:, None]))
 
 
 def released(
-    name: str,
-    setting: dict[str, Any],
-    source: sources.RowSource,
-    rng: np.random.Generator,
+    name: str, setting: dict[str, Any], source: RowSource, rng: np.random.Generator
 ) -> Array:
     """Return one component, shape (d,); NaN is bottom."""
     made = _made(name, setting, source)
@@ -214,10 +341,10 @@ def claims(cell: Cell) -> list[Record]:
     ]
 
 
-def _made(name: str, setting: dict[str, Any], source: sources.RowSource) -> Maker:
+def _made(name: str, setting: dict[str, Any], source: RowSource) -> Any:
     epsilon, delta = float(setting["epsilon"]), float(setting["delta"])
     d, norm, n = source.dimension, source.row_norm, source.count
-    gap = 1.0 if "noise" in setting else sources.FIRST - sources.REST
+    gap = 1.0 if "noise" in setting else FIRST - REST
     batches = _BATCHES["example" if "noise" in setting else "gaussian"]
     tuned = setting["steps"] == TUNED
     if name == OJA:
@@ -238,12 +365,6 @@ def _made(name: str, setting: dict[str, Any], source: sources.RowSource) -> Make
         )
     if name == TWO_STAGE:
         return TwoStagePCA.calibrated(epsilon, delta, row_norm=norm)
-    made: Any = entry(name).build(
+    return entry(name).build(
         epsilon=epsilon, delta=delta, relation=Relation.REPLACE_ONE, row_norm=norm
     )
-    assert isinstance(made, SecondMomentMechanism)
-    return made
-
-
-def _sine(vector: Array, truth: Array) -> float:
-    return float(largest_principal_angle_sine(vector[:, None], truth[:, None]))

@@ -1,37 +1,119 @@
 """The section that carries out what Liu, Kong, Jain and Oh, NeurIPS 2022, describe.
 
-Mechanisms that go beyond the paper, beside its own and noise on the covariance.
+Beside the mechanisms of the paper and noise on the covariance there are two that go
+beyond it, `two-stage-pca` and `dp-pca-tuned`, at (1, 1e-6) for a replaced row, with
+their defaults: Gaussian rows against n, for d = 20 and 100, and rows near a line
+against sigma: those of Example 4.1, and Gaussian ones.
 
-`two-stage-pca` and `dp-pca-tuned` at (1, 1e-6) for a replaced row, with their defaults:
-Gaussian rows against n, for d = 20 and 100, and rows near a line against sigma: those
-of Example 4.1, and Gaussian ones.
+Figure 1 of the paper is the mean of a minibatch of gradients beside their range: rows
+in the plane, Gaussian (Remark 3.4) and of Example 4.1, and 400 gradients x x^T w. The
+print names neither w nor the laws' numbers. Here w is half-way between v and what is
+orthogonal to it; eigenvalues are 1 and 1/4, and sigma is `SPREAD`. The range is the
+largest distance between two gradients, in proportion to which DP-PCA adds noise; what
+clips gradients adds it in proportion to their length.
 """
 
 from collections.abc import Mapping
 from functools import partial
-from math import isfinite
+from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
 
-from dpaudit.reports.experiment import CONFIDENCE, Experiment
+from dpaudit.datasets import spiked_gaussian
+from dpaudit.datasets.streaming_models import signal_in_noise
+from dpaudit.errors import InputError
+from dpaudit.reports import plots
+from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record
+from dpaudit.reports.plots import INK, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.dp_pca import findings, floors, gradients, measures
-from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
+from dpaudit.reports.sections.dp_pca import findings, floors, measures
+from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW, Panel
 from dpaudit.reports.sections.dp_pca.measures import (
     DEFAULT,
     DP_PCA,
     GOE,
     MINIBATCH_OJA,
     OWN_PARTS,
+    TUNED,
     TWO_STAGE,
     component_errors,
 )
+from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.tables import refuted_mechanisms
-from dpaudit.reports.words import count, listed, setting
+from dpaudit.reports.words import count, listed, number, setting, signed
 
-__all__ = ["SECTION"]
+__all__ = ["GRADIENTS", "SECTION", "STAGES", "gradient_notes", "stage_notes"]
+
+GRADIENTS = "dp-pca-gradients"
+GAUSSIAN, NEAR_A_LINE = "gaussian", "example-4.1"
+SPREAD = 0.05
+
+_V = np.array([[1.0], [0.0]])
+_W = np.array([1.0, 1.0]) / sqrt(2)
+_HEADINGS = {GAUSSIAN: "Gaussian rows", NEAR_A_LINE: f"Example 4.1, σ = {SPREAD:g}"}
+
+
+def minibatch_gradients(cell: Cell) -> list[Record]:
+    """Return gradients x x^T w of rows in the plane, ``along`` v and ``across`` it."""
+    rng, count = cell.rng(), int(cell.options["gradients"])
+    if cell.mechanism == GAUSSIAN:
+        data = spiked_gaussian(count, 2, spikes=[0.75], noise=0.5, basis=_V, rng=rng)
+    elif cell.mechanism == NEAR_A_LINE:
+        data = signal_in_noise(count, 2, noise=SPREAD, direction=_V[:, 0], rng=rng)
+    else:
+        raise InputError(f"no such law: {cell.mechanism!r}")
+    found = (data.rows @ _W)[:, np.newaxis] * data.rows
+    return [{"along": float(x), "across": float(y)} for x, y in found]
+
+
+def gradient_notes(table: pd.DataFrame) -> list[str]:
+    """Return how long the mean is beside the range, and whether that is as printed."""
+    parts, shorter = [], []
+    for law, where in (
+        (GAUSSIAN, "for Gaussian rows"),
+        (NEAR_A_LINE, f"in Example 4.1 at σ = {setting(SPREAD)}"),
+    ):
+        points = table[table["mechanism"] == law][["along", "across"]].to_numpy()
+        length = float(np.linalg.norm(points.mean(axis=0)))
+        far = float(pdist(points).max())
+        parts.append(f"{number(length)} long and their range {number(far)} {where}")
+        shorter.append(length < far)
+    said = "which is not as in the print"
+    if shorter == [True, False]:
+        said = "as in the print: the mean is shorter than the range there, and longer"
+        said += " here"
+    count = len(table) // 2
+    return [f"The mean of {count} gradients is {' and '.join(parts)}, {said}."]
+
+
+@plots.picture(GRADIENTS, "Mean gradient beside the range of a minibatch of gradients")
+def draw_gradients(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw the gradients as dots and their mean as an arrow, each law on its scale."""
+    table = results[GRADIENTS]
+    figure = plots.canvas(660 if narrow else 360, narrow=narrow)
+    around: dict[str, Any] = {"left": 30.0, "right": 20.0, "top": 44.0, "bottom": 46.0}
+    places = plots.boxes(figure, 2)
+    for box, (law, heading) in zip(places, _HEADINGS.items(), strict=True):
+        axes = plots.panel(figure, box, heading, **around)
+        points = table[table["mechanism"] == law][["along", "across"]].to_numpy()
+        reach = 1.05 * float(np.abs(points).max())
+        across, up = axes.get_window_extent().size
+        half = 1.25 * reach * up / across / 2  # as far up as along
+        axes.set(xlim=(-0.25 * reach, reach), ylim=(-half, half))
+        axes.plot(*points.T, "o", color=SERIES[0], markersize=3, alpha=0.5)
+        tip = points.mean(axis=0)
+        arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 2}
+        axes.annotate("", tip, (0.0, 0.0), arrowprops=arrow)
+        plots.finish(axes, "along v")
+        axes.grid(axis="x")
+        there = "{} along v, {} across".format(*map(signed, tip))
+        plots.told(axes, tip[:1], tip[1:], [f"{heading}, mean gradient: {there}"])
+    return figure, " ".join(gradient_notes(table))
+
 
 STAGES = {
     "two-stage-n": ("n", "on Gaussian rows with d = 20"),
@@ -42,42 +124,15 @@ STAGES = {
 _ORDER = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
 
 
-def stage_experiments(size: Size) -> list[Experiment]:
-    """Return the experiments, in the order of `STAGES`."""
-    fixed = {"epsilon": 1.0, "delta": 1e-6, "steps": DEFAULT}
-    made = partial(
-        Experiment,
-        title="Two stages, and other parts",
-        source="dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
-        measure=component_errors,
-        mechanisms=_ORDER,
-        repetitions=size.rate_sets,
-        effort=2.0,
-    )
-    rows = {"n": tuple(map(float, size.stage_rows))}
-    spreads = {"noise": tuple(map(float, size.stage_spreads))}
-    near = {"noise": tuple(map(float, size.stage_near))}
-    example = {**fixed, "d": 20, "n": size.stage_base}
-    return [
-        made(name="two-stage-n", grid=rows, options={**fixed, "d": 20}),
-        made(name="two-stage-n-100", grid=rows, options={**fixed, "d": 100}),
-        made(name="two-stage-example", grid=spreads, options=example),
-        made(name="two-stage-line", grid=near, options={**example, "normal": True}),
-    ]
-
-
 def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return how far the two are from noise on the covariance, and their bottoms."""
     notes = []
     for name, (variable, where) in STAGES.items():
-        found = _medians(tables[name], variable)
+        found = Panel(name, variable, where, tables[name]).medians
         parts = []
         for own in (TWO_STAGE, OWN_PARTS):
-            ratios = [
-                middle / found[GOE][x]
-                for x, middle in found[own].items()
-                if isfinite(middle) and found[GOE][x] > 0
-            ]
+            beside = found[GOE]
+            ratios = [m / beside[x] for x, m in found[own].items() if beside.get(x, 0)]
             if ratios:
                 low, high = (setting(float(f"{f(ratios):.2g}")) for f in (min, max))
                 span = low if low == high else f"{low} to {high}"
@@ -87,11 +142,9 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
                 f"At ε = 1 {where} the median error is {listed(parts)} times that of "
                 f"{GOE}."
             )
+    every = pd.concat([tables[name] for name in STAGES])
     for own in (TWO_STAGE, OWN_PARTS):
-        errors = [
-            t["error"][t["mechanism"] == own] for t in (tables[name] for name in STAGES)
-        ]
-        found = pd.concat(errors).isna()
+        found = every["error"][every["mechanism"] == own].isna()
         lost = f"bottom in {count(found.sum())} of {count(len(found))} releases"
         notes.append(f"{own} was {lost if found.any() else 'never bottom'}.")
     return notes
@@ -101,27 +154,14 @@ def stage_lines(*tables: pd.DataFrame) -> list[str]:
     """Return the medians as lines of text, bottom as such, and the sentences."""
     lines = []
     for (variable, where), table in zip(STAGES.values(), tables, strict=True):
-        found = _medians(table, variable)
-        places = sorted(next(iter(found.values())))
-        told = [count(x) if x >= 1000 else setting(x) for x in places]
-        lines.append(f"{where}, {variable} = {', '.join(told)}:")
+        found = Panel(where, variable, where, table).medians
+        places = sorted(table[variable].unique())
+        lines.append(f"{where}, {variable} = {', '.join(map(plain, places))}:")
         for name in _ORDER:
-            middles = [found[name][x] for x in places]
-            shown = [f"{m:.2g}" if isfinite(m) else "bottom" for m in middles]
+            own = found[name]
+            shown = [f"{own[x]:.2g}" if x in own else "bottom" for x in places]
             lines.append(f"  {name:16}" + "".join(f"{text:>10}" for text in shown))
     return [*lines, *stage_notes(dict(zip(STAGES, tables, strict=True)))]
-
-
-def _medians(table: pd.DataFrame, variable: str) -> dict[str, dict[float, float]]:
-    """Return medians of errors, bottom above all others; infinite if that is bottom."""
-    found: dict[str, dict[float, float]] = {}
-    for name in _ORDER:
-        own = table[table["mechanism"] == name]
-        found[name] = {}
-        for x, group in own.groupby(variable, sort=True):
-            errors = np.nan_to_num(group["error"].to_numpy(dtype=float), nan=np.inf)
-            found[name][float(x)] = float(np.median(errors))
-    return found
 
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
@@ -132,15 +172,13 @@ _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
-    base = {**fixed, "n": float(size.rate_base)}
-    gaussian = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
     found = [
         Experiment(
-            name=gradients.TABLE,
+            name=GRADIENTS,
             title="Gradients in the plane",
             source=f"{_PAPER}, Figure 1",
-            measure=gradients.minibatch_gradients,
-            mechanisms=(gradients.GAUSSIAN, gradients.EXAMPLE),
+            measure=minibatch_gradients,
+            mechanisms=(GAUSSIAN, NEAR_A_LINE),
             options={"gradients": 400},
             effort=0.1,
         ),
@@ -159,72 +197,78 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             effort=4.0,
         ),
     ]
-    default, tuned = measures.DEFAULT, measures.TUNED
-    spreads = {"noise": size.rate_spreads}
-    for name, steps, grid, others, place in (
-        ("dp-pca-n", default, {"n": size.rate_rows}, fixed, gaussian),
-        ("dp-pca-n-tuned", tuned, {"n": size.rate_rows}, fixed, gaussian),
-        ("dp-pca-d", default, {"d": size.rate_lengths}, base, gaussian),
-        ("dp-pca-epsilon", default, {"epsilon": size.rate_epsilons}, base, gaussian),
-        ("dp-pca-example", default, spreads, base, "Example 4.1"),
-        ("dp-pca-example-tuned", tuned, spreads, base, "Example 4.1"),
+    for name, steps, variable, values in (
+        ("dp-pca-n", DEFAULT, "n", size.rate_rows),
+        ("dp-pca-n-tuned", TUNED, "n", size.rate_rows),
+        ("dp-pca-d", DEFAULT, "d", size.rate_lengths),
+        ("dp-pca-epsilon", DEFAULT, "epsilon", size.rate_epsilons),
+        ("dp-pca-example", DEFAULT, "noise", size.rate_spreads),
+        ("dp-pca-example-tuned", TUNED, "noise", size.rate_spreads),
     ):
-        found += _pair(name, steps, grid, others, size, place)
-    for name in floors.FLOORS:
+        place = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
+        options = {**fixed, "n": float(size.rate_base), "steps": steps}
+        made = partial(
+            Experiment,
+            title="Errors of streaming PCA",
+            source=f"{_PAPER}, {'Example 4.1' if variable == 'noise' else place}",
+            measure=component_errors,
+            options={key: options[key] for key in options if key != variable},
+        )
+        grid = tuple(map(float, values))
+        # Of what a random order asks for, all rows are in memory.
+        held = tuple(x for x in grid if variable != "n" or x <= measures.ORDERED)
+        found += [
+            made(
+                name=name,
+                mechanisms=_FAST,
+                grid={variable: grid},
+                repetitions=size.rate_sets,
+                effort=3.0,
+            ),
+            made(
+                name=name + SLOW,
+                mechanisms=_SLOW,
+                grid={variable: held},
+                repetitions=size.rate_single_sets,
+                effort=6.0,
+            ),
+        ]
+    found += [
+        Experiment(
+            name=name,
+            title="Errors on hard instances",
+            source=f"{_PAPER}, Theorems 5.3, 5.4",
+            measure=floors.floor_errors,
+            mechanisms=_FAST,
+            grid={"n": size.rate_floor_rows},
+            repetitions=size.rate_floor_sets,
+            options={**fixed, "instance": name.removeprefix("dp-pca-floor-")},
+            effort=1.5,
+        )
+        for name in floors.FLOORS
+    ]
+    stages = {"epsilon": 1.0, "delta": _DELTA, "steps": DEFAULT}
+    near = {**stages, "d": _DIMENSION, "n": size.stage_base}
+    for name, values, options in zip(
+        STAGES,
+        (size.stage_rows, size.stage_rows, size.stage_spreads, size.stage_near),
+        ({**stages, "d": 20}, {**stages, "d": 100}, near, {**near, "normal": True}),
+        strict=True,
+    ):
         found.append(
             Experiment(
                 name=name,
-                title="Errors on hard instances",
-                source=f"{_PAPER}, Theorems 5.3, 5.4",
-                measure=floors.floor_errors,
-                mechanisms=_FAST,
-                grid={"n": size.rate_floor_rows},
-                repetitions=size.rate_floor_sets,
-                options={**fixed, "instance": name.removeprefix("dp-pca-floor-")},
-                effort=1.5,
+                title="Two stages, and other parts",
+                source="dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
+                measure=component_errors,
+                mechanisms=_ORDER,
+                grid={STAGES[name][0]: tuple(map(float, values))},
+                repetitions=size.rate_sets,
+                options=options,
+                effort=2.0,
             )
         )
-    found += stage_experiments(size)
     return (*found[:2], *map(measures.checked, found[2:]))
-
-
-def _pair(
-    name: str,
-    steps: str,
-    grid: dict[str, tuple[float, ...]],
-    fixed: dict[str, Any],
-    size: Size,
-    place: str,
-) -> list[Experiment]:
-    """Return two experiments: of what takes a step a batch, and a step a row."""
-    options = {k: v for k, v in {**fixed, "steps": steps}.items() if k not in grid}
-    made = partial(
-        Experiment,
-        title="Errors of streaming PCA",
-        source=f"{_PAPER}, {place}",
-        measure=measures.component_errors,
-        options=options,
-    )
-    (variable,) = grid
-    values = tuple(map(float, grid[variable]))
-    # Of what a random order asks for, all rows are in memory.
-    held = tuple(x for x in values if variable != "n" or x <= measures.ORDERED)
-    return [
-        made(
-            name=name,
-            mechanisms=_FAST,
-            grid={variable: values},
-            repetitions=size.rate_sets,
-            effort=3.0,
-        ),
-        made(
-            name=name + SLOW,
-            mechanisms=_SLOW,
-            grid={variable: held},
-            repetitions=size.rate_single_sets,
-            effort=6.0,
-        ),
-    ]
 
 
 def context(results: Results) -> dict[str, Any]:
@@ -232,7 +276,7 @@ def context(results: Results) -> dict[str, Any]:
     refuted = refuted_mechanisms(results[CLAIMS])
     return {
         "head": findings.head(example),
-        "gradient_notes": gradients.gradient_notes(results[gradients.TABLE]),
+        "gradient_notes": gradient_notes(results[GRADIENTS]),
         "rate_notes": findings.rate_notes(rates, refuted),
         "example_notes": findings.example_notes(example, refuted),
         "floor_notes": floors.floor_notes(results, refuted),
@@ -273,7 +317,7 @@ SECTION = Section(
         rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
     ),
     notes={
-        (gradients.TABLE,): gradients.gradient_notes,
+        (GRADIENTS,): gradient_notes,
         (CLAIMS,): findings.claim_notes,
         tuple(STAGES): stage_lines,
     },

@@ -1,11 +1,12 @@
 """Regret of online PCA against the length of the stream and against OPT."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,58 +15,44 @@ from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.plots import INK, MUTED, SERIES
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Results
+from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.online import measures
 from dpaudit.reports.tables import Quartiles, grouped, quartiles
-from dpaudit.reports.words import count, short, signed, spread
+from dpaudit.reports.words import count, short, signed
 
 _GAP, _ACROSS = 15.0, 46.0  # CSS pixels between lines of text, and between ticks
 _AROUND: dict[str, Any] = {"left": 52.0, "right": 132.0, "top": 44.0, "bottom": 52.0}
 _LABELS = {"m": "rows m", "OPT": "OPT"}
-_BOUND = "the bound that is proven for Algorithm 3"
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """A series, its quartiles, and what it is called where there is room."""
-
-    name: str
-    line: Line
-    values: dict[float, Quartiles]
 
 
 @plots.picture("online-regret", "Regret of online PCA by the length of the stream")
 def regret_by_length(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the regret of the published mechanisms, and of the corrected, against m."""
     table, verdicts = results["online-regret"], Verdicts.of(results["online-audits"])
-    found = quartiles(table, ("mechanism", "rows"), "regret")
-    nothing = quartiles(table, "rows", "nothing")
-    third = table[table["mechanism"] == measures.ALGORITHM_3]
-    bounds = quartiles(third, "rows", "proven")
-    around = [
-        _Curve(
-            "a random subspace", Line("random\nsubspace", MUTED, lines.DOTTED), nothing
-        ),
-        _leader(found, verdicts),
-    ]
+    found = by_mechanism(table, "rows", "regret")
+    nothing = Line("random\nsubspace", MUTED, lines.DOTTED)
+    idle = Curve.of("a random subspace", nothing, quartiles(table, "rows", "nothing"))
+    leader = _leader(found, verdicts)
+    published, corrected = (
+        [
+            Curve.of(
+                name + verdicts.said(name),
+                verdicts.line(name, place, _short(name)),
+                found[name],
+            )
+            for place, name in enumerate(names)
+        ]
+        for names in (measures.PUBLISHED_ONLINE, measures.CORRECTED_ONLINE)
+    )
     panels = {
-        "Regret, as published": [
-            *_curves(found, measures.PUBLISHED_ONLINE, verdicts),
-            _Curve(_BOUND, Line("proven bound", SERIES[2], lines.DOTTED), bounds),
-            *around,
-        ],
-        "Regret, corrected": [
-            *_curves(found, measures.CORRECTED_ONLINE, verdicts),
-            *around,
-        ],
+        "Regret, as published": [*published, _bound(table, "rows"), idle, leader],
+        "Regret, corrected": [*corrected, idle, leader],
     }
     figure = plots.canvas((720 if narrow else 380) + lines.FOOT[narrow], narrow=narrow)
     _panels(figure, panels, "m", narrow)
-    names = (*measures.PUBLISHED_ONLINE, *measures.CORRECTED_ONLINE, measures.LEADER)
     return figure, " ".join(
-        f"{name}{verdicts.said(name)}: {count(values[max(values)][1])} after "
-        f"{count(max(values))} rows."
-        for name in names
-        for values in (_of(found, name),)
+        f"{each.said}: {count(each.last[1])} after {count(each.last[0])} rows."
+        for each in (*published, *corrected, leader)
     )
 
 
@@ -75,58 +62,42 @@ def regret_by_length(results: Results, narrow: bool) -> tuple[Figure, str]:
 def regret_by_optimum(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the regret on rivals against OPT, and the proven bound."""
     table, verdicts = results["regret-optimum"], Verdicts.of(results["online-audits"])
-    found = quartiles(table, ("mechanism", "optimum"), "regret")
+    found = by_mechanism(table, "optimum", "regret")
     curves, sentences = [], []
     for name, label, place in (
         (measures.ALGORITHM_3, "Algorithm 3,\ntuned to OPT", 2),
         (measures.ALGORITHM_4, "Algorithm 4", 1),
     ):
-        values = _of(found, name)
         rows = table[table["mechanism"] == name]
         law = fit_power_law(grouped(rows, "optimum", "regret"))
         line = verdicts.line(name, place, label)
         if isfinite(law.exponent):
             line = replace(line, label=f"{line.label}\nexponent {signed(law.exponent)}")
-        name += verdicts.said(name)
-        curves.append(_Curve(name, line, values))
+        curve = Curve.of(name + verdicts.said(name), line, found[name])
+        curves.append(curve)
+        optimum, regret = map(count, curve.last)
         sentences.append(
-            f"{name}: {count(values[max(values)][1])} at OPT = "
-            f"{count(max(values))}, exponent {signed(law.exponent)}, interval "
-            f"{law.interval}."
+            f"{curve.said}: {regret} at OPT = {optimum}, exponent "
+            f"{signed(law.exponent)}, interval {law.interval}."
         )
-    third = table[table["mechanism"] == measures.ALGORITHM_3]
-    bounds = quartiles(third, "optimum", "proven")
-    curves += [
-        _Curve(_BOUND, Line("proven bound", SERIES[2], lines.DOTTED), bounds),
-        _leader(found, verdicts),
-    ]
+    curves += [_bound(table, "optimum"), _leader(found, verdicts)]
     figure = plots.canvas((380 if narrow else 400) + lines.FOOT[narrow], narrow=narrow)
     _panels(figure, {"Regret among rivals": curves}, "OPT", narrow)
     return figure, " ".join(sentences)
 
 
-def _of(found: dict[tuple[str, float], Quartiles], name: str) -> dict[float, Quartiles]:
-    return {x: q for (other, x), q in found.items() if other == name}
+def _bound(table: pd.DataFrame, variable: str) -> Curve:
+    third = table[table["mechanism"] == measures.ALGORITHM_3]
+    line = Line("proven bound", SERIES[2], lines.DOTTED)
+    said = "the bound that is proven for Algorithm 3"
+    return Curve.of(said, line, quartiles(third, variable, "proven"))
 
 
-def _curves(
-    found: dict[tuple[str, float], Quartiles], names: Sequence[str], verdicts: Verdicts
-) -> list[_Curve]:
-    return [
-        _Curve(
-            name + verdicts.said(name),
-            verdicts.line(name, place, _short(name)),
-            _of(found, name),
-        )
-        for place, name in enumerate(names)
-    ]
-
-
-def _leader(found: dict[tuple[str, float], Quartiles], verdicts: Verdicts) -> _Curve:
+def _leader(found: dict[str, dict[float, Quartiles]], verdicts: Verdicts) -> Curve:
     """Return follow-the-leader, which makes no claim, in ink."""
     name = measures.LEADER
     line = replace(verdicts.line(name, 7, _short(name)), colour=INK)
-    return _Curve(name + verdicts.said(name), line, _of(found, name))
+    return Curve.of(name + verdicts.said(name), line, found[name])
 
 
 def _short(name: str) -> str:
@@ -139,7 +110,7 @@ def _short(name: str) -> str:
 
 
 def _panels(
-    figure: Figure, panels: dict[str, list[_Curve]], variable: str, narrow: bool
+    figure: Figure, panels: dict[str, list[Curve]], variable: str, narrow: bool
 ) -> None:
     """Draw curves under their headings, all on the same scales."""
     every = [curve for curves in panels.values() for curve in curves]
@@ -149,20 +120,16 @@ def _panels(
         _scales(axes, every, _LABELS[variable])
         ends = []
         for curve in curves:
-            x = sorted(curve.values)
-            told = ((f"{variable} = {count(i)}", curve.values[i]) for i in x)
-            texts = [f"{curve.name}, {at}: {spread(q, count)}" for at, q in told]
-            drawn = np.maximum(np.array([curve.values[i] for i in x]).T, 0.5)
-            lines.band(axes, x, drawn, curve.line, texts)
-            ends.append((curve.line, (x[-1], float(drawn[1, -1]))))
+            at = [f"{variable} = {count(x)}" for x in curve.x]
+            ends.append(curve.draw(axes, at, count, lambda q: np.maximum(q, 0.5)))
         lines.name_ends(axes, ends, _GAP)
     lines.key(figure, (curve.line.dash for curve in every), narrow=narrow)
 
 
-def _scales(axes: Axes, curves: Sequence[_Curve], label: str) -> None:
-    x = sorted({each for curve in curves for each in curve.values})
-    seen = [v for curve in curves for q in curve.values.values() for v in q]
-    low, high = max(min(seen), 1.0) / 1.5, max(seen) * 1.5
+def _scales(axes: Axes, curves: Sequence[Curve], label: str) -> None:
+    x = sorted({float(each) for curve in curves for each in curve.x})
+    seen = np.concatenate([curve.quartiles.ravel() for curve in curves])
+    low, high = max(seen.min(), 1.0) / 1.5, seen.max() * 1.5
     axes.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(low, high))
     plots.tick(axes, "y", plots.decades(low, high), count)
     plots.tick(axes, "x", x, count, _ACROSS)

@@ -50,6 +50,7 @@ from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.sections.shared import repeated
 from dpaudit.streams import stream
 
 __all__ = [
@@ -133,10 +134,7 @@ def online_regret(cell: Cell, work: int = _WORK) -> list[Record]:
             for first in range(0, cell.size, width)
         ]
         found = np.concatenate(parts)
-    return [
-        {"repetition": cell.first + i, "regret": float(each), **same}
-        for i, each in enumerate(found)
-    ]
+    return repeated(cell, regret=found, **same)
 
 
 def rows_of(setting: Mapping[str, Any], seed: int) -> Array:

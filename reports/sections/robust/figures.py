@@ -1,27 +1,38 @@
-"""Robust PCA: errors step by step and second by second, and maps."""
+"""Robust PCA: errors step by step and second by second, maps, and heat maps.
 
-from math import ceil
+A heat map has a panel for each mechanism and a tile for each cell of its grid, as in
+Figures 2 and 4 to 9 of the paper. The published and the corrected form of a mechanism
+are neighbours. What no run has (an error, a time) is written into its tile, and what
+was not run is left blank.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, isfinite, isnan, log10
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import Verdicts
-from dpaudit.reports.plots import MUTED, SERIES
+from dpaudit.reports.plots import INK, MUTED, RULE, SERIES
 from dpaudit.reports.sections import Results
+from dpaudit.reports.sections.curves import Curve, by_mechanism
+from dpaudit.reports.sections.robust.findings import failed, final_error, time_taken
 from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
-from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import (
     count,
     delta,
     duration,
+    listed,
     number,
     percent,
     setting,
     short,
-    spread,
 )
 
 _FLOOR = 1e-16  # what is drawn ends here, an angle of 1e-8
@@ -48,13 +59,12 @@ def error_by_time(results: Results, narrow: bool) -> tuple[Figure, str]:
 
 def _curves(results: Results, narrow: bool, against: str) -> tuple[Figure, str]:
     table, verdicts = results["robust-recovery"], Verdicts.of(results["robust-audits"])
-    found = quartiles(table, ("mechanism", "iteration"), "error")
-    clock = table.groupby(["mechanism", "iteration"])[against].median().to_dict()
-    ends = [max(k for other, k in found if other == name) for name in CORRECTED]
-    first, last = 1.0, float(max(ends))
-    if against == "seconds":
-        drawn = [max(x, _BLINK) for (name, _), x in clock.items() if name != NOISELESS]
-        first, last = min(drawn), max(drawn)
+    found, timed = by_mechanism(table, "iteration", "error"), against == "seconds"
+    clock = table.groupby(["mechanism", "iteration"])[against].median()
+    first, last = 1.0, float(max(max(found[name]) for name in CORRECTED))
+    if timed:
+        drawn = np.maximum(clock.drop(NOISELESS, level="mechanism"), _BLINK)
+        first, last = drawn.min(), drawn.max()
     foot = lines.FOOT[narrow]
     figure = plots.canvas((680 if narrow else 380) + foot, narrow=narrow)
     panels = [("As published", PUBLISHED), ("Corrected", CORRECTED)]
@@ -62,44 +72,60 @@ def _curves(results: Results, narrow: bool, against: str) -> tuple[Figure, str]:
     said, dashes = [], []
     for box, (heading, names) in zip(places, panels, strict=True):
         axes = plots.panel(figure, box, heading, left=52, right=122, top=44, bottom=52)
-        _error_scales(axes, first, last, against)
+        axes.set(xscale="log", yscale="log", xlim=(first, last), ylim=(_FLOOR, 2))
+        plots.tick(axes, "y", [10.0**e for e in range(-16, 1, 4)], delta)
+        marks = plots.decades(first, last)
+        plots.tick(axes, "x", marks, setting if timed else count)
+        plots.finish(axes, "seconds" if timed else "step")
         labels = []
         for place, name in enumerate(names):
             line = verdicts.line(name, place, short(name))
-            steps = [k for other, k in found if other == name]
-            curve = np.array([found[name, k] for k in steps]).T
-            x = np.maximum([clock[name, k] for k in steps], _BLINK)
-            texts = []
-            for k, seconds in zip(steps, x, strict=True):
-                when = f"step {count(k)}"
-                if against == "seconds":
-                    when += f", after {duration(float(seconds))}"
-                errors = spread(found[name, k], delta)
-                texts.append(f"{name}{verdicts.said(name)}, {when}: {errors}")
-            lines.band(axes, x, np.maximum(curve, _FLOOR / 100), line, texts)
-            # Where it ends, or leaves.
-            labels.append((line, (float(x[-1]), max(float(curve[1, -1]), _FLOOR))))
-            dashes.append(line.dash)
+            steps, three = list(found[name]), np.array(list(found[name].values())).T
+            x = np.maximum(clock[name][steps].to_numpy(), _BLINK)
+            at = [f"step {count(k)}" for k in steps]
             after = f"{count(steps[-1])} steps"
-            if against == "seconds":
-                after = duration(float(x[-1]))
-            said.append(
-                f"{name}{verdicts.said(name)}: {number(curve[1, -1])} after {after}."
-            )
+            if timed:
+                times = [duration(float(seconds)) for seconds in x]
+                at = [f"{k}, after {t}" for k, t in zip(at, times, strict=True)]
+                after = times[-1]
+            curve = Curve(f"{name}{verdicts.said(name)}", line, x, three)
+            curve.draw(axes, at, delta, lambda errors: np.maximum(errors, _FLOOR / 100))
+            (end, error) = curve.last
+            labels.append((line, (end, max(error, _FLOOR))))  # it ends, or leaves
+            dashes.append(line.dash)
+            said.append(f"{curve.said}: {number(error)} after {after}.")
         lines.name_ends(axes, labels)
     lines.key(figure, dashes, narrow=narrow)
     return figure, " ".join(said)
 
 
-def _error_scales(axes: Axes, first: float, last: float, against: str) -> None:
-    axes.set(xscale="log", yscale="log", xlim=(first, last), ylim=(_FLOOR, 2))
-    plots.tick(axes, "y", [10.0**e for e in range(-16, 1, 4)], delta)
-    if against == "seconds":
-        plots.tick(axes, "x", plots.decades(first, last), setting)
-        plots.finish(axes, "seconds")
-    else:
-        plots.tick(axes, "x", plots.decades(first, last), count)
-        plots.finish(axes, "step")
+def _multiples(
+    below: Mapping[str, str],
+    verdicts: Verdicts,
+    size: tuple[int, float],
+    *,
+    narrow: bool,
+    **around: Any,
+) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with a small panel for each mechanism, and these panels.
+
+    Given is what stands below the name of each, and the size: how many panels there are
+    in a row, and their height.
+    """
+    (across, high), foot = size, lines.FOOT[narrow]
+    figure = plots.canvas(high * ceil(len(below) / across) + foot, narrow=narrow)
+    ((_, _, width, height),) = plots.boxes(figure, foot=foot)
+    panels = {}
+    for place, (name, text) in enumerate(below.items()):
+        row, column = divmod(place, across)
+        left, bottom = width / across * column, foot + height - high * (row + 1)
+        box, top = (left, bottom, width / across, high), bottom + high
+        panels[name] = axes = plots.panel(figure, box, **around)
+        heading = verdicts.line(name, 0, short(name)).label
+        bold = {"color": verdicts.heading(name), "size": 12, "weight": "bold"}
+        plots.write(axes, heading, (left + 8, top - 18), **bold)
+        plots.write(axes, text, (left + 8, top - 34), color=MUTED, size=11)
+    return figure, panels
 
 
 @plots.picture("genotypes", "Maps that mechanisms find in genotypes")
@@ -115,22 +141,25 @@ def reaper_maps(results: Results, narrow: bool) -> tuple[Figure, str]:
 
 
 def _maps(results: Results, narrow: bool, experiment: str) -> tuple[Figure, str]:
-    table = results[experiment]
     # One of the maps is by a mechanism of the wall.
     verdicts = Verdicts.of(results["robust-audits"], results["privacy-wall"])
-    found = dict(list(table.groupby("mechanism", sort=False)))
-    (across, high), foot = (2, 176.0) if narrow else (4, 190.0), lines.FOOT[narrow]
-    figure = plots.canvas(high * ceil(len(found) / across) + foot, narrow=narrow)
-    ((_, _, width, height),) = plots.boxes(figure, foot=foot)
+    found = dict(list(results[experiment].groupby("mechanism", sort=False)))
+    fits = {name: percent(float(some["fit"].iloc[0])) for name, some in found.items()}
+    forms = dict.fromkeys(PUBLISHED, "as published, ")
+    forms |= dict.fromkeys(CORRECTED, "corrected, ")
+    figure, panels = _multiples(
+        {name: f"{forms.get(name, '')}{fit}" for name, fit in fits.items()},
+        verdicts,
+        (2, 176.0) if narrow else (4, 190.0),
+        narrow=narrow,
+        **{"left": 6, "right": 6, "top": 42, "bottom": 8},
+    )
     first = next(iter(found.values()))
     reach = 1.15 * float(np.abs(first[["east", "north"]].to_numpy()).max())
     quarters = np.quantile(first["east"], [0.25, 0.5, 0.75])
     sentences = []
-    for place, (name, some) in enumerate(found.items()):
-        row, column = divmod(place, across)
-        left, bottom = width / across * column, foot + height - high * (row + 1)
-        box = (left, bottom, width / across, high)
-        axes = plots.panel(figure, box, left=6, right=6, top=42, bottom=8)
+    for name, some in found.items():
+        axes = panels[name]
         shown = some.iloc[:: max(1, len(some) // _PEOPLE[narrow])]
         where = np.searchsorted(quarters, shown["east"])
         for quarter in range(4):
@@ -140,16 +169,228 @@ def _maps(results: Results, narrow: bool, experiment: str) -> tuple[Figure, str]
             axes.plot(dots["x"], dots["y"], "os^D"[quarter], **style)
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
         axes.spines["bottom"].set_visible(False)
-        heading, top = verdicts.line(name, 0, short(name)).label, bottom + high
-        bold = {"color": verdicts.heading(name), "size": 12, "weight": "bold"}
-        plots.write(axes, heading, (left + 8, top - 18), **bold)
-        form = "as published, " if name in PUBLISHED else ""
-        form = "corrected, " if name in CORRECTED else form
-        fit = percent(float(some["fit"].iloc[0]))
-        plots.write(axes, f"{form}{fit}", (left + 8, top - 34), color=MUTED, size=11)
-        said = f"{name}{verdicts.said(name)} explains {fit} of the map."
+        said = f"{name}{verdicts.said(name)} explains {fits[name]} of the map."
         plots.told_whole(axes, said)
         sentences.append(said)
     dashes = [verdicts.line(name, 0).dash for name in found]
     lines.key(figure, dashes, narrow=narrow, names=True)
     return figure, " ".join(sentences)
+
+
+_CELL = 24.0  # CSS pixels of height
+_AROUND: dict[str, Any] = {"left": 46.0, "right": 8.0, "top": 46.0, "bottom": 46.0}
+_BOTTOM, _NEVER, _FEW = "⊥", "none", "few"
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """What is drawn of some experiments.
+
+    Parameters
+    ----------
+    name, title : str
+    experiments : tuple of str
+        Their tables are put below each other.
+    across, up : tuple of (str, str, callable)
+        A column of the grid, its label, and how its values are written.
+    value : callable
+        From the runs of a cell to a number; NaN if no run has one, infinite if less
+        than half of them have.
+    text : callable
+        How a finite number is written.
+    depth : callable
+        How full a tile is, from 0 to 1.
+    quantity, unit : str
+        What the number is, and what follows it.
+    nothing : str
+        What stands for NaN.
+    """
+
+    name: str
+    title: str
+    experiments: tuple[str, ...]
+    across: tuple[str, str, Callable[[float], str]]
+    up: tuple[str, str, Callable[[float], str]]
+    value: Callable[[pd.DataFrame], float]
+    text: Callable[[float], str]
+    depth: Callable[[float], float]
+    quantity: str
+    unit: str = ""
+    nothing: str = _BOTTOM
+
+    def values(self, results: Results) -> dict[str, dict[tuple[float, float], float]]:
+        """Return the numbers of every mechanism by their places, in order."""
+        table = pd.concat([results[name] for name in self.experiments])
+        where = [self.across[0], self.up[0]]
+        return {
+            str(name): {(x, y): self.value(cell) for (x, y), cell in own.groupby(where)}
+            for name, own in table.groupby("mechanism", sort=False)
+        }
+
+    def label(self, value: float) -> str:
+        """Return what is written into a tile."""
+        if isnan(value):
+            return self.nothing
+        return self.text(value) if isfinite(value) else _FEW
+
+
+def drawn(spec: HeatMap) -> Callable[..., str]:
+    """Return what draws a heat map, see `dpaudit.reports.plots.picture`."""
+
+    @plots.picture(spec.name, spec.title)
+    def draw(results: Results, narrow: bool) -> tuple[Figure, str]:
+        verdicts = Verdicts.of(results["robust-audits"])
+        found = spec.values(results)
+        ticks = [
+            np.unique([place[i] for cells in found.values() for place in cells])
+            for i in (0, 1)
+        ]
+        high = _AROUND["top"] + _CELL * len(ticks[1]) + _AROUND["bottom"]
+        forms = {n: "corrected" if n == short(n) else "as published" for n in found}
+        size = 2 if narrow else 4, high
+        figure, panels = _multiples(forms, verdicts, size, narrow=narrow, **_AROUND)
+        said = {name: f"{name}{verdicts.said(name)}" for name in found}
+        for name, cells in found.items():
+            _draw(panels[name], spec, cells, ticks, said[name])
+        dashes = [verdicts.line(name, 0).dash for name in found]
+        lines.key(figure, dashes, narrow=narrow, names=True)
+        sentences = (_said(spec, said[name], cells) for name, cells in found.items())
+        return figure, " ".join(sentences)
+
+    return draw
+
+
+def _draw(
+    axes: Axes,
+    spec: HeatMap,
+    cells: dict[tuple[float, float], float],
+    ticks: list[Any],
+    name: str,
+) -> None:
+    for (x, y), value in cells.items():
+        i, j = int(np.searchsorted(ticks[0], x)), int(np.searchsorted(ticks[1], y))
+        depth = float(np.clip(spec.depth(value), 0, 1)) if isfinite(value) else 0.0
+        inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.05 + 0.45 * depth}
+        axes.add_patch(Rectangle((i, j), 1, 1, edgecolor=RULE, linewidth=0, **inside))
+        style: dict[str, Any] = {"ha": "center", "va": "center", "size": 10}
+        style |= {"color": INK if depth > 0.1 else MUTED}
+        axes.annotate(spec.label(value), (i + 0.5, j + 0.5), **style)
+        (_, across, words), (_, up, others) = spec.across, spec.up
+        place = f"{across} = {words(x)}, {up} = {others(y)}"
+        said = f"{name}, {place}, {spec.quantity}: {spec.label(value)}{spec.unit}"
+        plots.told(axes, [i], [j], [said], tile=True)
+    axes.set(xlim=(0, len(ticks[0])), ylim=(0, len(ticks[1])))
+    for axis, values, (_, label, text) in (
+        (axes.xaxis, ticks[0], spec.across),
+        (axes.yaxis, ticks[1], spec.up),
+    ):
+        places = np.arange(len(values)) + 0.5
+        axis.set_ticks(places, labels=[text(value) for value in values], size=10)
+        axis.set_label_text(label, size=11)
+        axis.labelpad = 4
+    axes.tick_params(length=0, pad=4)
+
+
+def _said(spec: HeatMap, name: str, cells: dict[tuple[float, float], float]) -> str:
+    """Return the range of what is drawn of a mechanism, in words."""
+    known = sorted(value for value in cells.values() if isfinite(value))
+    parts = [f"{spec.text(known[0])} to {spec.text(known[-1])}"] if known else []
+    for text, missing in ((_FEW, np.isinf), (spec.nothing, np.isnan)):
+        if lacking := sum(missing(value) for value in cells.values()):
+            parts.append(f"{text!r} in {lacking} of {len(cells)} cells")
+    return f"{name}: {listed(parts)}."
+
+
+def _tenfold(value: float) -> str:
+    """Return log10 of an error: one decimal where it counts."""
+    text = f"{value:.0f}" if value <= -9.95 else f"{round(value, 1) + 0.0:.1f}"
+    return text.replace("-", "−")
+
+
+def _brief(seconds: float) -> str:
+    """Return a time in few letters.
+
+    Examples
+    --------
+    >>> _brief(0.0021), _brief(0.5), _brief(3.14), _brief(31.4)
+    ('2ms', '.50s', '3.1s', '31s')
+    """
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.0f}ms"
+    if seconds < 0.995:
+        return f"{seconds:.2f}s"[1:]
+    return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
+
+
+_ROWS = ("rows", "rows N", count)
+_LENGTHS = ("dimension", "length D", count)
+_ERROR: dict[str, Any] = {
+    "value": final_error,
+    "text": _tenfold,
+    "depth": lambda value: -value / 10,
+    "quantity": "log10 of the median error",
+}
+_PHASES: dict[str, Any] = {
+    "experiments": ("robust-phases", "robust-phases-full", "robust-phases-reaper"),
+    "across": _ROWS,
+    "up": _LENGTHS,
+}
+
+_HEAT_MAPS = (
+    HeatMap(
+        name="robust-phases",
+        title="Median log10 error by the number of rows and their length",
+        **_PHASES,
+        **_ERROR,
+    ),
+    HeatMap(
+        name="robust-times",
+        title="Time to an error of 0.01 by the number of rows and their length",
+        **_PHASES,
+        value=time_taken,
+        text=_brief,
+        depth=lambda value: (1 - log10(max(value, 1e-9))) / 4,
+        quantity="median time to an error of 0.01",
+        nothing=_NEVER,
+    ),
+    HeatMap(
+        name="robust-failures",
+        title="Runs that miss an error of 0.01 by the number of rows and their length",
+        **_PHASES,
+        value=failed,
+        text=lambda share: f"{100 * share:.0f}",
+        depth=lambda value: 1 - value,
+        quantity="runs that miss an error of 0.01",
+        unit=" %",
+    ),
+    HeatMap(
+        name="robust-budgets",
+        title="Median log10 error by epsilon and delta",
+        experiments=("robust-budgets",),
+        across=("epsilon", "ε", setting),
+        up=("delta", "δ", delta),
+        **_ERROR,
+    ),
+    HeatMap(
+        name="robust-batches",
+        title="Runs with an error of 0.01 by the size of a batch and share of inliers",
+        experiments=("robust-batches",),
+        across=("batch_size", "batch B", count),
+        up=("inlier_share", "inliers", setting),
+        value=lambda cell: 1 - failed(cell),
+        text=lambda share: f"{100 * share:.0f}",
+        depth=lambda value: value,
+        quantity="runs with an error of 0.01",
+        unit=" %",
+    ),
+    HeatMap(
+        name="robust-ranks",
+        title="Median log10 error by the length of rows and the components",
+        experiments=("robust-ranks",),
+        across=("dimension", "length D", count),
+        up=("n_components", "rank r", count),
+        **_ERROR,
+    ),
+)
+
+DRAWN = {each.name: drawn(each) for each in _HEAT_MAPS}

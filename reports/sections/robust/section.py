@@ -13,14 +13,14 @@ from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.robust import findings, genotypes, measures, stability
-from dpaudit.reports.sections.robust.constants import audited_constants, constant_rows
-from dpaudit.reports.sections.robust.genotypes import REAPER_STEPS
+from dpaudit.reports.sections.robust import conditions, findings, measures
+from dpaudit.reports.sections.robust.conditions import audited_constants, constant_rows
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
     NOISELESS,
     PAIRED,
     PUBLISHED,
+    REAPER_STEPS,
 )
 
 __all__ = ["SECTION"]
@@ -101,7 +101,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             name="robust-stability",
             title="Conditions of the theorems",
             source=f"{_PAPER}, Theorem 1, (3.2), (4.5)",
-            measure=stability.conditions,
+            measure=conditions.conditions,
             mechanisms=(NOISELESS,),
             repetitions=size.haystacks,
             options=recovery,
@@ -150,8 +150,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             dimension=size.rank_lengths,
             n_components=size.ranks,
         ),
-        _genotypes("genotypes", genotypes.MAPS, people, size.genotypes[2]),
-        _genotypes("genotypes-reaper", genotypes.REAPER_MAPS, people, size.reaper_loci),
+        _genotypes("genotypes", measures.MAPS, people, size.genotypes[2]),
+        _genotypes("genotypes-reaper", measures.REAPER_MAPS, people, size.reaper_loci),
     )
 
 
@@ -193,7 +193,7 @@ def _genotypes(
         name=name,
         title="Maps from genotypes",
         source=f"{_PAPER}, Figures 3, 10",
-        measure=genotypes.genotype_map,
+        measure=measures.genotype_map,
         mechanisms=mechanisms,
         options={"epsilon": 0.8, **people, "dimension": loci},
         effort=2.0,

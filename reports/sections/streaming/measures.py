@@ -42,10 +42,17 @@ from dpaudit.datasets.streaming_models import (
 )
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.sections.shared import repeated
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = ["BATCHES", "DP_PCA", "MINIBATCH_OJA", "STEP", "streaming_errors"]
-
+__all__ = [
+    "BATCHES",
+    "DP_PCA",
+    "MINIBATCH_OJA",
+    "STEP",
+    "normal_length",
+    "streaming_errors",
+]
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4
@@ -74,20 +81,15 @@ def streaming_errors(cell: Cell) -> list[Record]:
     n, d = int(setting["n"]), int(setting["d"])
     mechanism = _mechanism(cell.mechanism, n, setting["epsilon"], setting["delta"])
     formula = _noise_by_formula(mechanism, n, d, _constants(d, setting.get("noise")))
-    rng, found = cell.rng(), []
-    for i in range(cell.size):
+    rng = cell.rng()
+    errors, noise_errors = [], []
+    for _ in range(cell.size):
         rows, truth = _data(n, d, setting.get("noise"), rng)
         one, two = mechanism.draw(rows, 2, rng=rng)[:, :, np.newaxis]
         failed = not np.isfinite([one, two]).all()
-        found.append(
-            {
-                "repetition": cell.first + i,
-                "error": nan if failed else _sine(one, truth),
-                "noise_error": nan if failed else _sine(one, two) / sqrt(2),
-                "formula": formula,
-            }
-        )
-    return found
+        errors.append(nan if failed else _sine(one, truth))
+        noise_errors.append(nan if failed else _sine(one, two) / sqrt(2))
+    return repeated(cell, error=errors, noise_error=noise_errors, formula=formula)
 
 
 def _mechanism(
@@ -127,6 +129,14 @@ def _data(
     return data.rows, data.subspace
 
 
+def normal_length(k: int) -> float:
+    """Return the geometric mean of the length of a standard normal vector in R^k.
+
+    It is exp(E log chi_k), and E log chi_k is (log 2 + psi(k/2))/2.
+    """
+    return sqrt(2) * exp(float(digamma(k / 2)) / 2)
+
+
 def _noise_by_formula(
     mechanism: DPPCA | PublishedDPPCA | MinibatchOja,
     n: int,
@@ -135,9 +145,7 @@ def _noise_by_formula(
 ) -> float:
     """Return s/lambda_1 times a length, s the deviation of a coordinate of a step.
 
-    Noise turns the component in k = d - 1 directions. The geometric mean of the length
-    of a standard normal vector there is exp(E log chi_k), and E log chi_k is (log 2 +
-    psi(k/2))/2.
+    Noise turns the component in d - 1 directions.
     """
     if isinstance(mechanism, MinibatchOja):
         deviation = mechanism.sigma / (n // BATCHES)
@@ -146,8 +154,7 @@ def _noise_by_formula(
         scale = (constants.gamma * constants.first) ** 2
         zeta = mechanism.scale_finder.zeta / (2 * steps)
         deviation = float(mechanism.mean.deviation(scale, size - size // 2, d, zeta))
-    length = sqrt(2) * exp(float(digamma((d - 1) / 2)) / 2)
-    return length * deviation / constants.first
+    return normal_length(d - 1) * deviation / constants.first
 
 
 def _sine(one: Array, two: Array) -> float:

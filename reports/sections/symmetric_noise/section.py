@@ -1,6 +1,5 @@
 """The section that repeats the experiments of Imtiaz and Sarwate, ICASSP 2016."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import INK, MUTED
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.symmetric_noise import classification, measures
+from dpaudit.reports.sections.curves import Curve, by_mechanism, close, stacked
+from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.symmetric_noise.measures import (
     NEEDED,
     SYNTHETIC,
@@ -23,14 +23,14 @@ from dpaudit.reports.sections.symmetric_noise.measures import (
 )
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.tables import quartiles, refuted_mechanisms
-from dpaudit.reports.words import count, delta, listed, percent, setting, short, spread
+from dpaudit.reports.words import count, delta, listed, percent, setting, short
 
 __all__ = ["SECTION"]
 
 PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""
 
-_HIGH, _LISTED = 310, 22.0  # CSS pixels: of a panel, and of a name below on phones
+_HIGH = 310  # CSS pixels of a panel
 _CHANCE = Line("random subspace", MUTED, lines.DOTTED)
 
 
@@ -73,46 +73,42 @@ def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]
         for at in results.options(f"sn-{variable}-{dataset}")["deltas"]
     ]
     names = dict.fromkeys(name for *_, table in shown for name in table["mechanism"])
-    drawn = [verdicts.line(n, place, short(n)) for place, n in enumerate(names)]
-    foot = lines.FOOT[narrow]
-    listed = [*drawn, _CHANCE]
-    below = _LISTED * len(listed) + 14 if narrow else 0.0
-    height = _HIGH * len(shown) + below + foot
-    figure = plots.canvas(height, narrow=narrow)
-    width = plots.NARROW if narrow else plots.WIDE
+    drawn = {n: verdicts.line(n, place, short(n)) for place, n in enumerate(names)}
+    named = [*drawn.values(), _CHANCE]
+    figure, boxes = stacked(len(shown), _HIGH, named, narrow=narrow)
+    around: dict[str, Any] = {
+        "left": 52,
+        "right": 20 if narrow else 214,
+        "top": 58,
+        "bottom": 50,
+    }
     sentences = []
-    for i, (dataset, at, table) in enumerate(shown):
-        box = (0.0, height - _HIGH * (i + 1), float(width), float(_HIGH))
-        heading = f"{dataset.replace(PUBLIC, ', public centre')}, δ = {delta(at)}"
-        right = 20 if narrow else 214
-        axes = plots.panel(
-            figure, box, heading, left=52, right=right, top=58, bottom=50
-        )
-        found = quartiles(table, ("mechanism", variable), "captured_share")
+    for box, (dataset, at, table) in zip(boxes, shown, strict=True):
+        heading = f"{_told(dataset)}, δ = {delta(at)}"
+        axes = plots.panel(figure, box, heading, **around)
+        found = by_mechanism(table, variable, "captured_share")
+        curves = [
+            Curve.of(name + verdicts.said(name), line, found[name])
+            for name, line in drawn.items()
+        ]
         chance = quartiles(table, variable, "random_share")
+        curves.append(Curve.of(_CHANCE.label, _CHANCE, chance))
         _scales(axes, sorted(chance), variable)
         axes.axhline(1.0, color=INK, linewidth=1)
         ends = []
-        for name, line in zip((*names, _CHANCE.label), listed, strict=True):
-            own = {x: q for (other, x), q in found.items() if other == name}
-            own = chance if line is _CHANCE else own
-            places = sorted(own)
-            curve = np.array([own[x] for x in places]).T
-            said = name if line is _CHANCE else name + verdicts.said(name)
-            texts = [
-                f"{said}, {_at(variable, x)}: {spread(own[x], percent)}" for x in places
-            ]
-            lines.band(axes, places, curve, line, texts)
-            ends.append((line, (places[-1], float(curve[1, -1]))))
-            sentences.append(
-                f"{heading}, {said}: {percent(curve[1, 0])} to {percent(curve[1, -1])}."
-            )
+        for curve in curves:
+            places = [_at(variable, x) for x in curve.x]
+            ends.append(curve.draw(axes, places, percent))
+            first, last = map(percent, curve.quartiles[1, [0, -1]])
+            sentences.append(f"{heading}, {curve.said}: {first} to {last}.")
         if not narrow:
             lines.name_ends(axes, ends)
-    if narrow and shown:
-        lines.list_below(axes, listed, foot + 12, _LISTED)
-    lines.key(figure, (line.dash for line in drawn), narrow=narrow)
+    close(figure, named, narrow=narrow)
     return figure, " ".join(sentences)
+
+
+def _told(dataset: str) -> str:
+    return dataset.replace(PUBLIC, ", public centre")
 
 
 def _at(variable: str, x: float) -> str:
@@ -168,52 +164,41 @@ def _wanted(dataset: str) -> str:
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     found = []
-    for dataset in size.paper_datasets:
-        if not is_there(dataset):
-            continue
+    paper = "Imtiaz, Sarwate, ICASSP 2016"
+    for dataset in filter(is_there, size.paper_datasets):
         options = {**DATASETS[dataset], "dataset": dataset, "row_norm": 1.0}
         options["public"] = False
         options["n"] = most = min(options["n"], size.paper_rows)
-        made = partial(
-            Experiment,
-            measure=measures.captured,
-            mechanisms=MECHANISMS,
-            repetitions=size.paper_draws,
-            effort=_EFFORTS[dataset],
-        )
+        public = {**options, "public": True, "deltas": (_TINY_DELTA,)}
         epsilons = np.geomspace(0.1, 10.0, size.paper_points)
         rows = np.unique(np.geomspace(most / 32, most, size.paper_points).round())
-        public = {**options, "public": True, "deltas": (_TINY_DELTA,)}
-        source = "Imtiaz, Sarwate, ICASSP 2016"
-        found += [
-            made(
-                name=f"sn-epsilon-{dataset}",
-                title=f"Captured variance by epsilon, {dataset}",
-                source=f"{source}, Fig. 1",
-                grid={"epsilon": tuple(map(float, epsilons))},
-                options=options,
-            ),
-            made(
-                name=f"sn-epsilon-{dataset}{PUBLIC}",
-                title=f"Captured variance by epsilon, {dataset}, public centre",
-                source=f"{source}, Fig. 1",
-                grid={"epsilon": tuple(map(float, epsilons))},
-                options=public,
-            ),
-            made(
-                name=f"sn-n-{dataset}",
-                title=f"Captured variance by rows, {dataset}",
-                source=f"{source}, Fig. 2",
-                grid={"n": tuple(map(float, rows))},
-                options=options,
-            ),
+        by_epsilon = ("epsilon", f"by epsilon, {dataset}", "Fig. 1", epsilons)
+        for (variable, title, figure, values), end, chosen in (
+            (by_epsilon, "", options),
+            (by_epsilon, PUBLIC, public),
+            (("n", f"by rows, {dataset}", "Fig. 2", rows), "", options),
+        ):
+            found.append(
+                Experiment(
+                    name=f"sn-{variable}-{dataset}{end}",
+                    title=f"Captured variance {title}{_told(end)}",
+                    source=f"{paper}, {figure}",
+                    measure=measures.captured,
+                    mechanisms=MECHANISMS,
+                    grid={variable: tuple(map(float, values))},
+                    repetitions=size.paper_draws,
+                    options=chosen,
+                    effort=_EFFORTS[dataset],
+                )
+            )
+        found.append(
             Experiment(
                 name=f"sn-errors-{dataset}",
                 title=f"Errors of a classifier, {dataset}",
-                source=f"{source}, Table 1",
-                measure=classification.errors,
+                source=f"{paper}, Table 1",
+                measure=measures.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
-                grid={"n": classification.TRAINING},
+                grid={"n": measures.TRAINING},
                 repetitions=size.paper_splits,
                 options={
                     "dataset": dataset,
@@ -221,8 +206,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                     "delta": options["deltas"][0],
                 },
                 effort=_EFFORTS[dataset] / 5,
-            ),
-        ]
+            )
+        )
     return tuple(found)
 
 
@@ -317,7 +302,7 @@ def context(results: Results) -> dict[str, Any]:
     ]
     tables = tables_of(results, "errors")
     for dataset, table in tables.items():
-        notes += classification.error_sentences(table, dataset)
+        notes += measures.error_sentences(table, dataset)
     absent = [_wanted(name) for name in missing(size)]
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
@@ -325,9 +310,7 @@ def context(results: Results) -> dict[str, Any]:
         "errors": [
             row
             for dataset, table in tables.items()
-            for row in classification.error_rows(
-                table, dataset, refuted_mechanisms(wall)
-            )
+            for row in measures.error_rows(table, dataset, refuted_mechanisms(wall))
         ],
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",

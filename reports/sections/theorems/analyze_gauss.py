@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.reports.sections.online import measures
-from dpaudit.reports.sections.theorems.grids import Grid, grid_of
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
-from dpaudit.reports.sections.theorems.rows import Row, rows_of
+from dpaudit.reports.sections.theorems.rows import Grid, Row, grid_of, rows_of
 
 __all__ = ["REGRET"]
 

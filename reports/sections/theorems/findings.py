@@ -1,23 +1,39 @@
-"""The scoreboard in rows ready to print, as a table, and in one sentence."""
+"""The scoreboard: its rows and experiments, and what is found, in words and in rows.
+
+Each paper has a module: its rows, and the grids that only they read. Rows of one grid
+share its draws, with all mechanisms that some row asks for.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.sections.theorems import judgement
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.sections import Size
+from dpaudit.reports.sections.streaming.measures import streaming_errors
+from dpaudit.reports.sections.theorems import (
+    analyze_gauss,
+    dp_pca,
+    judgement,
+    robust,
+)
 from dpaudit.reports.sections.theorems.judgement import Judged
-from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, Row
-from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
+from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, Row, check_grid
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
 
 __all__ = [
+    "CHANCES",
+    "GRIDS",
+    "ROWS",
     "bound_rows",
     "chance_rows",
     "chance_summary",
     "chances",
+    "experiments",
     "exponent_lines",
     "print_notes",
     "score_rows",
@@ -26,6 +42,45 @@ __all__ = [
     "statements",
     "summary",
 ]
+
+_PAPERS = (analyze_gauss, dp_pca, robust)
+GRIDS = tuple(grid for paper in _PAPERS for grid in paper.GRIDS)
+ROWS = tuple(row for paper in _PAPERS for row in paper.ROWS)
+CHANCES = dp_pca.CHANCES
+
+
+def experiments(size: Size) -> tuple[Experiment, ...]:
+    """Return what the rows need that no other section measures.
+
+    Parameters
+    ----------
+    size : Size
+        With ``theorem_draws``, the repetitions, ``theorem_points``, how many values a
+        grid has, both 2 or more, and ``theorem_stream``, the n of dp-pca.
+    """
+    found = []
+    for grid in GRIDS:
+        every = (*ROWS, *CHANCES)
+        names = (row.mechanism for row in every if row.experiment == grid.name)
+        mechanisms = tuple(dict.fromkeys(names))
+        check_grid(grid, mechanisms)
+        if grid.measure is streaming_errors:
+            grid = replace(grid, fixed={**grid.fixed, "n": size.theorem_stream})
+        found.append(
+            Experiment(
+                name=grid.name,
+                title=f"Theorems, in {grid.variable}",
+                source="the theorems' papers",
+                measure=grid.measure,
+                mechanisms=mechanisms,
+                grid={grid.variable: grid.values[: size.theorem_points]},
+                repetitions=max(2, round(grid.share * size.theorem_draws)),
+                options=grid.fixed,
+                effort=grid.effort,
+            )
+        )
+    return tuple(found)
+
 
 _BOUNDS = (
     (

@@ -70,6 +70,7 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.sections.shared import repeated
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 
@@ -113,13 +114,7 @@ def second_moment_errors(cell: Cell) -> list[Record]:
         for first in range(0, cell.size, width)
     ]
     columns = {each: np.concatenate([p[each] for p in parts]) for each in parts[0]}
-    return [
-        {
-            "repetition": cell.first + i,
-            **{each: float(values[i]) for each, values in columns.items()},
-        }
-        for i in range(cell.size)
-    ]
+    return repeated(cell, **columns)
 
 
 def check_point(
@@ -277,11 +272,10 @@ def oja_error(cell: Cell) -> list[Record]:
     mechanism = Oja(HarmonicSteps(ALPHA / 0.75, DELAY * d))
     # The geometric mean of the length: E log chi_k = (log 2 + psi(k/2))/2.
     formula = sqrt(2 / n) * exp(float(digamma((d - 1) / 2)) / 2)
-    found = []
-    for i in range(cell.size):
+    errors = []
+    for _ in range(cell.size):
         data = spiked_gaussian(n, d, spikes=[0.75], noise=0.5, rng=rng)
         assert data.subspace is not None  # the model has one
         vector = mechanism.release(data.rows, rng=rng)[:, np.newaxis]
-        error = float(largest_principal_angle_sine(vector, data.subspace))
-        found.append({"repetition": cell.first + i, "error": error, "formula": formula})
-    return found
+        errors.append(float(largest_principal_angle_sine(vector, data.subspace)))
+    return repeated(cell, error=errors, formula=formula)

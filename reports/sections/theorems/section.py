@@ -1,20 +1,148 @@
 """The section on the exponents of theorems: what is measured, and how it is shown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from math import exp, isfinite, log
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from dpaudit.reports import plots
 from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
-from dpaudit.reports.sections.theorems.judgement import Judged
+from dpaudit.reports.sections.theorems.findings import GRIDS, experiments, scores
+from dpaudit.reports.sections.theorems.judgement import Judged, Score
 from dpaudit.reports.sections.theorems.rows import Chance, Row
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
-from dpaudit.reports.words import listed
+from dpaudit.reports.words import count, listed, number, signed, spread
 
 __all__ = ["SECTION", "experiments"]
+
+
+_HEIGHT = 158  # CSS pixels of a panel
+_SHORT = {
+    "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
+    "Analyze Gauss, Theorem": "AG",
+    "Symmetric noise, Theorem": "SN",
+    "DP-PCA, Theorem 2.2": "Oja 2.2",
+    "DP-PCA, Theorem": "DP-PCA",
+    "DP-PCA, equation (7), Example": "Oja (7), ex.",
+    "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
+    "Robust PCA, Theorem 1 as corrected": "RP 1",
+    "Robust PCA, Theorem": "RP",
+    "Robust PCA, Corollary": "RP",
+    ", first term": "",
+    ", second term": "",
+    ", Corollary 5.2": "",
+}
+_COLOURS = {Judged.CONSISTENT: plots.SERIES[0], Judged.UNDECIDED: plots.MUTED}
+# Decades of errors that a panel shows at least, for each decade of its variable.
+_LEAST = 0.5
+
+
+@plots.picture("theorems", "Errors by each variable, with fitted and predicted slopes")
+def exponents(
+    tables: Mapping[str, pd.DataFrame], narrow: bool = False
+) -> tuple[Figure, str]:
+    """Draw every row: quartiles of its errors in logs, and two slopes.
+
+    Parameters
+    ----------
+    tables : mapping of str to pandas.DataFrame
+        Of the experiments of all rows.
+    narrow : bool
+        For a phone: two panels in a row in place of four.
+    """
+    found = scores(tables)
+    across = 2 if narrow else 4
+    width = plots.NARROW if narrow else plots.WIDE
+    rows = -(-len(found) // across)
+    figure = plots.canvas(rows * _HEIGHT, narrow=narrow)
+    for i, each in enumerate(found):
+        left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
+        box = (left, float(up), width / across, float(_HEIGHT))
+        axes = plots.panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
+        _draw(axes, each)
+        _name(axes, each, (left + 8, up + _HEIGHT - 20))
+    return figure, " ".join(map(_sentence, found))
+
+
+def _draw(axes: Axes, each: Score) -> None:
+    """Draw errors and laws in logs that are taken here: log axes take seconds more."""
+    law, colour = each.fit, _COLOURS.get(each.verdict, plots.SERIES[1])
+    x = np.log(list(each.errors))  # ascending
+    seen: list[float] = []
+    for place, values in zip(x, each.errors.values(), strict=True):
+        usable = values[np.isfinite(values) & (values > 0)]
+        if len(usable):
+            low, middle, high = np.quantile(np.log(usable), [0.25, 0.5, 0.75])
+            axes.plot(
+                [place, place], [low, high], color=colour, linewidth=5, alpha=0.35
+            )
+            axes.plot(place, middle, "o", color=colour, markersize=5, clip_on=False)
+            seen += [low, high]
+            three = spread([exp(low), exp(middle), exp(high)], number)
+            text = (
+                f"{each.row.error}, {each.row.variable} = {_plain(exp(place))}: {three}"
+            )
+            plots.told(axes, [place], [middle], [text])
+    width = float(x[-1] - x[0])
+    if isfinite(law.exponent):
+        fitted = log(law.factor) + law.exponent * x
+        foretold = fitted.mean() + each.row.predicted * (x - x.mean())
+        axes.plot(x, fitted, color=colour, linewidth=1.6)
+        axes.plot(x, foretold, color=plots.INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        seen += [*fitted, *foretold]
+    if seen:
+        reach = 0.55 * max(max(seen) - min(seen), _LEAST * width)
+        middle = (max(seen) + min(seen)) / 2
+        axes.set_ylim(middle - reach, middle + reach)
+    axes.set_xlim(x[0] - 0.06 * width, x[-1] + 0.06 * width)
+    ends = [_plain(min(each.errors)), _plain(max(each.errors))]
+    axes.set_xticks([x[0], x[-1]], ends, size=10.5)
+    first, last = axes.get_xticklabels()
+    first.set_horizontalalignment("left")
+    last.set_horizontalalignment("right")
+    axes.set_yticks([])
+    plots.told_whole(axes, _sentence(each))
+    plots.finish(axes, "", pad=4)
+
+
+def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
+    """Write above a panel, in three lines, what it shows."""
+    numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
+    if each.verdict != Judged.CONSISTENT:
+        numbers += f": {each.verdict.split()[0]}"
+    x, y = place
+    title = f"{_short(each.row.theorem)}, {each.row.variable}"
+    plots.write(axes, title, (x, y), weight="bold", size=12)
+    error = each.row.error.replace("sine of the angle", "sine")
+    plots.write(axes, error, (x, y - 15), color=plots.MUTED, size=10.5)
+    plots.write(axes, numbers, (x, y - 30), size=10.5)
+
+
+def _short(theorem: str) -> str:
+    for long, short in _SHORT.items():
+        theorem = theorem.replace(long, short)
+    return theorem
+
+
+def _plain(value: float) -> str:
+    if value >= 1000:
+        return count(value)
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
+
+
+def _sentence(each: Score) -> str:
+    law = each.fit
+    return (
+        f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
+        f"{signed(each.row.predicted)}, measured {signed(law.exponent)}, interval "
+        f"{signed(law.low)} to {signed(law.high)}, {each.verdict}."
+    )
 
 
 def _judged(results: Results) -> tuple[list[judgement.Score], list[judgement.Share]]:

@@ -14,6 +14,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.sections.shared import repeated
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
@@ -109,10 +110,7 @@ def captured_by(cell: Cell, problem: Problem) -> list[Record]:
     some = np.isfinite(components).all(axis=(1, 2))
     shares = np.zeros(cell.size)
     shares[some] = captured_variance_share(components[some], problem.moment)
-    return [
-        {"repetition": cell.first + i, "captured_share": float(share)}
-        for i, share in enumerate(shares)
-    ]
+    return repeated(cell, captured_share=shares)
 
 
 def reference_variance(cell: Cell) -> list[Record]:
@@ -165,15 +163,13 @@ def run_time(cell: Cell) -> list[Record]:
     if isinstance(mechanism, HasBatchedDraw):
         draw = partial(mechanism.draw, rows, batch, rng=rng)
         throughput = [batch / _seconds(draw) for _ in range(cell.size)]
-    return [
-        {
-            "repetition": cell.first + i,
-            "fit_seconds": seconds,
-            "ratio": seconds / baseline,
-            "releases_per_second": throughput[i],
-        }
-        for i, (baseline, seconds) in enumerate(timed[2:])
-    ]
+    baselines, seconds = np.array(timed[2:]).T
+    return repeated(
+        cell,
+        fit_seconds=seconds,
+        ratio=seconds / baselines,
+        releases_per_second=throughput,
+    )
 
 
 def _seconds(action: Callable[[], object]) -> float:
