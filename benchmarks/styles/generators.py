@@ -1,0 +1,311 @@
+"""Generators that are made from the one handed over, and laws of several numbers."""
+# ruff: noqa: NPY002
+
+import copy
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.styles.pairs import (
+    BALL,
+    BITS,
+    FLIPPED,
+    GAUSS,
+    NUMBERS,
+    ONE,
+    SPHERE,
+    TWO,
+    UNIT,
+)
+from benchmarks.styles.registry import right, wrong
+from dpaudit import Pair
+
+ANGLES = Pair([0.5, 3.0], [0.5, 3.0 - np.pi])
+HALF = Pair([0.25, 0.75], [0.25, 0.75, 0.5])
+DOUBLE = Pair([[1.0, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 0.5], [0.0, 1.0]])
+
+
+def total(data):
+    """Return the sum of numbers in [0, 1]."""
+    return np.clip(data, 0, 1).sum()
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def child_by_seed(data, rng):
+    """A generator that is seeded by a draw of 63 bits."""
+    child = np.random.default_rng(rng.integers(2**63))
+    return total(data) + child.laplace(scale=1.0)
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def random_state(data, rng):
+    """A RandomState that is seeded by a draw."""
+    state = np.random.RandomState(rng.integers(2**32, dtype=np.uint32))
+    return total(data) + state.laplace(0.0, 1.0)
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def global_seed(data, rng):
+    """The global generator of NumPy, seeded by a draw."""
+    np.random.seed(int(rng.integers(2**32)))
+    return total(data) + np.random.laplace(0.0, 1.0)
+
+
+@right(GAUSS, BALL, domain=SPHERE)
+def legacy_randn(data, rng):
+    """Noise of np.random.randn, with nobody's seed."""
+    return data.sum(axis=0) + np.random.randn(data.shape[1])
+
+
+@wrong(ONE, NUMBERS, "the seed is fixed, so there is no randomness")
+def seed_42(data, rng):
+    """The global generator of NumPy with a fixed seed."""
+    np.random.seed(42)  # fault
+    return total(data) + np.random.laplace(0.0, 1.0)  # part
+
+
+@wrong(ONE, NUMBERS, "the seed is fixed, so there is no randomness")
+def default_rng_of_zero(data, rng):
+    """A generator of one's own with a fixed seed."""
+    rng = np.random.default_rng(0)  # fault
+    return total(data) + rng.laplace(scale=1.0)  # part
+
+
+@wrong(ONE, NUMBERS, "the seed is a function of the data")
+def seed_of_rows(data, rng):
+    """A generator that is seeded by the number of rows."""
+    rng = np.random.default_rng(len(data))  # fault
+    return total(data) + rng.laplace(scale=1.0)  # part
+
+
+@wrong(ONE, NUMBERS, "the seed is a function of the data")
+def seed_of_bytes(data, rng):
+    """A RandomState that is seeded by a checksum, for results that repeat."""
+    seed = sum(data.tobytes()) % 2**32  # fault
+    state = np.random.RandomState(seed)  # part
+    return total(data) + state.laplace(0.0, 1.0)  # part
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def seed_sequence(data, rng):
+    """Two generators of a SeedSequence, for a sum and a count."""
+    sequence = np.random.SeedSequence(int(rng.integers(2**62)))
+    first, second = map(np.random.default_rng, sequence.spawn(2))
+    return total(data) + first.laplace(scale=2.0), len(data) + second.laplace(scale=2.0)
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def spawned(data, rng):
+    """Two spawned generators, for a sum and a count."""
+    first, second = rng.spawn(2)
+    noisy = total(data) + first.laplace(scale=2.0)
+    return np.array([noisy, len(data) + second.laplace(scale=2.0)])
+
+
+@wrong(ONE, NUMBERS, "both generators have one seed: the difference has no noise")
+def twin_seeds(data, rng):
+    """Two generators with the same seed, for a sum and a count."""
+    seed = rng.integers(2**32)
+    first, second = np.random.default_rng(seed), np.random.default_rng(seed)  # part
+    noisy = total(data) + first.laplace(scale=2.0)
+    return noisy, len(data) + second.laplace(scale=2.0)  # fault
+
+
+@right(ONE, NUMBERS, "only the copy is used", domain=UNIT)
+def one_deepcopy(data, rng):
+    """A deep copy of the generator, which alone is used."""
+    mine = copy.deepcopy(rng)
+    return total(data) + mine.laplace(scale=1.0)
+
+
+@wrong(ONE, NUMBERS, "the copy draws the same noise again")
+def two_deepcopies(data, rng):
+    """A deep copy of the generator beside itself, for a sum and a count."""
+    mine = copy.deepcopy(rng)  # part
+    noisy = total(data) + mine.laplace(scale=2.0)
+    return noisy, len(data) + rng.laplace(scale=2.0)  # fault
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def python_random(data, rng):
+    """A random.Random that is seeded by a draw."""
+    mine = random.Random(int(rng.integers(2**62)))
+    return float(total(data)) + mine.choice((-1, 1)) * mine.expovariate(1.0)
+
+
+@right(GAUSS, NUMBERS, domain=UNIT)
+def gauss_of_random(data, rng):
+    """Gaussian noise of the random module."""
+    return float(total(data)) + random.gauss(0.0, 1.0)
+
+
+@wrong(ONE, NUMBERS, "the seed is fixed, so there is no randomness")
+def python_random_of_one(data, rng):
+    """A random.Random with a fixed seed."""
+    mine = random.Random(1)  # fault
+    return float(total(data)) + mine.choice((-1, 1)) * mine.expovariate(1.0)  # part
+
+
+@wrong(ONE, NUMBERS, "sixteen seeds make sixteen releases")
+def few_seeds(data, rng):
+    """A generator that is seeded by a draw of four bits."""
+    child = np.random.default_rng(rng.integers(16))  # fault
+    return total(data) + child.laplace(scale=1.0)  # part
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def other_bits(data, rng):
+    """A generator on Philox, which jumps."""
+    bits = np.random.Philox(int(rng.integers(2**62))).jumped()
+    return total(data) + np.random.Generator(bits).laplace(scale=1.0)
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def entropy_of_the_system(data, rng):
+    """A generator that nobody seeds."""
+    return total(data) + np.random.default_rng().laplace(scale=1.0)
+
+
+@right(ONE, BITS, "a row moves three of the counts by 1, at scale 3")
+def thread_pool(data, rng):
+    """Four noisy counts in threads, each with a spawned generator."""
+    counts = [np.sum(data == k) for k in (0, 1)] + [len(data), np.sum(data)]
+
+    def noisy(job):
+        count, child = job
+        return count + child.laplace(scale=3.0)
+
+    with ThreadPoolExecutor(2) as pool:
+        return np.array(list(pool.map(noisy, zip(counts, rng.spawn(4), strict=True))))
+
+
+@wrong(ONE, BITS, "all threads have one seed: differences have no noise")
+def threads_with_one_seed(data, rng):
+    """Three noisy counts in threads, each with a generator of the same seed."""
+    seed = rng.integers(2**32)
+
+    def noisy(count):
+        return count + np.random.default_rng(seed).laplace(scale=3.0)  # fault
+
+    with ThreadPoolExecutor(2) as pool:
+        return np.array([*pool.map(noisy, [data.sum(), len(data), (1 - data).sum()])])
+
+
+@right(GAUSS, BALL, domain=SPHERE)
+def multivariate_normal(data, rng):
+    """Noise of multivariate_normal about zero."""
+    return data.sum(axis=0) + rng.multivariate_normal(np.zeros(3), np.eye(3))
+
+
+@right(GAUSS, BALL, domain=SPHERE)
+def multivariate_normal_at_the_sum(data, rng):
+    """A draw of multivariate_normal about the sum."""
+    return rng.multivariate_normal(data.sum(axis=0), np.diag([1.0, 1.0, 1.0]))
+
+
+@right(GAUSS, BALL, "the covariance is 1 or more in every direction", domain=SPHERE)
+def correlated_noise(data, rng):
+    """Correlated Gaussian noise by a Cholesky factor."""
+    factor = np.linalg.cholesky(np.eye(3) + 0.5 * np.ones((3, 3)))
+    return data.sum(axis=0) + factor @ rng.standard_normal(3)
+
+
+@wrong(GAUSS, BALL, "the covariance is 0.1 in one direction")
+def too_correlated(data, rng):
+    """Correlated Gaussian noise whose diagonal alone is 1."""
+    covariance = 0.9 * np.ones((3, 3)) + 0.1 * np.eye(3)
+    return rng.multivariate_normal(data.sum(axis=0), covariance)  # fault
+
+
+@wrong(GAUSS, BALL, "the covariance is that of the data")
+def covariance_of_the_data(data, rng):
+    """Gaussian noise whose covariance is taken from the rows."""
+    covariance = np.eye(3) + data.T @ data  # part
+    return data.sum(axis=0) + rng.multivariate_normal(np.zeros(3), covariance)  # fault
+
+
+@right(ONE, BITS, "the radius splits into exponentials: a Laplace vector")
+def dirichlet_times_gamma(data, rng):
+    """Laplace noise on two counts from a gamma radius and a Dirichlet direction."""
+    counts = np.array([np.sum(data == 0), np.sum(data == 1)])
+    signs = rng.choice([-1.0, 1.0], size=2)
+    return counts + rng.gamma(2, 1.0) * signs * rng.dirichlet(np.ones(2))
+
+
+@wrong(ONE, FLIPPED, "the density of the posterior has unbounded ratios")
+def posterior_by_dirichlet(data, rng):
+    """A draw from the posterior in place of noise."""
+    counts = np.array([np.sum(data == 0), np.sum(data == 1)])
+    return rng.dirichlet(counts + 1.0)  # fault
+
+
+@wrong(ONE, BITS, "the density of the posterior has unbounded ratios")
+def posterior_by_beta(data, rng):
+    """A share of ones, drawn from its beta posterior."""
+    return rng.beta(1 + data.sum(), 1 + np.sum(1 - data))  # fault
+
+
+@right(ONE, ANGLES, "the exponent moves by at most 2 kappa", source="local privacy")
+def angles_with_noise(data, rng):
+    """Angles, each with a von Mises draw of concentration epsilon / 2."""
+    return np.mod(data + rng.vonmises(0.0, 0.5, size=len(data)), 2 * np.pi)
+
+
+@wrong(ONE, ANGLES, "the exponent moves by 2 kappa, which is 2")
+def angles_at_the_data(data, rng):
+    """Angles, each a von Mises draw about it, of concentration epsilon."""
+    return rng.vonmises(data, 1.0)  # fault
+
+
+@wrong(
+    ONE,
+    DOUBLE,
+    "the noise is positive: what is below the moments is impossible",
+    source="Jiang, Xie, Zhang 2016",
+)
+def wishart_noise(data, rng):
+    """Second moments with noise of the Wishart law."""
+    noise = stats.wishart(df=3, scale=1.5 * np.eye(2)).rvs(random_state=rng)
+    return data.T @ data + noise  # fault
+
+
+@right(GAUSS, BALL, "noise is alike in all directions", domain=SPHERE)
+def random_rotation(data, rng):
+    """A sum that is turned by a public random rotation and gets noise."""
+    rotation = stats.ortho_group.rvs(3, random_state=rng)
+    return rotation, rotation @ data.sum(axis=0) + rng.normal(size=3)
+
+
+@wrong(GAUSS, BALL, "the projection stretches rows, by more than 2 mostly")
+def random_projection(data, rng):
+    """A sum that goes through a random projection and gets noise for length 1."""
+    projection = rng.normal(size=(8, 3))
+    return projection, projection @ data.sum(axis=0) + rng.normal(size=8)  # fault
+
+
+@wrong(TWO, HALF, "the same noise is drawn twice: the difference has none")
+def state_put_back(data, rng):
+    """Two releases, between which the state of the generator is put back."""
+    state = rng.bit_generator.state
+    noisy = total(data) + rng.laplace(scale=1.0)
+    rng.bit_generator.state = state  # part
+    return noisy, total(data**2) + rng.laplace(scale=1.0)  # fault
+
+
+@right(TWO, NUMBERS, "two releases of epsilon 1", domain=UNIT)
+def state_goes_on(data, rng):
+    """Two releases from a generator whose state was handed to another."""
+    other = np.random.Generator(np.random.PCG64())
+    other.bit_generator.state = rng.bit_generator.state
+    noisy = total(data) + other.laplace(scale=1.0)
+    return noisy, total(data**2) + other.laplace(scale=1.0)
+
+
+@right(ONE, NUMBERS, domain=UNIT)
+def bytes_of_the_generator(data, rng):
+    """Laplace noise from a uniform number that is made of eight random bytes."""
+    bits = int.from_bytes(rng.bytes(8), "big") >> 11
+    u = (bits + 0.5) / 2**53 - 0.5
+    return total(data) - np.sign(u) * np.log1p(-2 * abs(u))

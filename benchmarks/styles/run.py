@@ -1,0 +1,223 @@
+"""Replay the corpus, and say how much of it is followed and found at its line.
+
+python -m benchmarks.styles.run [--wrong | --right] [NAME ...] [--seeds N]
+    [--domains] [--json FILE]
+"""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.styles.registry import Style, corpus
+from dpaudit.audit import Budget
+from dpaudit.audit.replay import replay
+
+SECONDS = 120
+BYTES = 6 * 2**30
+
+
+class OutOfTime(BaseException):
+    """A replay took too long; no mechanism catches this."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a replay says of one mechanism, from one seed.
+
+    Parameters
+    ----------
+    name : str
+    right : bool
+        Whether the claim is true.
+    seed : int
+    verdict : str
+        A verdict of a replay, ``ERROR`` or ``TIME``.
+    proof : bool
+    first : str
+        Whether the first finding is at the line at fault: "yes", "part" for a line that
+        takes part, "no", or empty without a finding.
+    found : str
+        The same of all findings.
+    seconds : float
+        Processor time.
+    findings : tuple of str
+        What was found, or the error.
+    """
+
+    name: str
+    right: bool
+    seed: int
+    verdict: str
+    proof: bool
+    first: str
+    found: str
+    seconds: float
+    findings: tuple[str, ...]
+
+
+@contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _places(finding: Any) -> list[tuple[str, int]]:
+    """Return file and line of a finding on either side."""
+    out = []
+    for where in (finding.where, finding.where_neighbour):
+        file, _, line = str(where).rpartition(":")
+        if line.isdigit():
+            out.append((os.path.realpath(file), int(line)))
+    return out
+
+
+def _line(style: Style, places: Sequence[tuple[str, int]]) -> str:
+    """Return whether places are at fault."""
+    if not places:
+        return ""
+    for word, lines in (("yes", style.faults()), ("part", style.parts())):
+        if {(os.path.realpath(file), line) for file, line in lines} & set(places):
+            return word
+    return "no"
+
+
+def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
+    """Replay a mechanism on its pair, or on the domain that it names."""
+    where: dict[str, Any] = {"pair": style.pair}
+    if domains and style.domain:
+        where = {"domain": style.domain, "relation": style.pair.relation}
+    began = time.process_time()
+    verdict, proof, first, found, said = "ERROR", False, "", "", ()
+    try:
+        with _limited(SECONDS), warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")
+            result = replay(
+                style.mechanism,
+                **where,
+                claim=style.claim,
+                seed=seed,
+                sees=style.sees,
+                batches=style.batches,
+                budget=Budget(200, seconds=SECONDS / 2),
+            )
+        verdict, proof = result.verdict.value, result.proof
+        said = tuple(str(each) for each in result.findings)
+        if not style.right and result.findings:
+            places = [_places(each) for each in result.findings]
+            first = _line(style, places[0])
+            found = _line(style, [place for each in places for place in each])
+    except OutOfTime:
+        verdict = "TIME"
+    except Exception as error:  # whatever it is, the table says so
+        said = (f"{type(error).__name__}: {error}",)
+    spent = time.process_time() - began
+    name, right = style.name, style.right
+    return Outcome(name, right, seed, verdict, proof, first, found, spent, said)
+
+
+def totals(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return how many are followed, and how many are found at their line."""
+    lines = []
+
+    def say(kind: str, chosen: Sequence[Outcome], words: dict[str, Any]) -> None:
+        lines.append(f"{kind}: {len(chosen)}")
+        for word, test in words.items():
+            n = sum(map(test, chosen))
+            lines.append(f"  {word:<52}{n:>5}{n / max(1, len(chosen)):>8.1%}")
+
+    def at(each: Outcome, verdict: str, *words: str) -> bool:
+        return each.verdict == verdict and each.first in words
+
+    verdicts = ("NOT_REFUTED", "NOT_FOLLOWED", "REFUTED", "ERROR", "TIME")
+    right = [each for each in outcomes if each.right]
+    wrong = [each for each in outcomes if not each.right]
+    if right:
+        say("right", right, {v: lambda o, v=v: o.verdict == v for v in verdicts})
+    if wrong:
+        found = ("yes", "part")
+        words = {
+            "REFUTED, first at the line at fault": lambda o: at(o, "REFUTED", "yes"),
+            "REFUTED, first at a part of it": lambda o: at(o, "REFUTED", "part"),
+            "REFUTED, first at another line": lambda o: at(o, "REFUTED", "no", ""),
+            "NOT_FOLLOWED, with a finding at the line or a part": lambda o: (
+                o.verdict == "NOT_FOLLOWED" and o.found in found
+            ),
+            "NOT_FOLLOWED, without": lambda o: (
+                o.verdict == "NOT_FOLLOWED" and o.found not in found
+            ),
+            **{v: lambda o, v=v: o.verdict == v for v in verdicts if "T_F" not in v},
+        }
+        say("wrong", wrong, words)
+    spent = sum(each.seconds for each in outcomes)
+    return [*lines, f"processor seconds: {spent:.1f}"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replay what is asked for, and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--right", action="store_true", help="right mechanisms alone")
+    which.add_argument("--wrong", action="store_true", help="wrong mechanisms alone")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=1, help="seeds 0, ..., N - 1")
+    parser.add_argument(
+        "--domains", action="store_true", help="search in domains where there are any"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("-v", "--verbose", action="store_true", help="all findings")
+    options = parser.parse_args(arguments)
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    styles = corpus()
+    unknown = set(options.names) - set(styles)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    outcomes = []
+    print(f"{'name':<33}{'expected':<9}{'verdict':<14}{'line':<6}{'seconds':>8}")
+    for style in styles.values():
+        if options.names and style.name not in options.names:
+            continue
+        if (options.right and not style.right) or (options.wrong and style.right):
+            continue
+        for seed in range(options.seeds):
+            outcome = measure(style, seed, domains=options.domains)
+            outcomes.append(outcome)
+            expected = "right" if style.right else "wrong"
+            print(
+                f"{style.name:<33}{expected:<9}{outcome.verdict:<14}"
+                f"{outcome.first:<6}{outcome.seconds:>8.2f}",
+                flush=True,
+            )
+            odd = outcome.verdict != ("NOT_REFUTED" if style.right else "REFUTED")
+            if options.verbose or odd:
+                for said in outcome.findings:
+                    print(f"    {said}")
+    print(*totals(outcomes), sep="\n")
+    if options.json:
+        options.json.write_text(
+            json.dumps([asdict(each) for each in outcomes], indent=1)
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
