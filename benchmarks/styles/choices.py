@@ -13,7 +13,7 @@ from dpaudit import Pair, PureDP
 # The row makes a tie, or breaks it.
 TIE = Pair([0.0, 1.0, 1.0, 2.0, 2.0], [0.0, 1.0, 1.0, 2.0, 2.0, 2.0])
 MIDDLE = Pair([0.1, 0.5, 0.9], [0.1, 0.5, 0.9, 0.95])
-NARROW = Pair([0.1, 0.5, 0.9], [0.1, 0.5, 0.9, 0.9001])
+NARROW = Pair([0.5], [0.5, 0.5001])
 STARS = Pair([2.0] * 6, [2.0] * 7)
 
 

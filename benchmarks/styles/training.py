@@ -11,6 +11,7 @@ SIGMA = 2.0  # sqrt(STEPS): four steps of distance 1 are one of 1
 FARTHER = Pair(
     [[0.5, 0.5, 0.0], [0.0, -0.6, 0.8]], [[0.5, 0.5, 0.0], [30.0, 0.0, 40.0]]
 )
+OPPOSED = Pair([[0.5, 0.5, 0.0], [-30.0, 0.0, -40.0]], FARTHER.neighbour)
 # Rows (x1, x2, label), of which one has a label of its own.
 LABELS = Pair(
     [[0.5, 0.5, 1.0], [-0.6, 0.8, -1.0]],
@@ -147,7 +148,7 @@ def sampled_without_replacement(data, rng):
 
 @wrong(
     GaussianDP(2.0),
-    FARTHER,
+    OPPOSED,
     "a row moves the clipped mean by 2, and not by 2/n",
     sees="transcript",
 )
