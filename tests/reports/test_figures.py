@@ -255,22 +255,23 @@ def test_the_wall_ends_at_infinity_with_the_claim_in_the_middle():
 def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
     shuffled = variance().sample(frac=1, random_state=0).sort_values(["epsilon"])
     found = curves._curves(shuffled, exact([("gamma", 10.0)]), VERDICTS)
-    assert [curve.name for curve in found] == ["gamma", NAMES[1], "alpha"]
-    for curve in found:
-        i = NAMES.index(curve.name)
-        np.testing.assert_array_equal(curve.epsilon, EPSILONS)
+    names = [curve.line.label.removesuffix(" ✗") for curve in found]
+    assert names == ["gamma", NAMES[1], "alpha"]
+    for name, curve in zip(names, found, strict=True):
+        i = NAMES.index(name)
+        np.testing.assert_array_equal(curve.x, EPSILONS)
         middle = [0.8 + 0.05 * j + 0.01 * i + 0.002 for j in range(3)]
         np.testing.assert_allclose(curve.quartiles[1], middle)
         np.testing.assert_allclose(curve.quartiles[2] - curve.quartiles[1], 0.001)
-        assert (curve.line.colour == REFUTED) == (curve.name == "alpha")
-        last = curve.name == "gamma"
+        assert (curve.line.colour == REFUTED) == (name == "alpha")
+        last = name == "gamma"
         assert list(curve.false) == [False, False, last]
     curves._scales(axes, found, 0.7)
     assert axes.get_xscale() == "log"
     assert axes.get_xlim() == (0.1, 10.0)
     nines = np.concatenate([curves._nines(curve.quartiles).ravel() for curve in found])
     assert axes.get_ylim()[0] < nines.min() < nines.max() < axes.get_ylim()[1]
-    curves._draw(axes, found[0], VERDICTS)
+    curves._draw(axes, found[0])
     whole, broken, markers, crosses = axes.lines
     assert list(whole.get_xdata()) == [0.1, 1.0]
     assert list(broken.get_xdata()) == [1.0, 10.0]

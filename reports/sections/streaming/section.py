@@ -1,6 +1,6 @@
 """The section on streaming PCA: what is measured, and how it is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -17,10 +17,11 @@ from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.shared import decimal
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.tables import Quartiles, quarters
-from dpaudit.reports.words import count, number, signed, spread
+from dpaudit.reports.words import number, signed, spread
 
 __all__ = ["SECTION"]
 
@@ -29,13 +30,15 @@ _WITHOUT_NOISE = 1000.0
 _ROWS = (100_000, 200_000, 400_000, 800_000)
 _OPTIONS = {"epsilon": 1.0, "delta": 1e-6}
 
+_LENGTH = "length of rows d"
 _ACROSS, _UP = 52.0, 24.0  # CSS pixels between ticks
 _AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
-    experiment = partial(Experiment, measure=measures.streaming_errors)
+    made = partial(Experiment, measure=measures.streaming_errors)
+    paper, corollary = "Liu, Kong, Jain, Oh, NeurIPS 2022", "Corollary 5.2"
     return (
         audit_experiment(
             names_of("streaming"),
@@ -45,30 +48,30 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             grid={},
             effort=8.0,
         ),
-        experiment(
+        made(
             name="streaming-rates",
             title="Rates of streaming PCA in n",
-            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Theorem 5.1, Corollary 5.2",
+            source=f"{paper}, Theorem 5.1, {corollary}",
             mechanisms=(measures.DP_PCA,),
             grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
             repetitions=size.streams,
             options={**_OPTIONS, "d": 20},
             effort=3.0,
         ),
-        experiment(
+        made(
             name="streaming-dimensions",
             title="Rates of streaming PCA in d",
-            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Corollary 5.2",
+            source=f"{paper}, {corollary}",
             mechanisms=(measures.DP_PCA,),
             grid={"d": (5.0, 10.0, 20.0, 40.0)},
             repetitions=size.length_streams,
             options={**_OPTIONS, "n": rows[-2]},
             effort=1.5,
         ),
-        experiment(
+        made(
             name="signal-in-noise",
             title="Signal in noise",
-            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Example 4.1",
+            source=f"{paper}, Example 4.1",
             mechanisms=(measures.DP_PCA, measures.MINIBATCH_OJA),
             grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},
             repetitions=size.spread_streams,
@@ -108,27 +111,16 @@ class _Rate:
 def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors of sampling and of noise against n, and of noise against d."""
     rates, verdicts = findings.rates(results), Verdicts.of(results["streaming-audits"])
-    noise, sampling = (
-        verdicts.line(measures.DP_PCA, place, f"{what}, ε = {count(epsilon)}")
-        for place, (what, epsilon) in enumerate(
-            {"noise": _OPTIONS["epsilon"], "sampling": _WITHOUT_NOISE}.items()
-        )
-    )
+    noise = verdicts.line(measures.DP_PCA, 0, "noise, ε = 1")
+    sampling = verdicts.line(measures.DP_PCA, 1, f"sampling, ε = {_WITHOUT_NOISE:,.0f}")
     by_rows = [
         _Rate(rates["noise"], noise, 1, True, True),
         _Rate(rates["sampling"], sampling, -1, False, False),
     ]
     by_length = [_Rate(rates["dimension"], noise, -2, True, False)]
-    foot = lines.FOOT[narrow]
-    figure = plots.canvas((640 if narrow else 370) + foot, narrow=narrow)
-    first, second = plots.boxes(figure, 2, first=0.55, foot=foot)
-    every = by_rows + by_length
     heading = "Error (sin of the angle) against n"
-    _panel(plots.panel(figure, first, heading, **_AROUND), by_rows, every, "rows n")
-    axes = plots.panel(figure, second, "Error against d", **_AROUND)
-    _panel(axes, by_length, every, "length of rows d")
-    lines.key(figure, (each.line.dash for each in every), narrow=narrow)
-    return figure, " ".join(map(_sentence, every))
+    panels = {(heading, "rows n"): by_rows, ("Error against d", _LENGTH): by_length}
+    return _figure(panels, 640 if narrow else 370, narrow)
 
 
 @plots.picture(
@@ -143,12 +135,22 @@ def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
         _Rate(rates["signal"], dp_pca, 1, False, True),
         _Rate(rates["floor"], oja, 0, True, True, lift=40.0),
     ]
+    panels = {("Error (sin of the angle) in Example 4.1", "spread σ"): every}
+    return _figure(panels, 380 if narrow else 420, narrow)
+
+
+def _figure(
+    panels: Mapping[tuple[str, str], Sequence[_Rate]], height: float, narrow: bool
+) -> tuple[Figure, str]:
+    """Draw rates under their headings, over their labels, on one vertical scale."""
+    every = [each for rates in panels.values() for each in rates]
     foot = lines.FOOT[narrow]
-    figure = plots.canvas((380 if narrow else 420) + foot, narrow=narrow)
-    heading = "Error (sin of the angle) in Example 4.1"
-    (box,) = plots.boxes(figure, foot=foot)
-    axes = plots.panel(figure, box, heading, **_AROUND)
-    _panel(axes, every, every, "spread σ")
+    figure = plots.canvas(height + foot, narrow=narrow)
+    first = 0.55 if len(panels) > 1 else None
+    places = plots.boxes(figure, len(panels), first=first, foot=foot)
+    for box, ((heading, label), rates) in zip(places, panels.items(), strict=True):
+        axes = plots.panel(figure, box, heading, **_AROUND)
+        _panel(axes, rates, every, label)
     lines.key(figure, (each.line.dash for each in every), narrow=narrow)
     return figure, " ".join(map(_sentence, every))
 
@@ -163,8 +165,8 @@ def _panel(
     if seen:
         axes.set_ylim(min(seen) / 2.2, max(seen) * 1.5)
     marks = plots.decades(*axes.get_ylim(), (1, 2, 5))
-    plots.tick(axes, "y", marks, _plain, _UP)
-    plots.tick(axes, "x", x, _plain, _ACROSS)
+    plots.tick(axes, "y", marks, decimal, _UP)
+    plots.tick(axes, "x", x, decimal, _ACROSS)
     plots.finish(axes, label, pad=7)
     for each in drawn:
         _draw(axes, each, label[-1])
@@ -178,7 +180,7 @@ def _draw(axes: Axes, each: _Rate, letter: str) -> None:
         axes.plot([x, x], [low, high], color=colour, linewidth=6, alpha=0.35)
         axes.plot(x, middle, clip_on=False, **{**line.style, "markersize": 7})
     texts = [
-        f"{_name(each)}, {letter} = {_plain(x)}: {spread(three, number)}"
+        f"{_name(each)}, {letter} = {decimal(x)}: {spread(three, number)}"
         for x, three in found.items()
     ]
     plots.told(axes, list(found), [three[1] for three in found.values()], texts)
@@ -206,18 +208,8 @@ def _draw(axes: Axes, each: _Rate, letter: str) -> None:
 
 def _quartiles(rate: Rate) -> dict[float, Quartiles]:
     """Return the quartiles of the errors at every point that has some."""
-    found = {}
-    for x, values in rate.errors.items():
-        usable = values[np.isfinite(values) & (values > 0)]
-        if len(usable):
-            found[x] = quarters(usable)
-    return found
-
-
-def _plain(value: float) -> str:
-    if value >= 1000:
-        return count(value)
-    return np.format_float_positional(value, trim="-")
+    usable = {x: v[np.isfinite(v) & (v > 0)] for x, v in rate.errors.items()}
+    return {x: quarters(values) for x, values in usable.items() if len(values)}
 
 
 def _name(each: _Rate) -> str:
@@ -233,8 +225,8 @@ def _sentence(each: _Rate) -> str:
         return f"{text}bottom throughout."
     first, last = min(found), max(found)
     return (
-        f"{text}{number(found[first][1])} at {_plain(first)}, "
-        f"{number(found[last][1])} at {_plain(last)}; exponent "
+        f"{text}{number(found[first][1])} at {decimal(first)}, "
+        f"{number(found[last][1])} at {decimal(last)}; exponent "
         f"{signed(law.exponent)}, interval {law.interval}."
     )
 

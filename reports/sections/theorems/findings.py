@@ -206,24 +206,23 @@ def chance_summary(seen: Sequence[judgement.Share]) -> str:
         (Judged.CONTRADICTED, "contradicted"),
     ):
         these = [each for each in seen if each.verdict == verdict]
-        if not these and verdict != Judged.CONTRADICTED:
-            continue
-        names = listed(
-            [
+        names = []
+        if verdict in (Judged.OFTEN, Judged.CONTRADICTED):
+            names = [
                 f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}"
                 for e in these
             ]
-            or [""]
-        )
-        named = (
-            f" ({names})"
-            if verdict in (Judged.OFTEN, Judged.CONTRADICTED) and these
-            else ""
-        )
-        verb = "is" if len(these) == 1 else "are"
-        part = f"{spelt(len(these))} {verb} {words}{named}"
-        parts.append(part.replace("no are", "none is"))
+        if these or verdict == Judged.CONTRADICTED:
+            parts.append(_how_many(len(these), words, names))
     return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
+
+
+def _how_many(number_of: int, words: str, names: Iterable[str] = ()) -> str:
+    """Return how many are what, and which, if they are named."""
+    named = list(names)
+    part = f"{spelt(number_of)} {'is' if number_of == 1 else 'are'} {words}"
+    part += f" ({listed(named)})" if named else ""
+    return part.replace("no are", "none is")
 
 
 def summary(found: Sequence[judgement.Score]) -> str:
@@ -235,20 +234,18 @@ def summary(found: Sequence[judgement.Score]) -> str:
     same = groups.pop(Judged.CONSISTENT)
     parts = [f"{spelt(len(same))} are consistent with the theorem"]
     words = {
-        **{
-            Judged.FASTER: "faster than the bound",
-            Judged.STEEPER: "steeper than it on this grid",
-        },
+        Judged.FASTER: "faster than the bound",
+        Judged.STEEPER: "steeper than it on this grid",
         Judged.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
         Judged.NOTHING: "of a mechanism that released nothing",
     }
-    for verdict, these in groups.items():
-        if these or verdict == Judged.CONTRADICTED:
-            who = dict.fromkeys(map(_named, these))  # several mechanisms may share one
-            names = f" ({listed(who)})" if these else ""
-            verb = "is" if len(these) == 1 else "are"
-            part = f"{spelt(len(these))} {verb} {words.get(verdict, verdict)}{names}"
-            parts.append(part.replace("no are", "none is"))
+    parts += [
+        _how_many(
+            len(these), words.get(verdict, verdict), dict.fromkeys(map(_named, these))
+        )
+        for verdict, these in groups.items()
+        if these or verdict == Judged.CONTRADICTED
+    ]
     unmet = sum(bool(each.row.unmet) for each in found)
     where = (
         f" In {spelt(unmet)} a hypothesis of the theorem is not met." if unmet else ""

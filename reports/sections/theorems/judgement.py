@@ -199,11 +199,8 @@ def score(row: Row, table: pd.DataFrame) -> Score:
     InputError
         If the table has no such columns, or nothing of the mechanism.
     """
-    columns = {"mechanism", row.column, row.against, *row.where}
-    columns |= {row.bound, row.proven} - {""}
-    if missing := sorted(columns - set(table.columns)):
-        raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
-    chosen = table[table["mechanism"] == row.mechanism]
+    columns = {row.column, row.against, *row.where, row.bound, row.proven} - {""}
+    chosen = _own(row, table, columns)
     for column, values in row.where.items():
         chosen = chosen[chosen[column].isin(values)]
     if not len(chosen):
@@ -223,6 +220,13 @@ def score(row: Row, table: pd.DataFrame) -> Score:
         share = max(float(np.mean(errors[x]) / limits[x][0]) for x in errors)
         above = any(_least_mean(errors[x]) > limits[x][0] * _ROUNDING for x in errors)
     return Score(row, errors, fit_power_law(errors), formula, share, above)
+
+
+def _own(row: Row | Chance, table: pd.DataFrame, columns: set[str]) -> pd.DataFrame:
+    """Return what a table has of the mechanism of a row, if it has these columns."""
+    if missing := sorted({"mechanism", *columns} - set(table.columns)):
+        raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
+    return table[table["mechanism"] == row.mechanism]
 
 
 def _least_mean(values: Array) -> float:
@@ -296,11 +300,7 @@ def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[S
     """
     found = []
     for row in rows:
-        table = tables[row.experiment]
-        columns = {"mechanism", row.column, "zeta"}
-        if missing := sorted(columns - set(table.columns)):
-            raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
-        chosen = table[table["mechanism"] == row.mechanism]
+        chosen = _own(row, tables[row.experiment], {row.column, "zeta"})
         if not len(chosen) or not chosen[row.column].isin((0, 1)).all():
             raise InputError(
                 f"row {row.name!r}: its table must have 0 or 1 in {row.column!r} for "

@@ -22,9 +22,10 @@ from scipy.stats import binom
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports.lines import mark
 from dpaudit.reports.sections import Results
+from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.sections.tracing import measures
 from dpaudit.reports.tables import Printed, records
-from dpaudit.reports.words import count, delta, listed, number, setting
+from dpaudit.reports.words import count, delta, listed, number
 
 __all__ = [
     "Shares",
@@ -45,7 +46,7 @@ _CHANCE = 1e-3
 _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shares:
     """One mechanism at one epsilon, for k components: shares by the rows per cluster.
 
@@ -78,12 +79,12 @@ class Shares:
         """What readers see, but for k."""
         if self.epsilon is None:
             return "PCA without noise"
-        return f"{self.mechanism}, ε = {_epsilon(self.epsilon)}"
+        return f"{self.mechanism}, ε = {plain(self.epsilon)}"
 
 
-def shares(references: pd.DataFrame, *tables: pd.DataFrame) -> list[Shares]:
-    """Return the shares of principal components without noise, then of the others."""
-    return [each for table in (references, *tables) for each in _shares(table)]
+def shares(*tables: pd.DataFrame) -> list[Shares]:
+    """Return the shares that tables have, in their order."""
+    return [each for table in tables for each in _shares(table)]
 
 
 def _shares(table: pd.DataFrame) -> Iterator[Shares]:
@@ -93,22 +94,23 @@ def _shares(table: pd.DataFrame) -> Iterator[Shares]:
         mechanism, *epsilon, components = key
         refused = group["refused"].fillna("")
         by_rows = [(int(m), g) for m, g in group[refused == ""].groupby("rows")]
-        counted = {
-            name: {m: Proportion(int(g[name].sum()), len(g)) for m, g in by_rows}
-            for name in ("useful", "traced", "innocent")
-        }
         useful = [(m, g[g["useful"] == 1]) for m, g in by_rows]
-        betrayed = {
-            m: Proportion(int(g["traced"].sum()), len(g)) for m, g in useful if len(g)
-        }
         yield Shares(
             mechanism=mechanism,
             epsilon=float(epsilon[0]) if private else None,
             components=int(components),
-            **counted,
-            betrayed=betrayed,
+            useful=_counted(by_rows, "useful"),
+            traced=_counted(by_rows, "traced"),
+            innocent=_counted(by_rows, "innocent"),
+            betrayed=_counted(useful, "traced"),
             refusal="" if by_rows else str(refused.iloc[0]),
         )
+
+
+def _counted(
+    by_rows: Iterable[tuple[int, pd.DataFrame]], name: str
+) -> dict[int, Proportion]:
+    return {m: Proportion(int(g[name].sum()), len(g)) for m, g in by_rows if len(g)}
 
 
 def all_shares(results: Results) -> list[Shares]:
@@ -230,35 +232,32 @@ def tracing_rows(
 
 def table_heads(found: Sequence[Shares]) -> list[str]:
     """Return what is written above the columns of `tracing_rows`."""
-    return [f"ε = {_epsilon(epsilon)}, k = {k}" for epsilon, k in _columns(found)]
+    return [f"ε = {plain(epsilon)}, k = {k}" for epsilon, k in _columns(found)]
 
 
 def tracing_notes(found: Sequence[Shares], refuted: Collection[str]) -> list[str]:
     """Return from where on who is useful, and up to where traced."""
-    drawn = dict.fromkeys(each.name for each in found[: 3 * len(clusters(found))])
     notes = []
-    for name in drawn:
+    for name in dict.fromkeys(each.name for each in found[: 3 * len(clusters(found))]):
         some = [each for each in found if each.name == name]
         notes.append(
             f"{name} is {_where(some)}."
             if any(each.useful for each in some)
             else f"{name} does not take so few rows."
         )
-    private = [each for each in found if each.epsilon == 1 and each.useful]
-    names = list(dict.fromkeys(each.mechanism for each in private))
+    private: dict[str, list[Shares]] = {}
+    for each in found:
+        if each.epsilon == 1 and each.useful:
+            private.setdefault(each.mechanism, []).append(each)
     if private:
-        most = min(max(each.useful) for each in private)
+        most = min(max(e.useful) for some in private.values() for e in some)
         late = [
             name + mark(name, refuted)
-            for name in names
-            if all(
-                each.useful[most].share >= 0.5
-                for each in private
-                if each.mechanism == name
-            )
+            for name, some in private.items()
+            if all(each.useful[most].share >= 0.5 for each in some)
         ]
         notes.append(
-            f"On m = {count(most)} rows per cluster {len(late)} of {len(names)} "
+            f"On m = {count(most)} rows per cluster {len(late)} of {len(private)} "
             "mechanisms are useful at ε = 1 for every k that they take"
             + (f": {listed(late)}." if late else ".")
         )
@@ -278,7 +277,7 @@ def refusals(found: Sequence[Shares]) -> str:
 
 def culling_rows(table: pd.DataFrame) -> list[Printed]:
     """Return the table of list culling."""
-    naive, half = (_culled(table, each) for each in measures.STRATEGIES)
+    naive, half = _culled(table)
     return [
         Printed(
             length=count(own["length"]),
@@ -293,22 +292,28 @@ def culling_rows(table: pd.DataFrame) -> list[Printed]:
 
 def culling_notes(table: pd.DataFrame) -> list[str]:
     """Return who wins, and the verdict on Theorem 26."""
-    naive, half = (_culled(table, each) for each in measures.STRATEGIES)
+    naive, half = _culled(table)
     bounds = half["loss_bound"].to_numpy(dtype=float)
     falls = bool((np.diff(bounds) < 0).all())
     verdict = "consistent with that" if falls and bounds[-1] < 0.01 else "not seen yet"
+    agreeing, halving = (
+        f"{count(each['won'].sum())} of {count(each['games'].sum())}"
+        for each in (naive, half)
+    )
     return [
-        f"Most agreement wins {count(naive['won'].sum())} of "
-        f"{count(naive['games'].sum())} games, random half "
-        f"{count(half['won'].sum())} of {count(half['games'].sum())}. Against any list "
-        f"of exp(c n) words random half loses with a probability of at most "
+        f"Most agreement wins {agreeing} games, random half {halving}. Against any "
+        "list of exp(c n) words random half loses with a probability of at most "
         f"{delta(float(bounds[-1]))} at n = {count(half['length'].iloc[-1])}: "
         f"Theorem 26 is {verdict}."
     ]
 
 
-def _culled(table: pd.DataFrame, strategy: str) -> pd.DataFrame:
-    return table[table["mechanism"] == strategy].sort_values("length")
+def _culled(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return what there is on most agreement, and on random half."""
+    return [
+        table[table["mechanism"] == strategy].sort_values("length")
+        for strategy in measures.STRATEGIES
+    ]
 
 
 def _sum(several: Iterable[Proportion]) -> tuple[int, int]:
@@ -365,10 +370,6 @@ def _by_k(words: str, nowhere: str, places: Mapping[int, int | None]) -> str:
 def _end(which: Callable[..., Any], found: Mapping[int, Proportion]) -> int | None:
     """Return the least or the most rows at which half of the releases or more count."""
     return which((m for m, p in found.items() if p.share >= 0.5), default=None)
-
-
-def _epsilon(value: float) -> str:
-    return count(value) if value >= 1000 else setting(value)
 
 
 def _complement(probability: float) -> str:

@@ -1,7 +1,6 @@
 """The section on tracing: what is measured, and how it is shown.
 
-The sentences are in `dpaudit.reports.sections.tracing.findings`, the figure in
-``figures`` beside it.
+The sentences are in `dpaudit.reports.sections.tracing.findings`.
 """
 
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
     From left to right (on phones below one another): components without noise, and one
     mechanism, at each epsilon.
     """
-    found = _shares(results)
+    found = shares(results["tracing-references"], results["tracing"])
     dimension = measures.dimension_of(results.options("tracing"))
     verdicts = Verdicts.of(results["privacy-wall"])
     by_k = {
@@ -53,11 +52,13 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
     rows = len(ordered) if narrow else len(by_k)
     foot = lines.FOOT[narrow]
     figure = plots.canvas(height * rows + foot, narrow=narrow)
+    said = {}
     for i, each in enumerate(ordered):
         across = 1 if narrow else len(ordered) // len(by_k)
         width = (plots.NARROW if narrow else plots.WIDE) / across
         bottom = foot + height * (rows - 1 - i // across)
         heading = f"k = {each.components}: {each.name}"
+        said[each] = heading + verdicts.said(each.mechanism)
         heading += lines.mark(each.mechanism, verdicts.refuted)
         axes = plots.panel(
             figure,
@@ -67,33 +68,24 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
             **_AROUND,
         )
         _scales(axes, found, dimension)
-        ends = []
-        for line, some, shift in (
-            (_USEFUL, each.useful, 1 / _APART),
-            (_TRACED, each.traced, _APART),
-        ):
-            if some:
-                said = f"k = {each.components}: {each.name}"
-                said += verdicts.said(each.mechanism)
-                _draw(axes, some, dimension, line, shift, said)
-                last = max(some)
-                x = last / sqrt(dimension) * shift
-                ends.append((line, (x, some[last].share)))
+        ends = [
+            _draw(axes, some, dimension, line, shift, said[each])
+            for line, some, shift in (
+                (_USEFUL, each.useful, 1 / _APART),
+                (_TRACED, each.traced, _APART),
+            )
+            if some
+        ]
         lines.name_ends(axes, ends)
     dashes = [verdicts.line(each.mechanism, 0).dash for each in ordered]
     lines.key(figure, dashes, narrow=narrow, names=True)
     return figure, " ".join(
-        f"k = {each.components}: {each.name}{verdicts.said(each.mechanism)}, m/√d = "
-        f"{setting(m / sqrt(dimension))}: "
+        f"{said[each]}, m/√d = {setting(m / sqrt(dimension))}: "
         f"useful {percent(each.useful[m].share)}, "
         f"traced {percent(each.traced[m].share)}."
         for each in ordered
         for m in each.useful
     )
-
-
-def _shares(results: Results) -> list[Shares]:
-    return shares(results["tracing-references"], results["tracing"])
 
 
 def _scales(axes: Axes, found: list[Shares], dimension: int) -> None:
@@ -114,26 +106,21 @@ def _draw(
     line: Line,
     shift: float,
     said: str,
-) -> None:
-    """Draw shares, and their intervals as bars."""
-    x = [m / sqrt(dimension) * shift for m in sorted(shares)]
-    found = [shares[m] for m in sorted(shares)]
+) -> tuple[Line, tuple[float, float]]:
+    """Draw shares, and their intervals as bars; return the line, and where it ends."""
+    places, found = zip(*sorted(shares.items()), strict=True)
+    x = [m / sqrt(dimension) * shift for m in places]
     bar: dict[str, Any] = {"linewidth": 4, "alpha": 0.3, "solid_capstyle": "butt"}
-    for place, each in zip(x, found, strict=True):
-        axes.plot([place, place], each.interval, color=line.colour, **bar)
+    texts = []
+    for place, m, each in zip(x, places, found, strict=True):
+        low, high = each.interval
+        axes.plot([place, place], (low, high), color=line.colour, **bar)
+        around = spread((low, each.share, high), percent, "99 % interval")
+        texts.append(f"{said}, m = {count(m)}: {line.label} {around}")
     middles = [each.share for each in found]
     axes.plot(x, middles, linewidth=2, clip_on=False, **line.style)
-    texts = [
-        f"{said}, m = {count(m)}: {line.label} "
-        f"{spread(_three(shares[m]), percent, '99 % interval')}"
-        for m in sorted(shares)
-    ]
     plots.told(axes, x, middles, texts)
-
-
-def _three(share: Proportion) -> tuple[float, float, float]:
-    low, high = share.interval
-    return low, share.share, high
+    return line, (x[-1], middles[-1])
 
 
 _PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"

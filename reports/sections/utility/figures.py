@@ -17,12 +17,12 @@ from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Results
+from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import number, percent, setting, spread
 
 __all__ = ["captured"]
-
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
@@ -31,14 +31,10 @@ _NOTE = (170.0, 24.0)  # width and height
 _FALSE = Line("claim false at this ε, by the exact loss", REFUTED, marker="X")
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """One mechanism's line; `false` says where its claim is, by the exact loss."""
+@dataclass(frozen=True, eq=False)
+class FalseCurve(Curve):
+    """A curve that says where the claim is false, by the exact loss."""
 
-    name: str
-    line: Line
-    epsilon: Array
-    quartiles: Array
     false: NDArray[np.bool_]
 
 
@@ -64,20 +60,18 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     axes = plots.panel(figure, box, left=60, right=margin, top=38, bottom=bottom)
     _scales(axes, curves, without_noise[FIRST_COMPONENT])
     for curve in curves:
-        _draw(axes, curve, verdicts)
+        _draw(axes, curve)
     _references(axes, curves, without_noise)
     named = [curve.line for curve in curves]
     if narrow:
         lines.list_below(axes, named, foot + 14, _KEY_STEP)
     else:
-        ends = [
-            (curve.line, (curve.epsilon[-1], float(_nines(curve.quartiles[1, -1]))))
-            for curve in curves
-        ]
+        lasts = ((curve.line, curve.last) for curve in curves)
+        ends = [(line, (epsilon, float(_nines(y)))) for line, (epsilon, y) in lasts]
         lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
     dashes = (line.dash for line in named)
     lines.key(figure, dashes, narrow=narrow, more=[_FALSE])
-    return figure, " ".join(_sentence(curve, verdicts) for curve in curves)
+    return figure, " ".join(map(_sentence, curves))
 
 
 def captured(references: pd.DataFrame) -> dict[str, float]:
@@ -87,24 +81,21 @@ def captured(references: pd.DataFrame) -> dict[str, float]:
 
 def _curves(
     table: pd.DataFrame, exact: pd.DataFrame, verdicts: Verdicts
-) -> list[_Curve]:
+) -> list[FalseCurve]:
     """Return the curves, the best at the smallest epsilon first."""
-    found = quartiles(table, ("mechanism", "epsilon"), "captured_share")
-    broken = exact[exact["claim"] == "false"]
-    false = set(zip(broken["mechanism"], broken["epsilon"], strict=True))
-    names = list(dict.fromkeys(name for name, _ in found))
-    curves = []
-    for place, name in enumerate(names):
-        epsilon = [e for other, e in found if other == name]
-        curves.append(
-            _Curve(
-                name=name,
-                line=verdicts.line(name, place),
-                epsilon=np.array(epsilon),
-                quartiles=np.array([found[name, e] for e in epsilon]).T,
-                false=np.array([(name, e) in false for e in epsilon]),
-            )
+    broken = exact[exact["claim"] == "false"].groupby("mechanism")["epsilon"]
+    false = {name: set(epsilons) for name, epsilons in broken}
+    found = by_mechanism(table, "epsilon", "captured_share")
+    curves = [
+        FalseCurve(
+            name + verdicts.said(name),
+            verdicts.line(name, place),
+            np.array(list(own)),
+            np.array(list(own.values())).T,
+            np.isin(list(own), list(false.get(name, ()))),
         )
+        for place, (name, own) in enumerate(found.items())
+    ]
     return sorted(curves, key=lambda curve: -curve.quartiles[1, 0])
 
 
@@ -113,15 +104,14 @@ def _nines(share: Any) -> Any:
     return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
 
 
-def _draw(axes: Axes, curve: _Curve, verdicts: Verdicts) -> None:
+def _draw(axes: Axes, curve: FalseCurve) -> None:
     """Draw a curve as its verdict says, but dashed where its claim is false."""
-    epsilon, line = curve.epsilon, curve.line
+    epsilon, line = curve.x, curve.line
     low, middle, high = _nines(curve.quartiles)
     axes.fill_between(epsilon, low, high, color=line.colour, alpha=0.2, linewidth=0)
     dashed = curve.false[1:] | curve.false[:-1]
-    for broken, stretch in itertools.groupby(
-        range(len(dashed)), key=dashed.__getitem__
-    ):
+    stretches = itertools.groupby(range(len(dashed)), key=dashed.__getitem__)
+    for broken, stretch in stretches:
         segments = list(stretch)
         points = slice(segments[0], segments[-1] + 2)
         dash = lines.FALLEN if broken else line.dash
@@ -132,16 +122,15 @@ def _draw(axes: Axes, curve: _Curve, verdicts: Verdicts) -> None:
     crosses: dict[str, Any] = {"markersize": 9, "markeredgecolor": PAPER}
     crosses |= {"color": REFUTED, "clip_on": False, "zorder": 4}
     axes.plot(epsilon[curve.false], middle[curve.false], _FALSE.marker, **crosses)
-    name = curve.name + verdicts.said(curve.name)
     texts = [
-        f"{name}, ε = {setting(e)}: {spread(three, percent)}"
+        f"{curve.said}, ε = {setting(e)}: {spread(three, percent)}"
         + (", claim false by the exact loss" if false else "")
         for e, three, false in zip(epsilon, curve.quartiles.T, curve.false, strict=True)
     ]
     plots.told(axes, epsilon, middle, texts)
 
 
-def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
+def _scales(axes: Axes, curves: list[FalseCurve], first: float) -> None:
     low = _nines(min(first, *(curve.quartiles.min() for curve in curves)))
     high = _nines(max(curve.quartiles.max() for curve in curves))
     axes.set_ylim(low - 0.08, high + 0.06)
@@ -149,7 +138,7 @@ def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
     shown = dict(zip(places, _SHARES, strict=True))
     places = [place for place in places if low - 0.08 <= place <= high]
     plots.tick(axes, "y", places, lambda place: f"{100 * shown[place]:g} %", _TICK_GAP)
-    epsilon = curves[0].epsilon
+    epsilon = curves[0].x
     axes.set(xscale="log", xlim=(epsilon[0], epsilon[-1]))
     marks = [e for e in (0.1, 0.3, 1, 3, 10) if epsilon[0] <= e <= epsilon[-1] * 1.001]
     axes.set_xticks(marks, [f"{e:g}" for e in marks])
@@ -160,7 +149,7 @@ def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
 
 
 def _references(
-    axes: Axes, curves: list[_Curve], without_noise: Mapping[str, float]
+    axes: Axes, curves: list[FalseCurve], without_noise: Mapping[str, float]
 ) -> None:
     """Say what components capture that owe nothing to privacy."""
     first, best = without_noise[FIRST_COMPONENT], without_noise[BASELINE]
@@ -176,13 +165,15 @@ def _references(
         plots.beside(axes, text, (x, y), away, plots.ROW, **style)
 
 
-def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, bool]:
+def _freest_side(
+    axes: Axes, curves: list[FalseCurve], share: float
+) -> tuple[bool, bool]:
     """Return where a note on a level line meets fewest curves.
 
     Whether it is at the right end, and whether above the line.
     """
     box, line = axes.get_window_extent(), float(_place(axes, 1.0, share)[1])
-    drawn = [_place(axes, curve.epsilon, curve.quartiles[1]) for curve in curves]
+    drawn = [_place(axes, curve.x, curve.quartiles[1]) for curve in curves]
 
     def met(side: tuple[bool, bool]) -> int:
         right, above = side
@@ -199,15 +190,14 @@ def _place(axes: Axes, epsilon: Any, share: Any) -> Array:
     return np.asarray(axes.transData.transform(np.stack(at, axis=-1))).T
 
 
-def _sentence(curve: _Curve, verdicts: Verdicts) -> str:
+def _sentence(curve: FalseCurve) -> str:
     first, last = curve.quartiles[1, [0, -1]]
     text = (
-        f"{curve.name}{verdicts.said(curve.name)}: {percent(first)} at epsilon "
-        f"{setting(curve.epsilon[0])}, {percent(last)} at epsilon "
-        f"{setting(curve.epsilon[-1])}"
+        f"{curve.said}: {percent(first)} at epsilon {setting(curve.x[0])}, "
+        f"{percent(last)} at epsilon {setting(curve.x[-1])}"
     )
     if curve.false.any():
-        text += f"; claim false from epsilon {setting(curve.epsilon[curve.false][0])}"
+        text += f"; claim false from epsilon {setting(curve.x[curve.false][0])}"
     return text + "."
 
 
