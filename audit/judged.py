@@ -1,8 +1,12 @@
 """What the results of all kinds of audits have in common."""
 
 from collections.abc import Sequence
+from dataclasses import fields
+from enum import Enum
 from html import escape
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
 
 from dpaudit.claims import Claim
 
@@ -57,6 +61,11 @@ class PrintedResult:
     A notebook shows it as a table.
     """
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready Python."""
+        names = [each.name for each in fields(cast(Any, self))]
+        return {name: _plain(getattr(self, name)) for name in names}
+
     def rows(self) -> list[tuple[str, str]]:
         """Return what is printed after the first line: a name, if any, and a text."""
         cells = (line.strip().partition("  ") for line in str(self).splitlines()[1:])
@@ -73,3 +82,12 @@ class PrintedResult:
         )
         table = f"<table><tbody>{body}</tbody></table>"
         return f"<p><strong>{escape(head)}</strong></p>{table}"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Enum():
+            return value.value
+        case np.ndarray():
+            return value.tolist()
+    return value.to_dict() if hasattr(value, "to_dict") else value

@@ -35,7 +35,6 @@ is not included.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -45,6 +44,7 @@ from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
 from dpaudit.audit.betting.projection import HalfSpaces, project
+from dpaudit.audit.judged import PrintedResult
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
@@ -67,7 +67,7 @@ _ENDS, _RAREST, _IMPOSSIBLE = 100, 1e-7, 1e-300
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(PrintedResult):
     """What it takes to refute a claim, if the truth is so much worse.
 
     Parameters
@@ -109,11 +109,6 @@ class Plan:
     def delta(self) -> float:
         """Of the claim, and where `true_epsilon` is meant."""
         return float(self.claim.parameters.get("delta", 0.0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON-ready Python."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"claim": self.claim.to_dict()}
 
     def __str__(self) -> str:
         return (

@@ -198,21 +198,11 @@ class AuditResult(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python, the witness included."""
-        readable = {
-            "verdict": self.verdict.value,
-            "claim": self.claim.to_dict(),
-            "relation": self.relation.value,
-            "layer": self.layer.value,
-            "exact": None if self.exact is None else self.exact.to_dict(),
-            "witness": None if self.witness is None else self.witness.to_dict(),
-        }
-        names = self.__dataclass_fields__
         allowed = {
             "allowed_epsilon": self.allowed_epsilon,
             "allowed_delta": self.allowed_delta,
         }
-        values = {name: readable.get(name, getattr(self, name)) for name in names}
-        return values | allowed
+        return super().to_dict() | allowed
 
     def plot(self) -> "Figure":
         """Draw the bound against releases, and the attack's ROC against the claim.

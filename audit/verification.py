@@ -80,13 +80,6 @@ class Verification(PrintedResult):
     warnings: tuple[str, ...] = ()
     founded: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verification as JSON-ready Python."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values["claim"] = self.claim.to_dict()
-        values["relation"] = self.relation.value
-        return values
-
     def __str__(self) -> str:
         outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
         outcome = outcome if self.founded else "NOT JUDGED (no verdict)"

@@ -10,7 +10,7 @@ from typing import Any
 from dpaudit.algorithms import entry
 from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
 from dpaudit.audit.bounds import Counts, clopper_pearson
-from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
+from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.audit.keeping.witness import reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError

@@ -11,9 +11,7 @@ exceeds the truth with probability at most 1 - confidence.
 - `one_run`: epsilon from one run with many canaries.
 """
 
-from dpaudit.audit.bounds.clopper_pearson import clopper_pearson
-from dpaudit.audit.bounds.gaussian import gaussian
-from dpaudit.audit.bounds.joint import joint
+from dpaudit.audit.bounds.counts import clopper_pearson, gaussian, joint
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.bounds.result import Bound, Counts
 from dpaudit.audit.bounds.scores import fixed_scores, split_scores

@@ -22,7 +22,7 @@ from scipy.special import expit, ndtr, ndtri
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.density import sides_of
 from dpaudit.audit.bounds.laws import Binomial, Poisson
-from dpaudit.audit.bounds.ordering import Contrast, approximate_bound
+from dpaudit.audit.bounds.ordering import Nulls
 
 __all__ = ["HitCurve", "Sides", "Tails"]
 
@@ -74,21 +74,20 @@ class HitCurve(NamedTuple):
         ]
         return cls(thresholds, p, q, *sizes)
 
-    def single(self, contrasts: list[Contrast], alpha: float) -> Array:
+    def single(self, nulls: Nulls, alpha: float) -> Array:
         """Return the bound that each threshold promises."""
         laws = Binomial(self.releases), Binomial(self.releases_neighbour)
-        return approximate_bound(*laws, contrasts, self.p, self.q, alpha)
+        return nulls.approximate_bound(laws, self.p, self.q, alpha)
 
-    def pair(self, contrasts: list[Contrast], alpha: float) -> "Tails":
+    def pair(self, nulls: Nulls, alpha: float) -> "Tails":
         """Return the two tails that promise the best bound."""
         law = Poisson(2 * min(self.releases, self.releases_neighbour))
         few = np.unique(np.linspace(0, len(self.p) - 1, _PAIRS).astype(int))
         p, q = self.p[few], self.q[few]
         a = (p[:, np.newaxis] + (1 - q)) / 2
         b = (q[:, np.newaxis] + (1 - p)) / 2
-        predicted = approximate_bound(
-            law, law, contrasts, a.ravel(), b.ravel(), alpha
-        ).reshape(a.shape)
+        predicted = nulls.approximate_bound((law, law), a.ravel(), b.ravel(), alpha)
+        predicted = predicted.reshape(a.shape)
         disjoint = few[:, np.newaxis] >= few
         predicted = np.where(disjoint, predicted, -np.inf)
         upper, lower = np.unravel_index(int(np.argmax(predicted)), a.shape)

@@ -17,12 +17,11 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, gammaincinv
+from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv
 
 from dpaudit.arrays import Array
-from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
 
-__all__ = ["Binomial", "Law", "Poisson"]
+__all__ = ["Binomial", "Law", "Poisson", "lower_proportion", "upper_proportion"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -33,6 +32,19 @@ _LEAST = 1e-300
 # Rates above one occur among Poisson counts. Cut off here, short of where probits and
 # log-odds are infinite, they leave an ordering of the outcomes monotone.
 _NEARLY_ONE = 1 - 1e-9
+
+
+def lower_proportion(count: int, total: int, alpha: float) -> float:
+    """Return Clopper and Pearson's lower limit, exceeded with probability <= alpha."""
+    return float(betaincinv(count, total - count + 1, alpha)) if count else 0.0
+
+
+def upper_proportion(count: int, total: int, alpha: float) -> float:
+    """Return Clopper and Pearson's upper limit, undercut with probability <= alpha."""
+    # 1 minus the limit of the misses would lose the digits of a small limit.
+    if count == total:
+        return 1.0
+    return float(betainccinv(count + 1, total - count, alpha))
 
 
 class Law(Protocol):

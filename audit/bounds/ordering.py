@@ -44,7 +44,7 @@ approach*, Statistics in Medicine 2008.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -55,7 +55,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.bounds.certificate import Piece, Region, supremum
 from dpaudit.audit.bounds.laws import Integers, Law
 
-__all__ = ["Contrast", "Curve", "Rectangle", "approximate_bound", "lower_bound"]
+__all__ = ["Contrast", "Nulls", "Rectangle"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ class Rectangle:
     q_high: float
 
 
-# (theta, box) -> pieces that cover the part of the null's boundary which dominates
-# N(theta) and the box; empty if these do not meet.
-Curve: TypeAlias = Callable[[float, Rectangle], list[Piece]]
+_Curve: TypeAlias = Callable[[float, Rectangle], list[Piece]]
 
 _BOX_SHARE = 1e-3  # of alpha that the confidence set costs
 _WINDOW_SHARE = 1e-6
@@ -96,62 +94,104 @@ _MOST_STEPS = 60
 _LARGEST = 200.0  # no counts that fit into memory show more
 
 
-def lower_bound(
-    data: Law,
-    neighbour: Law,
-    k: int,
-    m: int,
-    contrasts: list[Contrast],
-    curve: Curve,
-    alpha: float,
-) -> float:
-    """Return the exact lower bound on theta >= 0 from one pair of counts.
+@dataclass(frozen=True)
+class Nulls:
+    """Nested nulls {p <= g(q)}, increasing in theta >= 0.
 
     Parameters
     ----------
-    data, neighbour : Law
-        The laws of the counts on D and D'.
-    k, m : int
-        The counts.
     contrasts : list of Contrast
-        One per supporting line of the null.
-    curve : Curve
-        The nulls' boundary.
-    alpha : float
-        In (0, 1).
+        One per supporting line of a null.
+    boundary : callable
+        (theta, box) -> pieces that cover the part of the null's boundary which
+        dominates N(theta) and the box; empty if these do not meet.
     """
-    z = _deviate(alpha)
-    start = _observed(data, neighbour, contrasts, z, k, m)
-    if not start > 0:
-        return 0.0
-    gamma, tail = _BOX_SHARE * alpha, _WINDOW_SHARE * alpha
-    box = Rectangle(*data.interval(k, gamma / 4), *neighbour.interval(m, gamma / 4))
-    region = _region(data, neighbour, box, contrasts, z, start - _SLACK, tail)
 
-    def certified(theta: float) -> float:
-        pieces = curve(theta, box)
-        if not pieces:
-            return gamma
-        return gamma + supremum(region, pieces, _ERROR_SHARE * alpha)
+    contrasts: list[Contrast]
+    boundary: _Curve
 
-    further = _observed(data, neighbour, contrasts, 2 * z, k, m)
-    scale = (start - further) / z if math.isfinite(further) else start
-    return _largest(certified, alpha, start, scale)
+    def lower_bound(
+        self, laws: tuple[Law, Law], hits: tuple[int, int], alpha: float
+    ) -> float:
+        """Return the exact lower bound on theta from two independent counts.
 
+        Parameters
+        ----------
+        laws : (Law, Law)
+            Of the counts on D and on D', indexed by the event's probability.
+        hits : (int, int)
+        alpha : float
+            In (0, 1).
+        """
+        data, neighbour = laws
+        counts = np.array([[hits[0]], [hits[1]]])
+        z = _deviate(alpha)
+        start = float(self._ordering(laws, counts, z)[0])
+        if not start > 0:
+            return 0.0
+        gamma, tail = _BOX_SHARE * alpha, _WINDOW_SHARE * alpha
+        box = Rectangle(
+            *data.interval(hits[0], gamma / 4), *neighbour.interval(hits[1], gamma / 4)
+        )
+        region = self._region(laws, box, z, start - _SLACK, tail)
 
-def approximate_bound(
-    data: Law,
-    neighbour: Law,
-    contrasts: list[Contrast],
-    p: Array,
-    q: Array,
-    alpha: float,
-) -> Array:
-    """Return T at the expected counts of each (p, q): roughly what to expect."""
-    k, m = data.mean(p), neighbour.mean(q)
-    every = slice(None)
-    sides = _sides(data, neighbour, contrasts, _deviate(alpha), k, m)
-    return np.max([side.statistic(every, every) for side in sides], axis=0)
+        def certified(theta: float) -> float:
+            pieces = self.boundary(theta, box)
+            if not pieces:
+                return gamma
+            return gamma + supremum(region, pieces, _ERROR_SHARE * alpha)
+
+        further = float(self._ordering(laws, counts, 2 * z)[0])
+        scale = (start - further) / z if math.isfinite(further) else start
+        return _largest(certified, alpha, start, scale)
+
+    def approximate_bound(
+        self, laws: tuple[Law, Law], p: Array, q: Array, alpha: float
+    ) -> Array:
+        """Return T at the expected counts of each (p, q): roughly what to expect."""
+        means = laws[0].mean(p), laws[1].mean(q)
+        return self._ordering(laws, means, _deviate(alpha))
+
+    def _ordering(
+        self, laws: tuple[Law, Law], counts: Sequence[Array], z: float
+    ) -> Array:
+        """Return T at pairs of counts."""
+        every = slice(None)
+        sides = _ordered(laws, self.contrasts, z, *counts)
+        return np.max([side.statistic(every, every) for side in sides], axis=0)
+
+    def _region(
+        self,
+        laws: tuple[Law, Law],
+        box: Rectangle,
+        z: float,
+        threshold: float,
+        tail: float,
+    ) -> Region:
+        """Return {T >= threshold}, within a window that fits the box."""
+        (first_k, last_k), (first_m, last_m) = (
+            laws[0].window(box.p_low, box.p_high, tail),
+            laws[1].window(box.q_low, box.q_high, tail),
+        )
+        k = np.arange(first_k, last_k + 1)
+        m = np.arange(first_m, last_m + 1)
+        least = np.full(len(m), len(k))
+        every_m = np.arange(len(m))
+        for side in _ordered(laws, self.contrasts, z, k, m):
+            low, high = np.full(len(m), -1), np.full(len(m), len(k))
+            while np.any(high - low > 1):
+                middle = (low + high) // 2
+                at = np.clip(middle, 0, len(k) - 1)
+                inside = side.statistic(at, every_m) >= threshold
+                inside |= middle >= len(k)
+                low, high = (
+                    np.where(inside, low, middle),
+                    np.where(inside, middle, high),
+                )
+            least = np.minimum(least, high)
+        # Rounding must not break the up-set; the smaller index makes the set larger.
+        least = np.minimum.accumulate(least[::-1])[::-1]
+        return Region(*laws, k, m, least, 3 * tail)
 
 
 def _deviate(alpha: float) -> float:
@@ -160,7 +200,7 @@ def _deviate(alpha: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Side:
+class _Ordered:
     """One contrast on a range of counts: A, (A - L)^2 per k; B, (U - B)^2 per m."""
 
     p: Array
@@ -179,17 +219,17 @@ class _Side:
         return np.where(known & ~np.isnan(value), value, -np.inf)
 
 
-def _sides(
-    data: Law,
-    neighbour: Law,
+def _ordered(
+    laws: tuple[Law, Law],
     contrasts: list[Contrast],
     z: float,
     k: Integers | Array,
     m: Integers | Array,
-) -> list[_Side]:
-    centre_p, low, _ = data.wilson(k, z)
-    centre_q, _, high = neighbour.wilson(m, z)
-    sides = []
+) -> list[_Ordered]:
+    """Return each contrast on a range of counts."""
+    centre_p, low, _ = laws[0].wilson(k, z)
+    centre_q, _, high = laws[1].wilson(m, z)
+    found = []
     with np.errstate(divide="ignore", invalid="ignore"):
         for contrast in contrasts:
             p, q = contrast.a(centre_p), contrast.b(centre_q)
@@ -198,46 +238,8 @@ def _sides(
             above = (contrast.b(high) - q) ** 2
             below[np.isnan(below)] = np.inf
             above[np.isnan(above)] = np.inf
-            sides.append(_Side(p, below, q, above, contrast.h))
-    return sides
-
-
-def _observed(
-    data: Law, neighbour: Law, contrasts: list[Contrast], z: float, k: int, m: int
-) -> float:
-    sides = _sides(data, neighbour, contrasts, z, np.array([k]), np.array([m]))
-    everything = slice(None)
-    return max(float(side.statistic(everything, everything)[0]) for side in sides)
-
-
-def _region(
-    data: Law,
-    neighbour: Law,
-    box: Rectangle,
-    contrasts: list[Contrast],
-    z: float,
-    threshold: float,
-    tail: float,
-) -> Region:
-    """Return {T >= threshold}, within a window that fits the box."""
-    first_k, last_k = data.window(box.p_low, box.p_high, tail)
-    first_m, last_m = neighbour.window(box.q_low, box.q_high, tail)
-    k = np.arange(first_k, last_k + 1)
-    m = np.arange(first_m, last_m + 1)
-    least = np.full(len(m), len(k))
-    every_m = np.arange(len(m))
-    for side in _sides(data, neighbour, contrasts, z, k, m):
-        low, high = np.full(len(m), -1), np.full(len(m), len(k))
-        while np.any(high - low > 1):
-            middle = (low + high) // 2
-            at = np.clip(middle, 0, len(k) - 1)
-            inside = side.statistic(at, every_m) >= threshold
-            inside |= middle >= len(k)
-            low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-        least = np.minimum(least, high)
-    # Rounding must not break the up-set; the smaller index makes the set larger.
-    least = np.minimum.accumulate(least[::-1])[::-1]
-    return Region(data, neighbour, k, m, least, 3 * tail)
+            found.append(_Ordered(p, below, q, above, contrast.h))
+    return found
 
 
 def _largest(

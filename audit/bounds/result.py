@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpaudit.errors import InputError
@@ -74,12 +74,7 @@ class Counts:
 
     def to_dict(self) -> dict[str, int]:
         """Return the four numbers by name."""
-        return {
-            "hits": self.hits,
-            "releases": self.releases,
-            "hits_neighbour": self.hits_neighbour,
-            "releases_neighbour": self.releases_neighbour,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -9,31 +9,56 @@ so that files sorted by score do no harm.
 
 `split_scores` is the baseline: a threshold, and Clopper and Pearson's limits.
 `fixed_scores` tests its event with the exact joint bound, and may choose both tails,
-{score >= t} for D together with {score < s} for D' (`dpaudit.audit.bounds.paired`).
-How the event is chosen stands in `dpaudit.audit.bounds.choice`.
+{score >= t} for D together with {score < s} for D' (see below). How the event is chosen
+stands in `dpaudit.audit.bounds.choice`.
 
 Real numbers, not bits: scores are rounded to 2^-30 of the largest in the first part
 before they are compared (as in `dpaudit.audit.game.portfolio`, for the same reason).
+
+Both tails
+----------
+They are one pair of counts. Let U be an event meant to be frequent on D, and L a
+disjoint one meant to be frequent on D'. A claim bounds P(U) <= g(Q(U)) and
+Q(L) <= g(P(L)) by one concave curve g (for (epsilon, delta) and for mu-GDP alike), so
+by Jensen's inequality
+
+    a = (P(U) + Q(L)) / 2 <= g(b),   b = (Q(U) + P(L)) / 2.
+
+For rare events this is twice the signal for sqrt(2) times the noise. The counts of U
+and of L among the same releases are dependent, though, and each event has a nuisance
+parameter of its own. Both difficulties go away when the numbers of releases are drawn
+rather than fixed: with independent Poisson(s) numbers of releases on D and on D', the
+four counts are independent Poisson variables (splitting), so
+
+    K = #U on D + #L on D' ~ Poisson(2 s a),   M = #U on D' + #L on D ~ Poisson(2 s b)
+
+are independent, with one nuisance parameter. The exact tests of this package apply with
+these two laws in place of binomial ones.
+
+Of n releases at hand a side, a Poisson(s) number with s = n - 5 sqrt(n) + 5 is used. If
+it exceeds n, which happens with probability below 1e-6, nothing is claimed; that can
+only lower the error. The price is the share 5 / sqrt(n) of the releases. That a Poisson
+count varies more than a binomial one costs nothing: the negative correlation of K and
+M, lost as well, had cost as much.
 """
 
 import math
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.audit.bounds.choice import HitCurve, Sides
-from dpaudit.audit.bounds.clopper_pearson import clopper_pearson
-from dpaudit.audit.bounds.gaussian import gaussian as gaussian_bound
-from dpaudit.audit.bounds.gaussian import gaussian_contrasts, mu_lower
-from dpaudit.audit.bounds.joint import epsilon_lower, joint, joint_contrasts
-from dpaudit.audit.bounds.paired import PairedCounts, paired_law
+from dpaudit.audit.bounds.choice import HitCurve, Sides, Tails
+from dpaudit.audit.bounds.counts import clopper_pearson, epsilon_nulls, joint, mu_nulls
+from dpaudit.audit.bounds.counts import gaussian as gaussian_bound
+from dpaudit.audit.bounds.laws import Poisson
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_real
 
-__all__ = ["fixed_scores", "split_scores"]
-
+__all__ = ["PairedCounts", "fixed_scores", "paired_law", "split_scores"]
 
 _ALMOST_ALL = 0.9  # of the releases
 _FEWEST = 20  # scores a side
@@ -72,13 +97,12 @@ def split_scores(
     delta, confidence, alpha = check_level(delta, confidence)
     chosen, tested = _parts(on_data, on_neighbour, fraction, rng)
     curve = HitCurve.of(chosen, tested)
-    contrasts = joint_contrasts(delta)
     # Two limits at alpha/2 add where the joint bound takes a root of squares.
-    predicted = curve.single(contrasts, alpha / 8)
+    predicted = curve.single(epsilon_nulls(delta), alpha / 8)
     threshold = float(curve.thresholds[np.argmax(predicted)])
     counts = _count(tested, threshold)
     bound = clopper_pearson(counts, delta=delta, confidence=confidence)
-    return _with_event(bound, "split clopper-pearson", threshold=threshold)
+    return _with_event(bound, "split", threshold)
 
 
 def fixed_scores(
@@ -131,35 +155,30 @@ def fixed_scores(
     delta, confidence, alpha = check_level(delta, confidence)
     chosen, tested = _parts(on_data, on_neighbour, fraction, rng)
     curve = HitCurve.of(chosen, tested)
-    contrasts = gaussian_contrasts() if gaussian else joint_contrasts(delta)
-    predicted = curve.single(contrasts, alpha)
+    nulls = mu_nulls() if gaussian else epsilon_nulls(delta)
+    predicted = curve.single(nulls, alpha)
     best = int(np.argmax(predicted))
     test = gaussian_bound if gaussian else joint
-    law = paired_law(min(len(tested.data), len(tested.neighbour)))
-    pair = None if law is None else curve.pair(contrasts, alpha)
+    law = paired_law(min(map(len, tested)))
+    pair = None if law is None else curve.pair(nulls, alpha)
     if law is None or pair is None or pair.predicted <= predicted[best]:
         threshold = float(curve.thresholds[best])
         bound = test(_count(tested, threshold), delta=delta, confidence=confidence)
-        return _with_event(bound, f"fixed {bound.method}", threshold=threshold)
-    drawn = PairedCounts.draw(*tested, pair.lower, pair.upper, law, rng)
-    laws, hits = (law, law), (drawn.right, drawn.wrong)
+        return _with_event(bound, "fixed", threshold)
+    drawn = PairedCounts.draw(tested, pair, law, rng)
     value = 0.0
     if drawn.enough:
-        value = (
-            mu_lower(laws, hits, alpha)
-            if gaussian
-            else epsilon_lower(laws, hits, delta, alpha)
-        )
+        value = nulls.lower_bound((law, law), (drawn.right, drawn.wrong), alpha)
         if drawn.right > _ALMOST_ALL * law.scale:
             # Poisson counts may suggest probabilities above one: releases cannot show
             # more than perfect separation.
-            n, other = len(tested.data), len(tested.neighbour)
+            n, other = map(len, tested)
             perfect = test(Counts(n, n, 0, other), confidence=confidence)
             value = min(value, perfect.value)
-    kind = "gaussian" if gaussian else "joint"
+    kind, parameter = ("gaussian", "mu") if gaussian else ("joint", "epsilon")
     return Bound(
         f"fixed {kind}, both tails",
-        "mu" if gaussian else "epsilon",
+        parameter,
         value,
         delta,
         confidence,
@@ -174,6 +193,49 @@ def fixed_scores(
     )
 
 
+def paired_law(releases: int) -> Poisson | None:
+    """Return the law of both counts; None if `releases` a side are too few."""
+    size = releases - 5 * math.sqrt(releases) + 5
+    return Poisson(2 * size) if size > 0 else None
+
+
+class PairedCounts(NamedTuple):
+    """K and M of the module docstring, and the numbers of releases drawn.
+
+    ``enough`` is False where more releases were drawn than there are.
+    """
+
+    right: int
+    wrong: int
+    drawn: tuple[int, int]
+    enough: bool
+
+    @classmethod
+    def draw(
+        cls, tested: Sides, tails: Tails, law: Poisson, rng: np.random.Generator
+    ) -> "PairedCounts":
+        """Count both tails among a Poisson number of scores.
+
+        Parameters
+        ----------
+        tested : Sides
+            In random order, or the order in which they were drawn.
+        tails : Tails
+            Disjoint.
+        law : Poisson
+            From `paired_law`.
+        rng : Generator
+        """
+        first, second = (int(number) for number in rng.poisson(law.scale / 2, 2))
+        on_data, on_neighbour = tested.data[:first], tested.neighbour[:second]
+        right = np.count_nonzero(on_data >= tails.upper)
+        right += np.count_nonzero(on_neighbour < tails.lower)
+        wrong = np.count_nonzero(on_neighbour >= tails.upper)
+        wrong += np.count_nonzero(on_data < tails.lower)
+        enough = first <= len(tested.data) and second <= len(tested.neighbour)
+        return cls(int(right), int(wrong), (first, second), enough)
+
+
 def _parts(
     on_data: ArrayLike,
     on_neighbour: ArrayLike,
@@ -182,17 +244,16 @@ def _parts(
 ) -> tuple[Sides, Sides]:
     """Return the part that chooses and the part that is tested, in random order."""
     fraction = check_fraction("fraction", fraction)
-    sides = []
+    chosen, tested = [], []
     for name, scores in (("on_data", on_data), ("on_neighbour", on_neighbour)):
-        array = _scores(name, scores)
-        order = rng.permutation(array)
+        order = rng.permutation(_scores(name, scores))
         first = min(max(round(fraction * len(order)), 1), len(order) - 1)
-        sides.append((order[:first], order[first:]))
-    (first_p, last_p), (first_q, last_q) = sides
-    step = _resolution(np.concatenate([first_p, first_q]))
+        chosen.append(order[:first])
+        tested.append(order[first:])
+    step = _resolution(np.concatenate(chosen))
     return (
-        Sides(_rounded(first_p, step), _rounded(first_q, step)),
-        Sides(_rounded(last_p, step), _rounded(last_q, step)),
+        Sides(*(_rounded(part, step) for part in chosen)),
+        Sides(*(_rounded(part, step) for part in tested)),
     )
 
 
@@ -231,12 +292,9 @@ def _count(tested: Sides, threshold: float) -> Counts:
     )
 
 
-def _with_event(bound: Bound, method: str, **event: float) -> Bound:
-    return Bound(
-        method,
-        bound.parameter,
-        bound.value,
-        bound.delta,
-        bound.confidence,
-        {**bound.counts, **event},
+def _with_event(bound: Bound, how: str, threshold: float) -> Bound:
+    return replace(
+        bound,
+        method=f"{how} {bound.method}",
+        counts={**bound.counts, "threshold": threshold},
     )

@@ -119,7 +119,7 @@ def loss_consistency(
     max_samples = check_count("max_samples", max_samples)
     seed = check_count("seed", seed, minimum=0)
     ways = directions(mechanism, pair)
-    sides = [_Side(way, seed, key) for key, way in enumerate(ways)]
+    sides = [_DrawnLosses(way, seed, key) for key, way in enumerate(ways)]
     # On D' the loss is that of D' against D, which is -L.
     threshold = _thresholds(np.concatenate([sides[0].pilot(), -sides[1].pilot()]))
     alpha = (1 - confidence) / (2 * len(threshold))
@@ -129,7 +129,7 @@ def loss_consistency(
     low = np.maximum(from_data[:, 0], from_neighbour[:, 0])
     high = np.minimum(from_data[:, 1], from_neighbour[:, 1])
     apart = low > high * (1 + _ROUNDING)
-    reasons = [*sides[0].reasons, *sides[1].reasons]
+    reasons = [reason for side in sides for reason in sorted(side.reasons)]
     if apart.any():
         worst = int(np.argmax(np.where(apart, low - high, -np.inf)))
         reasons.append(
@@ -149,16 +149,12 @@ def loss_consistency(
     )
 
 
-class _Side:
+class _DrawnLosses:
     """Draws on one dataset of the pair, and what is wrong with their losses."""
 
     def __init__(self, way: Direction, seed: int, key: int) -> None:
         self._way, self._seed, self._key = way, seed, key
-        self._found: set[str] = set()
-
-    @property
-    def reasons(self) -> list[str]:
-        return sorted(self._found)
+        self.reasons: set[str] = set()
 
     def pilot(self) -> Array:
         """Return losses of a first look, the impossible ones as NaN."""
@@ -183,11 +179,11 @@ class _Side:
             losses = way.loss(releases)
             possible = losses > -np.inf  # false for NaN
             if not possible.all():
-                self._found.add("a release is impossible on the dataset drawn on")
+                self.reasons.add("a release is impossible on the dataset drawn on")
             if use == _PILOT_STREAM:
                 opposite = -reverse.log_ratio(releases, way.data)
                 if not np.allclose(losses, opposite, _ROUNDING, _ROUNDING, True):
-                    self._found.add("exchanging the datasets does not flip the loss")
+                    self.reasons.add("exchanging the datasets does not flip the loss")
             yield np.where(possible, losses, np.nan)
             limit, drawn, batch = affordable(releases), drawn + count, batch + 1
 

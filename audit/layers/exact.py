@@ -65,7 +65,6 @@ __all__ = [
     "ExactOutcome",
     "ExactVerdict",
     "check_relation",
-    "exact_profile",
     "exact_verdict",
 ]
 
@@ -131,14 +130,8 @@ class ExactVerdict(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready Python."""
-        readable = {
-            "outcome": self.outcome.value,
-            "claim": self.claim.to_dict(),
-            "profile": str(self.profile),
-        }
-        names = self.__dataclass_fields__
-        values = {name: readable.get(name, getattr(self, name)) for name in names}
-        return {**values, "excess": self.excess}
+        shown = {"profile": str(self.profile), "excess": self.excess}
+        return {**super().to_dict(), **shown}
 
     def __str__(self) -> str:
         words = {
@@ -159,30 +152,6 @@ class ExactVerdict(PrintedResult):
             f"exact delta is {exact}, the claim {self.claimed_delta:.6g} "
             f"(tolerance {self.tolerance:.1g})"
         )
-
-
-def exact_profile(mechanism: Any, pair: Pair) -> Claim | None:
-    """Return the exact privacy profile of a pair, or None where none is known.
-
-    Raises
-    ------
-    InputError
-        If the mechanism's claim is made under another relation than the pair's.
-
-    Examples
-    --------
-    >>> from dpaudit.algorithms import GOEGaussian
-    >>> mechanism = GOEGaussian.from_mu(0.5)
-    >>> print(exact_profile(mechanism, mechanism.worst_case()))
-    GaussianDP(mu=0.5)
-    """
-    check_relation(mechanism, pair)
-    if not isinstance(mechanism, HasExactClaim):
-        return None
-    try:
-        return mechanism.exact_claim(pair)
-    except UnsupportedError:
-        return None
 
 
 def exact_verdict(
@@ -214,8 +183,12 @@ def exact_verdict(
         claim = getattr(mechanism, "claim", None)
     if not isinstance(claim, Claim):
         raise InputError(f"claim must be a Claim, got {claim!r}")
-    profile = exact_profile(mechanism, pair)
-    if profile is None:
+    check_relation(mechanism, pair)
+    if not isinstance(mechanism, HasExactClaim):
+        return None
+    try:
+        profile = mechanism.exact_claim(pair)
+    except UnsupportedError:
         return None
     largest, corners = _reach(profile, claim), _knots(claim, _LARGEST)
     at = np.concatenate(

@@ -21,31 +21,18 @@ tested at once. g is chosen from the past, constant within one batch; validity d
 depend on how well. The strategies are multiples of the stake that is best for a sum of
 n variables of variance v, l = sqrt(2 log(1/alpha)/(n v)).
 
-Empirical Bernstein
--------------------
-For n fixed in advance, with V the sample variance (divisor n - 1), with probability at
-least 1 - alpha
-
-.. math:: \mu \ge \bar X - \sqrt{2 V \log(2/\alpha)/n} - 7 \log(2/\alpha)/(3 (n - 1)).
-
-It is simpler and wider, and must not be peeked at.
-
 References
 ----------
 Waudby-Smith, Ramdas, *Estimating means of bounded random variables by betting*,
 JRSS B 2024, sections 4 and 5.
-Maurer, Pontil, *Empirical Bernstein bounds and sample-variance penalization*,
-COLT 2009, Theorem 4.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["BettingInterval", "BettingLowerBound", "empirical_bernstein"]
+__all__ = ["BettingInterval", "BettingLowerBound"]
 
 
 # Small multiples are for the end of the run, large ones for stopping early.
@@ -184,43 +171,3 @@ class BettingInterval:
     def high(self) -> float:
         """The upper bound."""
         return 1 - self._above.value
-
-
-def empirical_bernstein(values: ArrayLike, alpha: float) -> tuple[float, float]:
-    """Return a two-sided confidence interval for the mean of values in [0, 1].
-
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Independent, of one mean, in [0, 1]; n >= 2 chosen beforehand.
-    alpha : float
-        Error probability, in (0, 1), of both sides together.
-
-    Returns
-    -------
-    low, high : float
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two values, or some are outside [0, 1].
-
-    Examples
-    --------
-    >>> low, high = empirical_bernstein([0.25, 0.75] * 500, alpha=0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.466, 0.534)
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 1 or len(values) < 2:
-        raise InputError(
-            f"values must be at least two numbers, got shape {values.shape}"
-        )
-    if not np.all((values >= 0) & (values <= 1)):
-        raise InputError("values must be in [0, 1]")
-    size, mean = len(values), float(values.mean())
-    # Half of alpha for either side, and half of that for the variance.
-    log_term = np.log(4 / check_fraction("alpha", alpha))
-    margin = np.sqrt(2 * values.var(ddof=1) * log_term / size)
-    margin += 7 * log_term / (3 * (size - 1))
-    return max(0.0, mean - float(margin)), min(1.0, mean + float(margin))

@@ -36,8 +36,7 @@ q(u) = p(u + c) with c = statistic(D) - statistic(D'), hence L(u) = log p(u)/p(u
 and the sum of L(y - j c) over j = 1..k telescopes to log r(y)/p(y).
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,14 +46,12 @@ from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.errors import InputError, MechanismError, UnsupportedError
 from dpaudit.mechanism import HasBatchedDraw, HasStatistic, Release
+from dpaudit.outputs import arrays_of
 
 __all__ = [
-    "ORDER",
     "Direction",
     "OtherDataset",
-    "OwnReleases",
     "Proposal",
-    "Translation",
     "affordable",
     "ceiling",
     "choose",
@@ -65,9 +62,7 @@ __all__ = [
 ]
 
 
-ORDER = "of two releases, the one with the larger loss has no larger p/r"
-"""What an upper bound assumes whose releases are not those of the mechanism."""
-
+_ORDER = "of two releases, the one with the larger loss has no larger p/r"
 _ADDITIVE = "the mechanism adds to its statistic noise of a law that ignores the data"
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _FRACTIONS = (0.25, 0.5, 0.75)
@@ -112,26 +107,28 @@ class Direction:
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal(ABC):
-    """A law R that releases are drawn from, and its density relative to P's."""
+class Proposal:
+    """A law R that releases are drawn from, and its density relative to P's: R = P."""
 
     direction: Direction
 
     assumes: ClassVar[tuple[str, ...]] = ()
     """What both bounds rest on, beside the mechanism's privacy loss."""
+    upper_assumes: ClassVar[tuple[str, ...]] = ()
+    """What the upper bound rests on in addition."""
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """How results describe it."""
+        return "releases on D"
 
-    @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> Release:
         """Return `size` independent releases from R."""
+        return self.direction.draw(self.direction.data, size, rng)
 
-    @abstractmethod
     def log_weights(self, releases: Release) -> Array:
         """Return log(p/r) of each release, shape (size,)."""
+        return np.zeros(_size(releases))
 
     def losses(self, releases: Release) -> tuple[Array, Array]:
         """Return losses and log-weights, and refuse what releases cannot have.
@@ -157,25 +154,12 @@ class Proposal(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnReleases(Proposal):
-    """R = P."""
-
-    @property
-    def name(self) -> str:
-        return "releases on D"
-
-    def draw(self, size: int, rng: np.random.Generator) -> Release:
-        return self.direction.draw(self.direction.data, size, rng)
-
-    def log_weights(self, releases: Release) -> Array:
-        return np.zeros(_size(releases))
-
-
-@dataclass(frozen=True, eq=False)
 class OtherDataset(Proposal):
     """R = the law on another dataset."""
 
     dataset: Array
+
+    upper_assumes = (_ORDER,)
 
     @property
     def name(self) -> str:
@@ -189,12 +173,13 @@ class OtherDataset(Proposal):
 
 
 @dataclass(frozen=True, eq=False)
-class Translation(Proposal):
+class _Translation(Proposal):
     """R = P, translated by `steps` times statistic(D) - statistic(D')."""
 
     steps: int
 
     assumes = (_ADDITIVE,)
+    upper_assumes = (_ORDER,)
 
     @property
     def name(self) -> str:
@@ -206,8 +191,7 @@ class Translation(Proposal):
         return np.asarray(consult(statistic, data)) - consult(statistic, other)
 
     def draw(self, size: int, rng: np.random.Generator) -> Release:
-        releases = self.direction.draw(self.direction.data, size, rng)
-        return np.asarray(releases) + self.steps * self._step()
+        return np.asarray(super().draw(size, rng)) + self.steps * self._step()
 
     def log_weights(self, releases: Release) -> Array:
         moved, step = np.array(releases), self._step()
@@ -261,7 +245,7 @@ def translations(direction: Direction) -> Iterator[Proposal]:
             f"got {type(direction.mechanism).__name__}"
         )
     for steps in _STEPS:
-        yield Translation(direction, steps)
+        yield _Translation(direction, steps)
 
 
 def weighted_excess(
@@ -358,13 +342,9 @@ def pilot(
 
 def affordable(releases: Release) -> int:
     """Return how many releases such as these make a batch of bounded memory."""
-    arrays = releases.values() if isinstance(releases, Mapping) else [releases]
-    each = sum(array.nbytes for array in arrays) / _size(releases)
+    each = sum(array.nbytes for array in arrays_of(releases)) / _size(releases)
     return int(np.clip(_BATCH_BYTES / each, 1, _MOST_IN_BATCH))
 
 
 def _size(releases: Release) -> int:
-    first = releases
-    if isinstance(releases, Mapping):
-        first = next(iter(releases.values()))
-    return len(first)
+    return len(arrays_of(releases)[0])

@@ -38,10 +38,8 @@ from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import check_relation
 from dpaudit.audit.layers.means import BettingInterval
 from dpaudit.audit.layers.tilting import (
-    ORDER,
     Direction,
     OtherDataset,
-    OwnReleases,
     Proposal,
     affordable,
     ceiling,
@@ -165,10 +163,26 @@ def white_box_steps(
     seed = check_count("seed", seed, minimum=0)
     alpha = (1 - confidence) / (2 * len(epsilons))
     runs = [
-        _Run(index, where, _estimates(columns, epsilons, ceilings, alpha, max_samples))
+        _Draws(
+            index,
+            where,
+            [
+                _Estimate(
+                    column,
+                    float(epsilons[column]),
+                    *trusted_ceiling,
+                    BettingInterval(alpha, horizon=max_samples),
+                )
+                for column, trusted_ceiling in zip(columns, ceilings, strict=True)
+            ],
+        )
         for index, way in enumerate(directions(mechanism, pair))
         for where, columns, ceilings in _places(
-            way, _choice(proposal, index), epsilons, max_samples, index, seed
+            way,
+            _choice(proposal, index),
+            epsilons,
+            max_samples,
+            stream(seed, _PILOTS, index),
         )
     ]
     samples, batch, limit = 0, 0, _FIRST_BATCH
@@ -217,12 +231,12 @@ class _Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Draws:
     """Draws of one proposal, in one direction, and the estimates that live on them."""
 
     index: int
     proposal: Proposal
-    estimates: tuple[_Estimate, ...]
+    estimates: list[_Estimate]
 
     def play(self, size: int, rng: np.random.Generator) -> int:
         """Draw a batch; return how many releases the next one may have."""
@@ -275,16 +289,10 @@ _Place: TypeAlias = tuple[Proposal, list[int], list[tuple[float, bool]]]
 
 
 def _places(
-    way: Direction,
-    choice: Any,
-    epsilons: Array,
-    samples: int,
-    index: int,
-    seed: int,
+    way: Direction, choice: Any, epsilons: Array, samples: int, rng: np.random.Generator
 ) -> Iterator[_Place]:
     """Yield proposals, the epsilons they serve, and for each its trusted ceiling."""
-    own, everything = OwnReleases(way), list(range(len(epsilons)))
-    rng = stream(seed, _PILOTS, index)
+    own, everything = Proposal(way), list(range(len(epsilons)))
     if choice is None:
         yield own, everything, [(1.0, True)] * len(epsilons)
     elif isinstance(choice, str):
@@ -292,45 +300,25 @@ def _places(
             others = other_datasets if choice == "auto" else translations
             found = choose(chain([own], others(way)), float(epsilon), samples, rng)
             if found is None or found[0] is own:
-                yield own, [column], [(1.0, True)]
-            else:
-                yield found[0], [column], [(found[1], True)]
+                found = own, 1.0
+            yield found[0], [column], [(found[1], True)]
     else:
         given = OtherDataset(way, np.asarray(choice, dtype=np.float64))
         losses, log_weights = pilot(given, _PILOT, rng)
         ceilings = []
         for epsilon in epsilons:
             bound = ceiling(losses, log_weights, float(epsilon))
-            if np.isfinite(bound):
-                ceilings.append((bound, True))
-            else:
+            trusted = bool(np.isfinite(bound))
+            if not trusted:
                 # Where nothing bounds the values, cutting them still bounds below.
                 largest = weighted_excess(losses, log_weights, float(epsilon)).max()
-                ceilings.append((float(largest) or 1.0, False))
+                bound = float(largest) or 1.0
+            ceilings.append((bound, trusted))
         yield given, everything, ceilings
 
 
-def _estimates(
-    columns: list[int],
-    epsilons: Array,
-    ceilings: list[tuple[float, bool]],
-    alpha: float,
-    horizon: int,
-) -> tuple[_Estimate, ...]:
-    return tuple(
-        _Estimate(
-            column,
-            float(epsilons[column]),
-            bound,
-            trusted,
-            BettingInterval(alpha, horizon=horizon),
-        )
-        for column, (bound, trusted) in zip(columns, ceilings, strict=True)
-    )
-
-
 def _result(
-    runs: list[_Run],
+    runs: list[_Draws],
     epsilons: Array,
     samples: int,
     confidence: float,
@@ -351,8 +339,8 @@ def _result(
                 f"{'reverse' if run.index else 'forward'}, epsilon "
                 f"{estimate.epsilon:.6g}: {run.proposal.name}"
             )
-            if estimate.trusted and not isinstance(run.proposal, OwnReleases):
-                upper.append(ORDER)
+            if estimate.trusted:
+                upper += run.proposal.upper_assumes
     return WhiteBoxResult(
         epsilon=epsilons,
         low_by_direction=low,

@@ -109,8 +109,12 @@ class WhiteBoxResult(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python."""
-        names = (*self.__dataclass_fields__, "delta_low", "delta_high", "estimate")
-        return {name: _plain(getattr(self, name)) for name in names}
+        more = ("delta_low", "delta_high", "estimate")
+        values = super().to_dict() | {
+            name: getattr(self, name).tolist() for name in more
+        }
+        lists = ("proposals", "assumptions", "upper_assumptions")
+        return values | {name: list(values[name]) for name in lists}
 
     def __str__(self) -> str:
         lines = [
@@ -126,14 +130,3 @@ class WhiteBoxResult(PrintedResult):
         lines += [f"  assumes: {text}" for text in self.assumptions]
         lines += [f"  upper bounds assume: {text}" for text in self.upper_assumptions]
         return "\n".join(lines)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case np.ndarray():
-            return value.tolist()
-        case Relation():
-            return value.value
-        case tuple():
-            return list(value)
-    return value

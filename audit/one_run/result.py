@@ -87,15 +87,7 @@ class CanaryAudit(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python."""
-        readable = {
-            "verdict": self.verdict.value,
-            "claim": self.claim.to_dict(),
-            "relation": self.relation.value,
-            "bound": self.bound.to_dict(),
-            "warnings": list(self.warnings),
-        }
-        names = self.__dataclass_fields__
-        return {name: readable.get(name, getattr(self, name)) for name in names}
+        return super().to_dict() | {"warnings": list(self.warnings)}
 
     def __str__(self) -> str:
         counts = self.bound.counts

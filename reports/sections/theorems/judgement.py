@@ -73,7 +73,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from dpaudit.arrays import Array
-from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
+from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.errors import InputError
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.theorems.rows import Chance, Row

@@ -7,10 +7,8 @@ import pytest
 from scipy.stats import binom, poisson
 
 from dpaudit.audit.bounds.certificate import Region, supremum
-from dpaudit.audit.bounds.gaussian import gaussian_contrasts
-from dpaudit.audit.bounds.joint import joint_contrasts
+from dpaudit.audit.bounds.counts import epsilon_nulls, mu_nulls
 from dpaudit.audit.bounds.laws import Binomial, Poisson
-from dpaudit.audit.bounds.ordering import approximate_bound
 
 TOLERANCE = 1e-7
 
@@ -126,19 +124,19 @@ def test_intervals_are_exact(law):
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 def test_orderings_are_monotone(law, alpha, delta):
     counts = np.arange(31)
-    for contrasts in (joint_contrasts(delta), gaussian_contrasts()):
+    for nulls in (epsilon_nulls(delta), mu_nulls()):
         k, m = (grid.ravel() for grid in np.meshgrid(counts, counts, indexing="ij"))
-        fitted = ordering(law, contrasts, alpha, k, m).reshape(31, 31)
+        fitted = ordering(law, nulls, alpha, k, m).reshape(31, 31)
         with np.errstate(invalid="ignore"):  # both minus infinity
             assert not np.any(np.diff(fitted, axis=0) < -1e-9)
             assert not np.any(np.diff(fitted, axis=1) > 1e-9)
         assert np.any(fitted > 0) or alpha < 1e-3
 
 
-def ordering(law, contrasts, alpha, k, m):
+def ordering(law, nulls, alpha, k, m):
     """Return T at integer counts, through the parameters that have them as means."""
     unit = law.mean(np.ones(1))
-    return approximate_bound(law, law, contrasts, k / unit, m / unit, alpha)
+    return nulls.approximate_bound((law, law), k / unit, m / unit, alpha)
 
 
 @pytest.mark.parametrize("law", [Binomial(50), Poisson(50.0)])

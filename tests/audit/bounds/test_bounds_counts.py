@@ -20,8 +20,7 @@ from dpaudit.audit.bounds import (
     one_run,
     split_scores,
 )
-from dpaudit.audit.bounds.gaussian import mu_lower
-from dpaudit.audit.bounds.joint import epsilon_lower
+from dpaudit.audit.bounds.counts import epsilon_nulls, mu_nulls
 from dpaudit.audit.bounds.laws import Poisson
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_epsilon
@@ -86,10 +85,10 @@ def test_coverage_of_poisson_counts_by_enumeration(kind):
     law, alpha, delta = Poisson(3.0), 0.05, 0.01
     size = 13
 
+    nulls = epsilon_nulls(delta) if kind == "epsilon" else mu_nulls()
+
     def bound(hits):
-        if kind == "epsilon":
-            return epsilon_lower((law, law), hits, delta, alpha)
-        return mu_lower((law, law), hits, alpha)
+        return nulls.lower_bound((law, law), hits, alpha)
 
     bounds = np.array([[bound((k, m)) for m in range(size)] for k in range(size)])
     k = np.arange(size)

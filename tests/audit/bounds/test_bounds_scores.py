@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.audit.bounds import Counts, fixed_scores, gaussian, joint, split_scores
-from dpaudit.audit.bounds.paired import paired_law
+from dpaudit.audit.bounds.scores import paired_law
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 

@@ -21,10 +21,10 @@ from dpaudit.audit.bounds import (
     ordering,
     split_scores,
 )
-from dpaudit.audit.bounds.gaussian import mu_lower
-from dpaudit.audit.bounds.joint import epsilon_lower
+from dpaudit.audit.bounds.choice import Sides, Tails
+from dpaudit.audit.bounds.counts import epsilon_nulls, mu_nulls
 from dpaudit.audit.bounds.laws import Binomial, Poisson
-from dpaudit.audit.bounds.paired import PairedCounts, paired_law
+from dpaudit.audit.bounds.scores import PairedCounts, paired_law
 
 COUNTS = Counts(60, 100, 20, 90)
 ALPHA = 0.03
@@ -70,14 +70,9 @@ def test_beyond_a_billion_releases_proportions_get_half_each():
 
 
 @pytest.mark.parametrize(
-    "lower",
-    [
-        lambda laws, hits: epsilon_lower(laws, hits, 0.01, ALPHA),
-        lambda laws, hits: mu_lower(laws, hits, ALPHA),
-    ],
-    ids=["epsilon", "mu"],
+    "nulls", [epsilon_nulls(0.01), mu_nulls()], ids=["epsilon", "mu"]
 )
-def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(lower, monkeypatch):
+def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(nulls, monkeypatch):
     """A thousandth of alpha: a quarter for each side of the box, and all on top."""
     seen, gamma = {"supremum": 0.0}, 1e-3 * ALPHA
 
@@ -96,7 +91,7 @@ def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(lower, monkeyp
     for off, found in ((-1e-9, True), (1e-9, False)):
         # What is left of alpha, or hardly more, at any theta that meets the box.
         seen["supremum"] = ALPHA - gamma + off
-        everywhere = lower(laws, hits) > 1.0
+        everywhere = nulls.lower_bound(laws, hits, ALPHA) > 1.0
         assert everywhere == found
     expected = (
         beta.ppf(gamma / 4, 80, 21),
@@ -165,10 +160,8 @@ def test_both_tails_are_counted_once_among_the_rest(mu):
     wrong = int((neighbour >= upper).sum() + (data < lower).sum())
     assert (found.counts["right"], found.counts["wrong"]) == (right, wrong)
     laws, hits = (law, law), (right, wrong)
-    if mu:
-        assert found.value == mu_lower(laws, hits, 1 - found.confidence)
-    else:
-        assert found.value == epsilon_lower(laws, hits, 0.0, 1 - found.confidence)
+    nulls = mu_nulls() if mu else epsilon_nulls(0.0)
+    assert found.value == nulls.lower_bound(laws, hits, 1 - found.confidence)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +173,8 @@ def test_a_shortage_on_either_side_claims_nothing(
 ):
     law, rng = Poisson(2 * 100.0), np.random.default_rng(0)
     data, neighbour = np.ones(releases), np.zeros(releases_neighbour)
-    drawn = PairedCounts.draw(data, neighbour, 0.5, 0.5, law, rng)
+    tested, tails = Sides(data, neighbour), Tails(0.0, 0.5, 0.5)
+    drawn = PairedCounts.draw(tested, tails, law, rng)
     assert min(drawn.drawn) > 20
     assert drawn.enough == enough
     # Nor does the bound of scores that need them.

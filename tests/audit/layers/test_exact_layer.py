@@ -18,7 +18,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
-from dpaudit.audit.layers.exact import ExactOutcome, exact_profile, exact_verdict
+from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import HasExactClaim
 
@@ -197,9 +197,8 @@ def test_mechanisms_without_a_profile_get_no_verdict():
     mechanism = replace(mechanism, relation=Relation.REPLACE_ONE)
     pair = Pair([[1.0, 0.0]], [[0.0, 1.0]])  # eigenvalues of both signs
     assert isinstance(mechanism, HasExactClaim)
-    assert exact_profile(mechanism, pair) is None
     assert exact_verdict(mechanism, pair) is None
-    assert exact_profile(lambda data, rng: 0.0, pair) is None
+    assert exact_verdict(lambda data, rng: 0.0, pair, mechanism.claim) is None
 
 
 def test_the_verdict_is_readable_and_goes_into_json():
@@ -219,4 +218,4 @@ def test_bad_arguments_are_named():
     with pytest.raises(InputError, match="claim"):
         decided(Known(PureDP(1.0)), PAIR)
     with pytest.raises(InputError, match="pair"):
-        exact_profile(mechanism, None)  # type: ignore[arg-type]
+        exact_verdict(mechanism, None)  # type: ignore[arg-type]
