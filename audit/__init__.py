@@ -11,7 +11,7 @@ proven, and how, stands in `dpaudit.audit.betting.evidence`,
 """
 
 from dpaudit.audit.harness import audit
-from dpaudit.audit.judged import Judged
+from dpaudit.audit.judged import Judged, Verdict
 from dpaudit.audit.keeping.database import StoreWarning
 from dpaudit.audit.keeping.store import Store
 from dpaudit.audit.keeping.witness import Witness
@@ -22,11 +22,10 @@ from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.audit.one_run.canaries import CanaryAttack, audit_canaries
 from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
 from dpaudit.audit.one_run.result import CanaryAudit
-from dpaudit.audit.progress import Progress
 from dpaudit.audit.replay import ReplayResult, replay
-from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.workers import process_pool
-from dpaudit.audit.settings import Budget, Run
+from dpaudit.audit.settings import Budget, Progress, Run
 from dpaudit.audit.verification import Verification, verify
 
 __all__ = [

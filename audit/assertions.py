@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.audit.harness import audit
-from dpaudit.audit.judged import Judged
+from dpaudit.audit.judged import Judged, Verdict
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.result import AuditResult
 from dpaudit.audit.settings import Budget, Run
 from dpaudit.claims import Claim
 from dpaudit.codec import encode
@@ -135,15 +135,9 @@ class Auditor:
             everything here assumes.
         """
         __tracebackhide__ = True
-        result = self._audit(
-            mechanism,
-            {"claim": claim, "pair": pair, "domain": domain, "relation": relation},
-            confidence=confidence,
-            seed=seed,
-            layer=layer,
-            budget=self._budget(budget),
-            run=run,
-        )
+        subject = {"claim": claim, "pair": pair, "domain": domain, "relation": relation}
+        how = {"confidence": confidence, "seed": seed, "layer": layer, "run": run}
+        result = self._audit(mechanism, subject, how, self._budget(budget))
         witness = None
         if result.witness is not None:
             witness = _save(result.witness, self.folder())
@@ -182,14 +176,10 @@ class Auditor:
             it came to no verdict.
         """
         __tracebackhide__ = True
+        subject = {"claim": claim, "pair": pair, "domain": domain, "relation": relation}
+        how = {"confidence": confidence, "seed": seed, "layer": layer, "run": run}
         result = self._audit(
-            mechanism,
-            {"claim": claim, "pair": pair, "domain": domain, "relation": relation},
-            confidence=confidence,
-            seed=seed,
-            layer=layer,
-            budget=self._budget(budget, at_least="standard"),
-            run=run,
+            mechanism, subject, how, self._budget(budget, at_least="standard")
         )
         self._report(result, "assert_refuted", result.refuted, None)
         if _is_unfounded(result):
@@ -212,28 +202,26 @@ class Auditor:
         self,
         mechanism: Any,
         subject: dict[str, Any],
-        *,
-        confidence: float | None,
-        seed: int | None,
-        layer: Layer | str,
+        how: dict[str, Any],
         budget: Budget,
-        run: Run,
     ) -> "AuditResult | ReplayResult":
         claim = subject["claim"]
         if claim is None:
             claim = getattr(mechanism, "claim", None)
-        if seed is None:
-            seed = seed_for(mechanism, claim, seed=self.seed, name=run.name)
-        confidence = self.confidence if confidence is None else confidence
-        options = {**subject, "confidence": confidence, "seed": seed, "run": run}
-        if layer == Layer.REPLAY:
+        if how["seed"] is None:
+            name = how["run"].name
+            how["seed"] = seed_for(mechanism, claim, seed=self.seed, name=name)
+        if how["confidence"] is None:
+            how["confidence"] = self.confidence
+        if how["layer"] == Layer.REPLAY:
             from dpaudit.audit.replay import EXECUTIONS, replay
 
             budget = replace(budget, releases=min(budget.releases, EXECUTIONS))
-            result: Any = replay(mechanism, budget=budget, **options)
+            del how["layer"]
+            result: Any = replay(mechanism, budget=budget, **subject, **how)
             found = _not_followed(result)
         else:
-            result = audit(mechanism, layer=layer, budget=budget, **options)
+            result = audit(mechanism, budget=budget, **subject, **how)
             found = [] if _is_unfounded(result) else [*result.warnings]
         for warning in found:
             warnings.warn(f"{result.name}: {warning}", stacklevel=3)

@@ -15,10 +15,9 @@ from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.pairs import OnePair, PairChoice, PairSource, pair_source
-from dpaudit.audit.progress import Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.draws import Here, single_threaded
-from dpaudit.audit.settings import Budget, Run, Settings, stated
+from dpaudit.audit.settings import Budget, Progress, Run, Settings, stated
 from dpaudit.audit.summary import summarise
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from enum import Enum
+from enum import Enum, StrEnum
 from html import escape
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -10,7 +10,25 @@ import numpy as np
 
 from dpaudit.claims import Claim
 
-__all__ = ["Judged", "PrintedResult"]
+__all__ = ["UNFOUNDED", "Judged", "PrintedResult", "Verdict"]
+
+UNFOUNDED = (
+    "releases were seen not to be independent draws with the rng that is handed over, "
+    "which every statement assumes. Draw all randomness from rng (other libraries can "
+    "be seeded from it), and keep nothing from one call to the next. What cannot be "
+    "changed and takes fresh randomness from the operating system for each release may "
+    "say so, seedable = False; a program in a process of its own is audited by "
+    "dpaudit.adapters.from_command"
+)
+"""Why there is no verdict, and how to go on."""
+
+
+class Verdict(StrEnum):
+    """What sampling can say about a privacy claim."""
+
+    REFUTED = "REFUTED"
+    NOT_REFUTED = "NOT_REFUTED"
+    NO_VERDICT = "NO_VERDICT"
 
 
 @runtime_checkable

@@ -1,10 +1,9 @@
 """What an audit says, and what it does not."""
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.audit.judged import PrintedResult
+from dpaudit.audit.judged import UNFOUNDED, PrintedResult, Verdict
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
@@ -16,27 +15,9 @@ from dpaudit.printable import printable, told_apart
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["UNFOUNDED", "AuditResult", "Verdict"]
-
-UNFOUNDED = (
-    "releases were seen not to be independent draws with the rng that is handed over, "
-    "which every statement assumes. Draw all randomness from rng (other libraries can "
-    "be seeded from it), and keep nothing from one call to the next. What cannot be "
-    "changed and takes fresh randomness from the operating system for each release may "
-    "say so, seedable = False; a program in a process of its own is audited by "
-    "dpaudit.adapters.from_command"
-)
-"""Why there is no verdict, and how to go on."""
+__all__ = ["AuditResult"]
 
 _BY_THE_VERDICT = "; that it is more is what the verdict says"
-
-
-class Verdict(StrEnum):
-    """What sampling can say about a privacy claim."""
-
-    REFUTED = "REFUTED"
-    NOT_REFUTED = "NOT_REFUTED"
-    NO_VERDICT = "NO_VERDICT"
 
 
 @dataclass(frozen=True, repr=False)

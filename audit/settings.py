@@ -4,27 +4,25 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
+from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.validation import (
-    check_confidence,
-    check_count,
-    check_nonnegative,
-    check_positive,
-)
+from dpaudit.printable import printable
+from dpaudit.validation import check_confidence, check_count
 
 if TYPE_CHECKING:
     from dpaudit.audit.keeping.store import Store
-    from dpaudit.audit.progress import Progress
 
 __all__ = [
     "Budget",
+    "Progress",
     "Run",
     "Settings",
     "name_of",
@@ -37,8 +35,16 @@ _REFERENCE_DELTAS = (1e-5, 1e-3, 0.1, 0.5, 0.9)
 _SAMPLED = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
 
 
+def _check_layer(name: str, value: Any) -> Layer:
+    if value not in _SAMPLED:
+        raise InputError(
+            f"{name} must be one of {[x.value for x in _SAMPLED]}, got {value!r}"
+        )
+    return Layer(value)
+
+
 @dataclass(frozen=True)
-class Budget:
+class Budget(Checked):
     """How much an audit may do.
 
     Where a budget is asked for, a number stands for one with so many releases.
@@ -65,20 +71,10 @@ class Budget:
         If one of them is not allowed.
     """
 
-    releases: int = 200_000
-    seconds: float | None = None
-    refine: float = 0.0
-    stop: bool = True
-
-    def __post_init__(self) -> None:
-        seconds = self.seconds
-        for field, checked in {
-            "releases": check_count("releases", self.releases, minimum=2),
-            "seconds": None if seconds is None else check_positive("seconds", seconds),
-            "refine": check_nonnegative("refine", self.refine),
-            "stop": bool(self.stop),
-        }.items():
-            object.__setattr__(self, field, checked)
+    releases: Annotated[int, partial(check_count, minimum=2)] = 200_000
+    seconds: Positive | None = None
+    refine: Nonnegative = 0.0
+    stop: Annotated[bool, lambda _, value: bool(value)] = True
 
     @classmethod
     def of(cls, budget: "Budget | int") -> "Budget":
@@ -95,6 +91,54 @@ class Budget:
             return cls(int(budget))
         raise InputError(
             f"budget must be a Budget or a number of releases, got {budget!r}"
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An audit between two rounds.
+
+    Parameters
+    ----------
+    samples, max_samples : int
+        Releases a side so far, and at most.
+    pairs : int
+        How many pairs of neighbours were tried.
+    epsilon_lower, at_delta : float
+        The lower bound so far, and at which delta.
+    attack : str or None
+        Whose event is bet on most hopefully.
+    seconds : float
+        Work so far, that of an interrupted process included.
+    seconds_left : float
+        At the pace of the last half of the releases, if the audit goes on to
+        `max_samples`.
+    resumed_at : int
+        Releases a side that an interrupted process had drawn; 0 if there was none.
+
+    Examples
+    --------
+    >>> print(Progress(1_000, 90_000, 1, 0.25, 1e-5, "identity", 0.8, 71.2, 0))
+    1,000 of 90,000 releases a side, epsilon >= 0.25 at delta 1e-05 by identity, \
+1 min 11 s left
+    """
+
+    samples: int
+    max_samples: int
+    pairs: int
+    epsilon_lower: float
+    at_delta: float
+    attack: str | None
+    seconds: float
+    seconds_left: float
+    resumed_at: int
+
+    def __str__(self) -> str:
+        by = "" if self.attack is None else f" by {printable(self.attack)}"
+        return (
+            f"{self.samples:,} of {self.max_samples:,} releases a side, "
+            f"epsilon >= {self.epsilon_lower:.3g} at delta {self.at_delta:.3g}{by}, "
+            f"{_duration(self.seconds_left)} left"
         )
 
 
@@ -143,7 +187,7 @@ class Run:
     attacks: Sequence[Attack] | None = None
     executor: Executor | None = None
     store: "Store | str | Path | None" = None
-    progress: "Callable[[Progress], None] | None" = None
+    progress: Callable[[Progress], None] | None = None
     should_stop: Callable[[], bool] | None = None
     name: str | None = None
     reference: str | None = None
@@ -183,7 +227,7 @@ def refuse(what: str, options: Budget | Run, *names: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Checked):
     """What determines an audit of a mechanism on given pairs, or on those of a search.
 
     A store knows an audit by all of these fields (`dpaudit.audit.keeping.identity`):
@@ -210,30 +254,13 @@ class Settings:
     """
 
     claim: Claim
-    confidence: float
-    seed: int
-    layer: Layer
-    budget: Budget
-    attacks: tuple[Attack, ...]
+    confidence: Annotated[float, check_confidence]
+    seed: Annotated[int, partial(check_count, minimum=0)]
+    layer: Annotated[Layer, _check_layer]
+    budget: Annotated[Budget, lambda _, budget: replace(budget, seconds=None)]
+    attacks: Annotated[tuple[Attack, ...], lambda _, attacks: tuple(attacks)]
     name: str | None
     reference: str | None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if self.layer not in _SAMPLED:
-            raise InputError(
-                f"layer must be one of {[x.value for x in _SAMPLED]}, "
-                f"got {self.layer!r}"
-            )
-        for field, checked in {
-            "confidence": check_confidence("confidence", self.confidence),
-            "seed": check_count("seed", self.seed, minimum=0),
-            "layer": Layer(self.layer),
-            "budget": replace(self.budget, seconds=None),
-            "attacks": tuple(self.attacks),
-        }.items():
-            object.__setattr__(self, field, checked)
 
     @property
     def alpha(self) -> float:
@@ -281,3 +308,12 @@ def reference_point(claim: Claim) -> tuple[float, float]:
         if math.isfinite(epsilon):
             return max(epsilon, 0.1), delta
     raise InputError(f"the claim {claim} promises next to nothing")
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in its two largest units."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

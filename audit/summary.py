@@ -1,16 +1,22 @@
 """Putting the outcome of an audit into words and numbers."""
 
+import platform
 from typing import Any
 
+import numpy as np
+import scipy
+
+from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.game.independence import signs_of_dependence, unreadable
+from dpaudit.audit.game.independence import signs_seen
 from dpaudit.audit.game.state import AuditState, StrongestEvent
+from dpaudit.audit.judged import Verdict
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
-from dpaudit.audit.keeping.witness import Witness, current_versions, reaching_tells
+from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
-from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.result import AuditResult
 from dpaudit.audit.settings import Settings, name_of
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
@@ -19,6 +25,12 @@ from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
 
+_VERSIONS = {
+    "python": platform.python_version(),
+    "dpaudit": __version__,
+    "numpy": np.__version__,
+    "scipy": scipy.__version__,
+}
 _OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is noticed
 
 
@@ -70,9 +82,9 @@ def summarise(
             samples=samples,
             seed=state.seed,
             log_evidence=log_evidence,
-            versions=current_versions(),
+            versions=dict(_VERSIONS),
         )
-    signs = signs_of_dependence(pair_audit, mechanism)
+    signs = signs_seen(pair_audit.sampler, mechanism, pair_audit.repeats)
     result = AuditResult(
         name=name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
@@ -111,7 +123,7 @@ def summarise(
         roc=() if by_bits or strongest is None else strongest.roc,
         warnings=(
             *signs.warnings,
-            *unreadable(pair_audit),
+            *pair_audit.portfolio.unreadable(),
             *((BITS_ONLY,) if by_bits else ()),
             *pair_audit.portfolio.doubts(refuted=refuted),
         ),

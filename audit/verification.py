@@ -15,11 +15,9 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
 from dpaudit.audit.game.fitted import FittedAttack, rests_on_bits
 from dpaudit.audit.game.independence import signs_seen
-from dpaudit.audit.judged import PrintedResult
-from dpaudit.audit.keeping.accused import accused, seed_for
+from dpaudit.audit.judged import UNFOUNDED, PrintedResult
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.batches import Batch
 from dpaudit.claims import Claim
@@ -143,8 +141,8 @@ def verify(
     limit = min(wanted, _MOST)
     if max_samples is not None:
         wanted = limit = check_count("max_samples", max_samples)
-    seed = seed_for(witness, seed)
-    mechanism, warnings = accused(witness, mechanism)
+    seed = witness.other_seed(seed)
+    mechanism, warnings = witness.accused(mechanism)
     named = mechanism
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)

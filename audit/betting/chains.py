@@ -3,8 +3,14 @@
 `forward_chains` chooses them from what the past shows: the event that violates a null
 by most standard errors, then further events of the same attack (the other
 tail, above all) as long as each adds evidence that is not already there. Nothing is
-assumed of the releases. (`dpaudit.audit.betting.pooling` is the alternative for
-Gaussian ones.)
+assumed of the releases.
+
+`pooled_chains` is for Gaussian nulls: one chain, estimated together. Events spread over
+the range of the score each show a shift Phi^-1(p) - Phi^-1(q). If the releases look
+like a Gaussian pair the shifts agree, and their pooled estimate uses nearly all the
+information there is; so far as they disagree by more than chance, each keeps its own
+(random effects). It is a choice of alternative, made from the past, and valid whatever
+the releases are like.
 """
 
 from collections.abc import Sequence
@@ -12,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events, prior_hits
@@ -19,12 +26,14 @@ from dpaudit.audit.betting.excess import DOUBT, Excess, coefficients
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces
 
-__all__ = ["Chains", "forward_chains", "hold"]
+__all__ = ["Chains", "forward_chains", "hold", "pooled_chains"]
 
 Counts = NDArray[np.intp]
 
 _LONGEST = 4
 _WORTH = 4.0  # squared standard errors that an event must add: Akaike, two numbers
+_LEVELS = (0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.94, 0.98)
+_ENOUGH = 5  # hits and misses, on either side, for a normal approximation
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Chains:
     q1: Array
     freedom: Array
 
-    def widen(self, length: int, spaces: int) -> "Chains":
+    def _widen(self, length: int, spaces: int) -> "Chains":
         """Fill the rows with events that cut off nothing, held to nothing."""
         more = length - self.events.shape[1]
         nothing = np.zeros((len(self.events), more))
@@ -66,7 +75,7 @@ class Chains:
         """Put the problems of several sets of chains below each other."""
         length = max(way.events.shape[1] for way in ways)
         spaces = max(way.half_spaces.limit.shape[1] for way in ways)
-        ways = [way.widen(length, spaces) for way in ways]
+        ways = [way._widen(length, spaces) for way in ways]
         return Chains(
             np.vstack([way.events for way in ways]),
             HalfSpaces.stack([way.half_spaces for way in ways]),
@@ -102,18 +111,7 @@ def forward_chains(
     """
     judged, row = np.unique(judges, return_inverse=True)
     found = Excess.of(family, judged, events, share)
-    chosen, real = _select(
-        found.on_p,
-        found.on_q,
-        found.excess,
-        found.variance,
-        events.p,
-        events.q,
-        events.attack,
-        events.scored.sum(axis=0),
-        share,
-        handicap,
-    )
+    chosen, real = _select(found, events, share, handicap)
     first = chosen[:, 0]
     order = np.argsort(np.where(real, chosen, len(events)), axis=1, kind="stable")
     chosen = np.take_along_axis(chosen, order, axis=1)
@@ -183,49 +181,41 @@ def _lift(
 
 
 def _select(
-    on_p: Array,
-    on_q: Array,
-    excess: Array,
-    variance: Array,
-    p: Array,
-    q: Array,
-    attack: Counts,
-    scored: Counts,
-    share: float,
-    handicap: Array | float,
+    found: Excess, events: Events, share: float, handicap: Array | float
 ) -> tuple[Counts, NDArray[np.bool_]]:
     """Return up to `_LONGEST` events for each null, and which of them are real.
 
     A Cholesky factorisation of the covariance of all events' statistics, pivoted on
     the largest squared mean over variance of what the earlier ones leave unexplained.
     """
-    every = np.arange(len(excess))
-    chosen = np.zeros((len(excess), _LONGEST), dtype=np.intp)
+    p, q, scored = events.p, events.q, events.scored.sum(axis=0)
+    mean, left, floor = found.excess, found.variance, 1e-9 * found.variance
+    every = np.arange(len(mean))
+    chosen = np.zeros((len(mean), _LONGEST), dtype=np.intp)
     real = np.zeros(chosen.shape, dtype=bool)
-    mean, left, floor = excess.copy(), variance.copy(), 1e-9 * variance
     factors: list[Array] = []
-    allowed = np.ones(excess.shape, dtype=bool)
+    allowed = np.ones(mean.shape, dtype=bool)
     for place in range(_LONGEST):
         usable = allowed & (mean > 0) & (left > floor)
         gain = np.divide(mean**2, left, out=np.zeros_like(mean), where=usable)
-        found = gain * scored - (0.0 if place else handicap)
-        pivot = np.argmax(np.where(usable, found, -np.inf), axis=1)
-        found = gain[every, pivot] * scored[pivot]
+        offered = gain * scored - (0.0 if place else handicap)
+        pivot = np.argmax(np.where(usable, offered, -np.inf), axis=1)
+        gained = gain[every, pivot] * scored[pivot]
         chosen[:, place] = pivot
         allowed[every, pivot] = False
-        real[:, place] = found > (_WORTH if place else 0)
+        real[:, place] = gained > (_WORTH if place else 0)
         if place:
             real[:, place] &= real[:, place - 1]
         else:
-            allowed &= attack == attack[pivot][:, np.newaxis]
+            allowed &= events.attack == events.attack[pivot][:, np.newaxis]
             real[:, 0] = True  # a chain has at least one event
         if place == _LONGEST - 1 or not real[:, place].any():
             break
         a, b = p[pivot][:, np.newaxis], q[pivot][:, np.newaxis]
         with np.errstate(over="ignore", invalid="ignore"):
-            factor = on_p[every, pivot][:, np.newaxis] * on_p * (
+            factor = found.on_p[every, pivot][:, np.newaxis] * found.on_p * (
                 (np.minimum(a, p) - a * p) / share
-            ) + on_q[every, pivot][:, np.newaxis] * on_q * (
+            ) + found.on_q[every, pivot][:, np.newaxis] * found.on_q * (
                 (np.minimum(b, q) - b * q) / (1 - share)
             )
             for earlier in factors:
@@ -271,3 +261,91 @@ def _cells(events: Events, chosen: Counts, real: NDArray[np.bool_]) -> Array:
     exclusive = events.exclusive[chosen[:, :1]]
     weight = counts + np.where(used, prior_hits(counts, exclusive), 0.0)
     return weight / weight.sum(axis=2, keepdims=True)
+
+
+def pooled_chains(family: NullFamily, nulls: Counts, events: Events) -> Chains | None:
+    """Choose one chain for all nulls; None where the past does not suffice."""
+    options = [
+        pooled
+        for attack in np.unique(events.attack)
+        if (pooled := _pool(events, np.flatnonzero(events.attack == attack)))
+    ]
+    if not options:
+        return None
+    best = max(options, key=lambda pooled: pooled.z)
+    m, j = len(nulls), len(best.events)
+    # As `_lift`: nulls that chance may have hidden are given an alternative as well.
+    short = family.parameter[nulls] + best.error - abs(best.pooled)
+    short = np.where(short < (1 + DOUBT) * best.error, np.maximum(short, 0.0), 0.0)
+    half = (best.shift + np.sign(best.pooled) * short[:, np.newaxis]) / 2
+    p, q = ndtr(best.centre + half), ndtr(best.centre - half)
+    log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
+    return Chains(
+        np.broadcast_to(best.events, (m, j)),
+        hold(log_ratio, limit, p >= q, np.ones((m, j), dtype=bool)),
+        _nested_cells(p),
+        _nested_cells(q),
+        np.ones(m),
+    )
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """Events with the shifts of the normal quantiles that they show together."""
+
+    events: Counts
+    centre: Array
+    shift: Array
+    pooled: float
+    error: float
+
+    @property
+    def z(self) -> float:
+        return abs(self.pooled) / self.error
+
+
+def _pool(events: Events, mine: Counts) -> _Pooled | None:
+    hits, scored = events.hits[:, mine], events.scored[:, mine]
+    clear = ((hits >= _ENOUGH) & (scored - hits >= _ENOUGH)).all(axis=0)
+    mine = mine[clear]
+    if len(mine) < 2:
+        return None
+    level = (events.p[mine] + events.q[mine]) / 2
+    nearest = np.abs(level[:, np.newaxis] - np.array(_LEVELS)).argmin(axis=0)
+    mine = mine[np.unique(nearest)]
+    p, q, scored = events.p[mine], events.q[mine], events.scored[:, mine[0]]
+    up, low = ndtri(p), ndtri(q)
+    covariance = _quantile_covariance(p, up, scored[0]) + _quantile_covariance(
+        q, low, scored[1]
+    )
+    covariance[np.diag_indices_from(covariance)] *= 1 + 1e-9
+    weights = np.linalg.solve(covariance, np.ones(len(mine)))
+    shift = up - low
+    pooled = weights @ shift / weights.sum()
+    # DerSimonian and Laird: what the events disagree by beyond chance is real.
+    variance = np.diag(covariance)
+    misfit = (shift - pooled) @ np.linalg.solve(covariance, shift - pooled)
+    degrees = max(len(mine) - 1, 1)
+    between = max(0.0, misfit / degrees - 1) * variance.mean()
+    own = between / (between + variance)
+    return _Pooled(
+        mine,
+        (up + low) / 2,
+        pooled + own * (shift - pooled),
+        float(pooled),
+        float(1 / np.sqrt(weights.sum())),
+    )
+
+
+def _quantile_covariance(p: Array, quantile: Array, n: int) -> Array:
+    """Return the covariance of the normal quantiles of nested empirical shares."""
+    density = np.exp(-(quantile**2) / 2) / np.sqrt(2 * np.pi)
+    nested = np.minimum.outer(p, p) - np.multiply.outer(p, p)
+    return nested / (n * np.multiply.outer(density, density))
+
+
+def _nested_cells(p: Array) -> Array:
+    """Return the shares of the cells between nested events of probability p."""
+    rising = np.maximum.accumulate(p, axis=1)
+    cells = np.maximum(np.diff(rising, axis=1, prepend=0.0, append=1.0), 1e-9)
+    return cells / cells.sum(axis=1, keepdims=True)

@@ -28,7 +28,7 @@ all releases, instead of two for each event.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,6 +79,10 @@ class Events:
         return len(self.attack)
 
     @property
+    def _columns(self) -> list[Any]:
+        return [getattr(self, each.name) for each in fields(self)]
+
+    @property
     def p(self) -> Array:
         """Estimated probabilities on D, strictly between 0 and 1."""
         return self._estimates[0]
@@ -113,13 +117,7 @@ class Events:
 
     def take(self, places: Sequence[int] | Counts) -> "Events":
         """Return some of the events."""
-        return Events(
-            self.attack[places],
-            self.threshold[places],
-            self.hits[:, places],
-            self.scored[:, places],
-            self.exclusive[places],
-        )
+        return Events(*(column[..., places] for column in self._columns))
 
     @classmethod
     def single(
@@ -140,13 +138,8 @@ class Events:
         if not parts:
             none = np.zeros((2, 0), dtype=np.intp)
             return cls(none[0], np.empty(0), none, none, none[0].astype(np.bool_))
-        return cls(
-            np.concatenate([part.attack for part in parts]),
-            np.concatenate([part.threshold for part in parts]),
-            np.concatenate([part.hits for part in parts], axis=1),
-            np.concatenate([part.scored for part in parts], axis=1),
-            np.concatenate([part.exclusive for part in parts]),
-        )
+        columns = zip(*(part._columns for part in parts), strict=True)
+        return cls(*(np.concatenate(each, axis=-1) for each in columns))
 
 
 class ScoreRecord:

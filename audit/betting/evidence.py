@@ -108,7 +108,7 @@ class Bets:
 
     def take(self, rows: NDArray[np.intp]) -> "Bets":
         """Return some of the bets."""
-        return Bets(self.on_p[rows], self.on_q[rows], self.slack[rows])
+        return Bets(*(each[rows] for each in vars(self).values()))
 
     def largest_stake(self) -> Array:
         """Return the stake at which some cell would return nothing, shape (M,)."""

@@ -34,17 +34,7 @@ from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, polygon_delta
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_epsilon
 
-__all__ = [
-    "NullFamily",
-    "Polygons",
-    "delta_family",
-    "epsilon_family",
-    "event_epsilon",
-    "families_for",
-    "mu_family",
-    "single_null",
-    "verdict_family",
-]
+__all__ = ["NullFamily", "Polygons", "families_for", "verdict_family"]
 
 
 _STEP = 0.001  # relative resolution of the grids in epsilon and mu
@@ -100,7 +90,7 @@ class NullFamily(ABC):
         delta : float
             Where epsilon is meant; that of (epsilon, delta)-DP itself.
         """
-        return event_epsilon(p, q, delta)
+        return _event_epsilon(p, q, delta)
 
     @abstractmethod
     def only(self, null: int) -> "NullFamily":
@@ -124,6 +114,7 @@ class Polygons(NullFamily):
         self, parameter: Array, claimed: int | None, epsilon: Array, delta: Array
     ) -> None:
         super().__init__(parameter, claimed)
+        self._nulls = epsilon, delta
         self._log_ratio = np.stack([epsilon, -epsilon], axis=1)
         self._delta = polygon_delta(
             self._log_ratio, epsilon[:, np.newaxis], delta[:, np.newaxis]
@@ -139,11 +130,9 @@ class Polygons(NullFamily):
         )
 
     def only(self, null: int) -> "Polygons":
-        result = object.__new__(Polygons)
-        NullFamily.__init__(result, self.parameter[null : null + 1], 0)
-        result._log_ratio = self._log_ratio[null : null + 1]
-        result._delta = self._delta[null : null + 1]
-        return result
+        parts = (x[null : null + 1] for x in (self.parameter, *self._nulls))
+        parameter, epsilon, delta = parts
+        return Polygons(parameter, 0, epsilon, delta)
 
 
 class GaussianNulls(NullFamily):
@@ -206,19 +195,19 @@ class ProfileNull(NullFamily):
         A curve may be broken by an event that shows less at this delta than the claim
         allows there. Whatever shows more on this event is further outside the claim.
         """
-        return max(event_epsilon(p, q, delta), self._claim.epsilon(delta))
+        return max(_event_epsilon(p, q, delta), self._claim.epsilon(delta))
 
     def only(self, null: int) -> "ProfileNull":
         return self
 
 
-def epsilon_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
+def _epsilon_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
     """Nulls (e, delta)-DP for e around `epsilon`, which is on the grid."""
     grid, centre = _geometric_grid(epsilon)
     return Polygons(grid, centre if claimed else None, grid, np.full_like(grid, delta))
 
 
-def delta_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
+def _delta_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
     """Nulls (epsilon, d)-DP for d from 0, and from `delta`, which is on the grid."""
     rising = np.concatenate([np.geomspace(1e-9, 0.05, 300), np.linspace(0.05, 1, 400)])
     grid = np.unique(np.concatenate([[0.0, delta], rising[:-1]]))
@@ -226,24 +215,14 @@ def delta_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
     return Polygons(grid, claim, np.full_like(grid, epsilon), grid)
 
 
-def mu_family(mu: float) -> NullFamily:
-    """Nulls m-GDP for m around `mu`, which is on the grid."""
-    return GaussianNulls(*_geometric_grid(mu))
-
-
-def single_null(claim: Claim) -> NullFamily:
-    """Return the claim alone, to be tested through its privacy profile."""
-    return ProfileNull(claim)
-
-
 def verdict_family(claim: Claim) -> NullFamily:
     """Return the family that holds the claim itself and decides the verdict."""
     if isinstance(claim, PureDP | ApproxDP):
         epsilon, delta = claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
-        return epsilon_family(epsilon, delta, claimed=True)
+        return _epsilon_family(epsilon, delta, claimed=True)
     if isinstance(claim, GaussianDP):
-        return mu_family(claim.parameters["mu"])
-    return single_null(claim)
+        return GaussianNulls(*_geometric_grid(claim.parameters["mu"]))
+    return ProfileNull(claim)
 
 
 def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFamily]:
@@ -260,21 +239,21 @@ def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFa
     if isinstance(claim, PureDP | ApproxDP):
         return {
             "epsilon": verdict,
-            "delta": delta_family(epsilon, delta, claimed=True),
+            "delta": _delta_family(epsilon, delta, claimed=True),
         }
     return {
         "mu" if isinstance(claim, GaussianDP) else "claim": verdict,
-        "epsilon": epsilon_family(epsilon, delta, claimed=False),
-        "delta": delta_family(epsilon, delta, claimed=False),
+        "epsilon": _epsilon_family(epsilon, delta, claimed=False),
+        "delta": _delta_family(epsilon, delta, claimed=False),
     }
 
 
-def event_epsilon(p: float, q: float, delta: float) -> float:
+def _event_epsilon(p: float, q: float, delta: float) -> float:
     """Return the epsilon at `delta` that an event or its complement shows; p >= q.
 
     Examples
     --------
-    >>> round(event_epsilon(0.5, 0.1, 0.0), 4)
+    >>> round(_event_epsilon(0.5, 0.1, 0.0), 4)
     1.6094
     """
     event = (p - delta) / q

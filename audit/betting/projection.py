@@ -68,36 +68,19 @@ class HalfSpaces:
 
     def take(self, rows: NDArray[np.intp]) -> "HalfSpaces":
         """Return the half-spaces of some problems."""
-        return HalfSpaces(
-            self.cells[rows], self.on_p[rows], self.on_q[rows], self.limit[rows]
-        )
+        return HalfSpaces(*(each[rows] for each in vars(self).values()))
 
     def widen(self, spaces: int) -> "HalfSpaces":
         """Fill up to that many half-spaces with such as hold nothing."""
-        more = len(self.limit), spaces - self.limit.shape[1]
-        nothing = np.zeros(more)
-        return HalfSpaces(
-            np.hstack([self.cells, nothing.astype(np.intp)]),
-            np.hstack([self.on_p, nothing]),
-            np.hstack([self.on_q, nothing]),
-            np.hstack([self.limit, nothing + 1]),
-        )
-
-    def divide(self, size: Array) -> "HalfSpaces":
-        """Divide the inequalities by positive numbers, (M, J)."""
-        return HalfSpaces(
-            self.cells, self.on_p / size, self.on_q / size, self.limit / size
-        )
+        more = (0, 0), (0, spaces - self.limit.shape[1])
+        empty = (np.pad(x, more) for x in (self.cells, self.on_p, self.on_q))
+        return HalfSpaces(*empty, np.pad(self.limit, more, constant_values=1.0))
 
     @staticmethod
     def stack(parts: "Sequence[HalfSpaces]") -> "HalfSpaces":
         """Put the problems of several sets, equally wide, below each other."""
-        return HalfSpaces(
-            np.vstack([part.cells for part in parts]),
-            np.vstack([part.on_p for part in parts]),
-            np.vstack([part.on_q for part in parts]),
-            np.vstack([part.limit for part in parts]),
-        )
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return HalfSpaces(*map(np.vstack, columns))
 
     def loads(self, n_cells: int) -> tuple[Array, Array]:
         """Return what each multiplier adds to each cell, two (M, K, J) arrays."""
@@ -151,7 +134,11 @@ def project(
     # Of whatever size its coefficients are, a half-space is the same.
     size = np.maximum(np.abs(half_spaces.on_p), np.abs(half_spaces.on_q))
     size = np.where(size > 0, size, 1.0)
-    dual = _Dual.of(p1, q1, half_spaces.divide(size), share)
+    scaled = HalfSpaces(
+        half_spaces.cells,
+        *(x / size for x in (half_spaces.on_p, half_spaces.on_q, half_spaces.limit)),
+    )
+    dual = _Dual.of(p1, q1, scaled, share)
     m, j = half_spaces.limit.shape
     x, value = np.zeros((m, j + 2)), np.zeros(m)
     active = np.arange(m)
@@ -214,7 +201,7 @@ class _Dual:
         """Return some of the problems, in the order that they have here."""
         if len(rows) == len(self.cost):
             return self
-        return _Dual(self.weights[rows], self.slopes[rows], self.cost[rows])
+        return _Dual(*(each[rows] for each in vars(self).values()))
 
     def value(self, x: Array) -> Array:
         returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)

@@ -40,12 +40,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.chains import Chains, forward_chains, hold
+from dpaudit.audit.betting.chains import (
+    Chains,
+    forward_chains,
+    hold,
+    pooled_chains,
+)
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.excess import DOUBT
 from dpaudit.audit.betting.families import GaussianNulls, NullFamily
-from dpaudit.audit.betting.pooling import pooled_chains
 from dpaudit.audit.betting.projection import project
 
 __all__ = ["PlannedBets", "best_share", "plan_bets", "stakes"]

@@ -124,7 +124,7 @@ class Nulls:
             In (0, 1).
         """
         data, neighbour = laws
-        counts = np.array([[hits[0]], [hits[1]]])
+        counts = [np.array([float(hit)]) for hit in hits]
         z = _deviate(alpha)
         start = float(self._ordering(laws, counts, z)[0])
         if not start > 0:

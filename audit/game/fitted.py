@@ -3,6 +3,7 @@
 A score must depend on its release alone, and an event on more than last bits.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +19,7 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = [
-    "Candidate",
-    "FittedAttack",
-    "can_read",
-    "check_company",
-    "read_by",
-    "rests_on_bits",
-]
+__all__ = ["Candidate", "FittedAttack", "rests_on_bits"]
 
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 
@@ -62,7 +56,7 @@ class FittedAttack:
         offset: float = 0.5,
     ) -> "FittedAttack":
         """Fit on past outputs, of which some must be readable on either side."""
-        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
+        first, second = (_read_by(attack, b, layout) for b in (on_data, on_neighbour))
         assert first is not None
         assert second is not None
         with np.errstate(all="ignore"):
@@ -76,7 +70,7 @@ class FittedAttack:
 
     def score(self, target: Target, batch: Batch) -> Array:
         """Return rounded scores; other layouts than its own, and NaN, score lowest."""
-        readable = read_by(self.attack, batch, self.layout)
+        readable = _read_by(self.attack, batch, self.layout)
         if readable is None:
             return np.full(batch.size, -np.inf)
         with np.errstate(all="ignore"):
@@ -100,19 +94,18 @@ class FittedAttack:
         attack, layout = self.attack, self.layout
         if not attack.learns:
             return self.score(target, on_data), self.score(target, on_neighbour)
-        first, second = (read_by(attack, b, layout) for b in (on_data, on_neighbour))
+        both = on_data, on_neighbour
+        first, second = (_read_by(attack, batch, layout) for batch in both)
         with np.errstate(all="ignore"):
             scores = attack.honest_scores(target, first, second)
         if scores is not None:
-            return (
-                self.rounded(on_data, scores[0]),
-                self.rounded(on_neighbour, scores[1]),
-            )
+            mine, its = scores
+            return self.rounded(on_data, mine), self.rounded(on_neighbour, its)
         parts: tuple[list[Array], list[Array]] = ([], [])
-        folds = [batch.halves() for batch in (on_data, on_neighbour)]
+        folds = [batch.halves() for batch in both]
         for learn, judge in ((0, 1), (1, 0)):
             mine = [sides[learn] for sides in folds]
-            if not all(can_read(attack, batch, layout) for batch in mine):
+            if not all(_can_read(attack, batch, layout) for batch in mine):
                 continue  # nothing to learn from in this half
             other = self.fit(attack, target, mine[0], mine[1], layout, self.offset)
             for side in (DATA, NEIGHBOUR):
@@ -133,6 +126,33 @@ class Candidate:
     fitted_on: int = 0
     in_use: bool = True
     record: ScoreRecord = field(default_factory=ScoreRecord)
+
+    def applies(self, target: Target, batch: Batch) -> bool:
+        """Say whether the attack applies to outputs like these."""
+        return self.attack.applies(target, _read_by(self.attack, batch, self.layout))
+
+    def can_read(self, batch: Batch) -> bool:
+        """Say whether there is anything that the attack reads of a batch."""
+        return _can_read(self.attack, batch, self.layout)
+
+    def fit(self, target: Target, pools: Sequence[Batch], offset: float) -> None:
+        """Fit the attack to past outputs, and forget what its last fit scored."""
+        first, second = pools
+        fitted = FittedAttack.fit(
+            self.attack, target, first, second, self.layout, offset
+        )
+        if self.fitted is None:
+            for pool in pools:
+                _check_company(fitted, target, pool)
+        honest = fitted.honest_scores(target, first, second)
+        self.forget()
+        self.fitted = fitted
+        for side, scores in enumerate(honest):
+            self.record.add(side, scores)
+
+    def forget(self) -> None:
+        """Forget the fit, and what it scored."""
+        self.fitted, self.fitted_on, self.record = None, 0, ScoreRecord()
 
     def events(self, index: int) -> Events:
         """Return the candidate events of the attack, which goes by that index."""
@@ -179,17 +199,16 @@ def rests_on_bits(
     return after <= 0 < before
 
 
-def read_by(attack: Attack, batch: Batch, layout: str) -> Any:
+def _read_by(attack: Attack, batch: Batch, layout: str) -> Any:
     """Return what an attack reads of a batch, None if there is nothing."""
     return batch if attack.reads == "outputs" else batch.numbers(layout)
 
 
-def can_read(attack: Attack, batch: Batch, layout: str) -> bool:
-    """Say whether there is anything that an attack reads of a batch."""
-    return batch.size > 0 and read_by(attack, batch, layout) is not None
+def _can_read(attack: Attack, batch: Batch, layout: str) -> bool:
+    return batch.size > 0 and _read_by(attack, batch, layout) is not None
 
 
-def check_company(fitted: FittedAttack, target: Target, batch: Batch) -> None:
+def _check_company(fitted: FittedAttack, target: Target, batch: Batch) -> None:
     """Raise if some outputs score otherwise by themselves than beside each other.
 
     The proof of an audit takes for granted that they do not; of attacks and mechanisms

@@ -15,30 +15,16 @@ no such showing. A mechanism that never uses its generator and always releases t
 is deterministic: its releases are of one law. And a mechanism may say that it draws
 from the operating system instead, with an attribute `seedable` that is False: its
 author then answers for its releases, which are to be independent all the same.
-
-And an audit sees only what it can read and compare: outputs of which the type alone is
-known, and words that never occur twice, tell it nothing.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.sampling.sampler import Sampler
-from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError
-from dpaudit.outputs import UNREAD, read
 
-__all__ = [
-    "Signs",
-    "repeats",
-    "same_output",
-    "signs",
-    "signs_of_dependence",
-    "signs_seen",
-    "unreadable",
-]
+__all__ = ["Signs", "signs", "signs_seen"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -53,9 +39,6 @@ _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
     "they share noise, so that they are fewer independent releases than they seem"
 )
-
-_NAMED = 3
-_MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,11 +55,6 @@ class Signs:
 
     warnings: tuple[str, ...]
     refute_it: bool
-
-
-def signs_of_dependence(pair_audit: PairAudit, mechanism: Any) -> Signs:
-    """Return what was seen of the mechanism on the pair."""
-    return signs_seen(pair_audit.sampler, mechanism, lambda: repeats(pair_audit))
 
 
 def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) -> Signs:
@@ -102,20 +80,6 @@ def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) ->
     except DPAuditError:
         # It refuses now what it took at the beginning.
         return signs(mechanism, repeats=False, uses_rng=True)
-
-
-def repeats(pair_audit: PairAudit) -> bool:
-    """Say whether the same streams give the first releases on a pair once more.
-
-    Raises
-    ------
-    DPAuditError
-        Whatever the mechanism raises of dpaudit's own.
-    """
-    first = pair_audit.first_look
-    assert first is not None  # the pilot was drawn
-    again = pair_audit.replay_pilot()
-    return all(a.equals(b) for a, b in zip(first, again, strict=True))
 
 
 def signs(
@@ -147,32 +111,3 @@ def signs(
         warnings=tuple(sign for sign, seen in found.items() if seen),
         refute_it=shares_noise or (seeded and elsewhere),
     )
-
-
-def same_output(first: Any, second: Any) -> bool:
-    """Say whether a mechanism gave the same output twice; NaN equals NaN."""
-    one, other = (Batch.gather([read(output)]) for output in (first, second))
-    return one.equals(other)
-
-
-def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
-    """Return warnings about outputs that nothing could be learned from."""
-    found = []
-    if pair_audit.portfolio.only_output is not None:
-        found.append(
-            f"every output was the same one, {pair_audit.portfolio.only_output}: does "
-            "the mechanism return its result?"
-        )
-    if kinds := pair_audit.portfolio.unread:
-        names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
-        more = ", ..." if len(kinds) > _NAMED else ""
-        found.append(
-            f"some outputs can be told by their type alone ({names}{more}): return "
-            "numbers, words, or lists and dictionaries of them"
-        )
-    if pair_audit.portfolio.unrepeated > _MOST:
-        found.append(
-            "most outputs are words that never occur twice, which cannot be compared: "
-            "return the numbers that they hold"
-        )
-    return tuple(found)

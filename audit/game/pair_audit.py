@@ -85,9 +85,9 @@ class PairAudit:
         size = data_size(pair.data, pair.neighbour)
         canon = None if bits else Canon(seed, key, size)
         self.portfolio = Portfolio(self.target, attacks, canon)
-        self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
+        self.sampler = Sampler(mechanism, pair, seed, key, workers=workers)
         self._seed, self._key = seed, key
-        self.first_look: tuple[Batch, Batch] | None = None
+        self.first_look: tuple[Batch, ...] = ()  # of either side, once it was drawn
         self.looks: list[Look] = []  # at the pilot, and at a few of the last releases
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
@@ -112,37 +112,44 @@ class PairAudit:
         MechanismError
             If nothing but one failure comes back on both sides.
         """
-        openings = self._sampler.opening((size, size), _FEW)
+        openings = self.sampler.opening((size, size), _FEW)
         self._pilots = [size]
-        self.first_look = _joined(self._sampler, self._pilots)
+        self.first_look = _joined(self.sampler, self._pilots)
         few = (batch.section(0, _FEW) for batch in self.first_look)
         self.looks = [Look(openings, fingerprint(*few))]
         more = min(_PATIENCE, most or 0) - size
         if _failure(self.first_look) is not None and more > 0:
             self._pilots.append(more)
-            rest = _joined(self._sampler, [more])
-            first, second = map(Batch.join, zip(self.first_look, rest, strict=True))
-            self.first_look = first, second
-        _check_alive(self.first_look, self._sampler)
+            rest = _joined(self.sampler, [more])
+            both = zip(self.first_look, rest, strict=True)
+            self.first_look = tuple(map(Batch.join, both))
+        if (failure := _failure(self.first_look)) is not None:
+            # That is a bug, and no leak.
+            raise MechanismError(
+                f"the mechanism {failure} on both datasets, every time"
+                f"{self.sampler.last_words()}; releases must be numbers or numeric "
+                "arrays"
+            )
         self.portfolio.begin(*self.first_look)
         self.drawn += self.pilot_size
 
-    def replay_pilot(self) -> tuple[Batch, Batch]:
-        """Draw the pilot once more, from the same streams, and in this thread."""
-        sampler = Sampler(
-            self.target.mechanism, self.target.pair, self._seed, self._key
-        )
-        return _joined(sampler, self._pilots)
+    def repeats(self) -> bool:
+        """Say whether the same streams give the pilot once more, in this thread.
+
+        Raises
+        ------
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own.
+        """
+        target = self.target
+        again = Sampler(target.mechanism, target.pair, self._seed, self._key)
+        both = zip(self.first_look, _joined(again, self._pilots), strict=True)
+        return all(first.equals(second) for first, second in both)
 
     @property
     def pilot_size(self) -> int:
         """Releases a side of the pilot."""
         return sum(self._pilots)
-
-    @property
-    def sampler(self) -> Sampler:
-        """Who draws."""
-        return self._sampler
 
     def play(
         self,
@@ -176,9 +183,9 @@ class PairAudit:
         self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
-        openings = self._sampler.opening((n_p, n_q), _FEW)
+        openings = self.sampler.opening((n_p, n_q), _FEW)
         first = [Batch(0, {})], [Batch(0, {})]
-        for side, batch in self._sampler.round((n_p, n_q)):
+        for side, batch in self.sampler.round((n_p, n_q)):
             missing = _FEW - sum(part.size for part in first[side])
             first[side].append(batch.section(0, missing))
             hits[side] += self.portfolio.absorb(side, batch, events)
@@ -250,13 +257,3 @@ def _failure(sides: Sequence[Batch]) -> str | None:
     if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
         return only
     return None
-
-
-def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
-    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
-    failure = _failure(sides)
-    if failure is not None:
-        raise MechanismError(
-            f"the mechanism {failure} on both datasets, every time"
-            f"{sampler.last_words()}; releases must be numbers or numeric arrays"
-        )

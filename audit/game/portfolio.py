@@ -25,17 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import PORTFOLIO, Attack, Target
-from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting.events import Events, count_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import (
-    Candidate,
-    FittedAttack,
-    can_read,
-    check_company,
-    read_by,
-    rests_on_bits,
-)
+from dpaudit.audit.game.fitted import Candidate, FittedAttack, rests_on_bits
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.outputs import UNREAD
@@ -55,6 +48,8 @@ _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
 _SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
+_NAMED = 3  # kinds of outputs, in a warning
+_MOST_UNREPEATED = 0.5  # of all outputs
 _LEARNERS = {type(attack) for attack in PORTFOLIO if attack.learns}
 
 
@@ -112,9 +107,9 @@ class Portfolio:
         scored = [candidate.record.scored.min() for candidate in self._candidates]
         telling = max(1, max(scored, default=0) / _STALE)
         offers = [
-            candidate.events(index)
+            events
             for index, candidate in enumerate(self._candidates)
-            if scored[index] >= telling
+            if scored[index] >= telling and len(events := candidate.events(index))
         ]
         offers = self._without_the_beaten(offers)
         unbeaten = len(offers) == 1
@@ -127,18 +122,16 @@ class Portfolio:
 
     def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
         """Return the events of the sufficient attack, if any, and of who beats it."""
-        owners = [self._candidates[e.attack[0]].attack for e in offers if len(e)]
-        offers = [events for events in offers if len(events)]
-        for attack, events in zip(owners, offers, strict=True):
-            if attack.sufficient:
-                reached, error = events.separation
-                apart = [other.separation for other in offers]
-                better = [
-                    other
-                    for other, (far, its_error) in zip(offers, apart, strict=True)
-                    if far > reached + _CLEARLY * max(error, its_error)
-                ]
-                return [events, *better]
+        for events in offers:
+            if not self._candidates[events.attack[0]].attack.sufficient:
+                continue
+            reached, error = events.separation
+            better = []
+            for other in offers:
+                far, its_error = other.separation
+                if far > reached + _CLEARLY * max(error, its_error):
+                    better.append(other)
+            return [events, *better]
         return offers
 
     def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
@@ -218,25 +211,36 @@ class Portfolio:
         """How many outputs a side are remembered, at most, to learn from."""
         return self._pool_limit
 
-    @property
-    def unread(self) -> list[str]:
-        """What past outputs were of which only the type could be read."""
-        return sorted(layout for layout in self._counts if layout.startswith(UNREAD))
+    def unreadable(self) -> tuple[str, ...]:
+        """Return warnings about outputs that nothing could be learned from.
 
-    @property
-    def only_output(self) -> str | None:
-        """What all past outputs were, if they had no numbers and were all alike."""
+        An audit sees only what it can read and compare: outputs of which the type alone
+        is known, and words that never occur twice, tell it nothing.
+        """
+        found = []
         if len(self._counts) == 1 and not self._numeric:
             only = next(iter(self._counts))
-            return only.removeprefix("value ").removeprefix("shapes ")
-        return None
-
-    @property
-    def unrepeated(self) -> float:
-        """The share of past outputs without numbers that occurred only once."""
+            only = only.removeprefix("value ").removeprefix("shapes ")
+            found.append(
+                f"every output was the same one, {only}: does the mechanism return its "
+                "result?"
+            )
+        kinds = sorted(layout for layout in self._counts if layout.startswith(UNREAD))
+        if kinds:
+            names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
+            more = ", ..." if len(kinds) > _NAMED else ""
+            found.append(
+                f"some outputs can be told by their type alone ({names}{more}): return "
+                "numbers, words, or lists and dictionaries of them"
+            )
         wordless = {layout for layout in self._counts if layout not in self._numeric}
         once = sum(self._counts[layout] == 1 for layout in wordless)
-        return once / max(self._counts.total(), 1)
+        if once > _MOST_UNREPEATED * self._counts.total():
+            found.append(
+                "most outputs are words that never occur twice, which cannot be "
+                "compared: return the numbers that they hold"
+            )
+        return tuple(found)
 
     def canon_of(self, layout: str) -> dict[str, dict[str, NDArray[Any]]]:
         """Return the grids that an event rests on, by layout: of one layout, or all."""
@@ -270,8 +274,7 @@ class Portfolio:
         self._seen_as.clear()
         for candidate in self._candidates:
             if changed and (not candidate.layout or candidate.layout in changed):
-                candidate.fitted, candidate.fitted_on = None, 0
-                candidate.record = ScoreRecord()
+                candidate.forget()
 
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.
@@ -312,11 +315,10 @@ class Portfolio:
                 whole = attack.reads == "outputs"
                 if whole == bool(layout) or seen < _REFIT * self._tried.get(key, 0):
                     continue
-                readable = read_by(attack, both, layout)
-                assert readable is not None
-                applies = attack.applies(self._target, readable)
+                candidate = Candidate(attack, layout)
+                applies = candidate.applies(self._target, both)
                 if applies:
-                    self._candidates.append(Candidate(attack, layout))
+                    self._candidates.append(candidate)
                 settled = applies or (seen > _TRIAL and not attack.patient)
                 self._tried[key] = np.inf if settled else seen
 
@@ -362,25 +364,18 @@ class Portfolio:
         return min(sum(b.count(layout) for b in side) for side in self._pool)
 
     def _fit(self, candidate: Candidate) -> None:
-        """Fit an attack to the pool, and forget what its last fit scored."""
+        """Fit an attack to the pool; give it up if it fails."""
         attack, layout = candidate.attack, candidate.layout
         pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
         if attack.learns:
             most = self._useful(attack)
             ends = [b.end(layout, most) if layout else most for b in pools]
             pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
-        if not all(can_read(attack, batch, layout) for batch in pools):
+        if not all(map(candidate.can_read, pools)):
             return
-        first = candidate.fitted is None
         try:
             offset = 0.5 if self.canon is None else self.canon.score_offset
-            fitted = FittedAttack.fit(
-                attack, self._target, pools[0], pools[1], layout, offset
-            )
-            if first:
-                for pool in pools:
-                    check_company(fitted, self._target, pool)
-            honest = fitted.honest_scores(self._target, pools[0], pools[1])
+            candidate.fit(self._target, pools, offset)
         except Exception as error:
             # These ask the mechanism for nothing: whatever fails is dpaudit's.
             if type(attack) not in _LEARNERS:
@@ -388,8 +383,4 @@ class Portfolio:
             self._broken[attack.name] = said(error)
             candidate.fitted, candidate.fitted_on = None, sys.maxsize
             return
-        candidate.fitted = fitted
         candidate.fitted_on = min(self._available(layout), self._useful(attack))
-        candidate.record = ScoreRecord()
-        for side, scores in enumerate(honest):
-            candidate.record.add(side, scores)

@@ -168,7 +168,7 @@ class AuditState:
             pair_audit is not None
             and pair_audit.drawn.sum() == 2 * pair_audit.pilot_size
         ):
-            digest.update(fingerprint(*(pair_audit.first_look or ())))
+            digest.update(fingerprint(*pair_audit.first_look))
         return digest.digest()
 
     def repeats(self) -> bool:

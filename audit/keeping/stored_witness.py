@@ -3,11 +3,18 @@
 Anybody may have written a witness, so reading one runs nothing: data and parameters are
 numbers, claims those of `dpaudit.claims`, and the mechanism stays a text until it is
 built (`StoredWitness.build_mechanism`). What a text can cost is bounded, too.
+
+A witness names a mechanism and its arguments, and contests a claim. Where it is
+replayed on something else, what differs is said (`StoredWitness.accused`): else an
+acquittal may be taken for a mended mechanism, and a conviction for that of the wrong
+one.
 """
 
 import json
+import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,12 +22,16 @@ import numpy as np
 from dpaudit import __version__
 from dpaudit.atomic import replacing
 from dpaudit.claims import Claim
-from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError
+from dpaudit.codec import differences, encode, rebuild
+from dpaudit.errors import InputError, MechanismError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
+from dpaudit.streams import fresh_seed
+from dpaudit.validation import check_count
 
-__all__ = ["StoredWitness", "accusation", "array", "stored_mechanism", "text"]
+__all__ = ["StoredWitness", "array", "stored_mechanism", "text"]
+
+_MOST_NAMED = 8  # differences
 
 
 class StoredWitness(ABC):
@@ -95,6 +106,28 @@ class StoredWitness(ABC):
                 f"the witness is truncated or malformed: {printable(error)}"
             ) from None
 
+    @staticmethod
+    def _accusation(stored: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+        """Return which mechanism is accused of what, and on which pair.
+
+        Parameters
+        ----------
+        stored : dict
+        values : dict
+            Its ``claim``, ``data`` and ``neighbour``, decoded.
+        """
+        return {
+            "name": text("name", stored["name"]),
+            "mechanism": _unbuilt(stored["mechanism"]),
+            "claim": values["claim"],
+            "pair": Pair(
+                array("data", values["data"]),
+                array("neighbour", values["neighbour"]),
+                Relation.parse(text("relation", stored["relation"])),
+                allow_nonfinite=True,
+            ),
+        }
+
     def build_mechanism(self) -> Any:
         """Return the mechanism: this **imports and runs the code that is named**.
 
@@ -109,6 +142,41 @@ class StoredWitness(ABC):
                 "imported by name; pass it as mechanism="
             )
         return rebuild(self.mechanism)
+
+    def other_seed(self, seed: int | None) -> int:
+        """Return a seed to replay with: by default one that was never used.
+
+        Raises
+        ------
+        InputError
+            If it is the witness's own.
+        """
+        seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
+        if seed == self.seed:
+            raise InputError(f"seed must differ from the witness's own, got {seed}")
+        return seed
+
+    def accused(self, mechanism: Any | None) -> tuple[Any, list[str]]:
+        """Return what the witness is replayed on, and what is to be known of it.
+
+        Parameters
+        ----------
+        mechanism : Mechanism or callable, optional
+            By default the one that is named, **which imports and runs its code**.
+
+        Raises
+        ------
+        InputError
+            If none is named and none is given, or its claim is made under another
+            relation.
+        MechanismError
+            If it fails when it is asked what it claims.
+        """
+        if mechanism is None:
+            mechanism, unlike = self.build_mechanism(), []
+        else:
+            unlike = _other_than_named(self, mechanism)
+        return mechanism, unlike + _other_than_claimed(self, mechanism)
 
     def save(self, path: str | Path) -> None:
         """Write the witness as JSON, all of it or nothing."""
@@ -126,33 +194,6 @@ def stored_mechanism(mechanism: Any, reference: str | None) -> Any:
         return encode(mechanism)
     except InputError:
         return None
-
-
-def accusation(stored: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Return which mechanism is accused of what, and on which pair.
-
-    Parameters
-    ----------
-    stored : dict
-    values : dict
-        Its ``claim``, ``data`` and ``neighbour``, decoded.
-
-    Raises
-    ------
-    InputError
-        If any of them is of another kind.
-    """
-    return {
-        "name": text("name", stored["name"]),
-        "mechanism": _unbuilt(stored["mechanism"]),
-        "claim": values["claim"],
-        "pair": Pair(
-            array("data", values["data"]),
-            array("neighbour", values["neighbour"]),
-            Relation.parse(text("relation", stored["relation"])),
-            allow_nonfinite=True,
-        ),
-    }
 
 
 def text(name: str, value: Any) -> str:
@@ -178,3 +219,83 @@ def _unbuilt(value: Any) -> Any:
         "the witness's mechanism must be an object or a reference by name, or null, "
         f"got {value!r}"
     )
+
+
+def _other_than_named(witness: StoredWitness, mechanism: Any) -> list[str]:
+    """Say where a mechanism is not the one that a witness names.
+
+    Nothing is imported. Of a mechanism that has no name elsewhere its type is told.
+    """
+    named = witness.mechanism
+    if named is None:
+        return []
+    try:
+        given = encode(mechanism)
+    except Exception:  # an object of any make: what cannot be stored is told by type
+        given = None
+    if given == named or _is_loaded(named, mechanism):
+        return []
+    found = _called(named)
+    other = _called(given) if isinstance(given, dict) else type(mechanism).__qualname__
+    if other != found:
+        return [f"the mechanism given is {other}, the witness names {found}"]
+    unlike = [
+        f"{name} is {here!r} there and {there!r} in the witness"
+        for name, here, there in differences(given, named)
+    ]
+    more = len(unlike) - _MOST_NAMED
+    rest = [f"{more} more"] if more > 0 else []
+    return [
+        "the mechanism given differs from the witness's: "
+        + "; ".join(printable(each) for each in unlike[:_MOST_NAMED] + rest)
+    ]
+
+
+def _other_than_claimed(witness: StoredWitness, mechanism: Any) -> list[str]:
+    """Say whether a mechanism claims something else than a witness contests.
+
+    Raises
+    ------
+    InputError
+        If its claim is made under another relation: no pair of this one can break it.
+    MechanismError
+        If it fails when it is asked.
+    """
+    states = {}
+    for name in ("claim", "relation"):
+        try:
+            states[name] = getattr(mechanism, name, None)
+        except Exception as error:
+            raise MechanismError(
+                f"the mechanism's {name} raised {type(error).__name__}: "
+                f"{printable(error)}"
+            ) from error
+    relation, tested = states["relation"], witness.pair.relation
+    if isinstance(relation, str) and relation != tested:
+        raise InputError(
+            f"the mechanism states its claim under {printable(relation)}, and the "
+            f"witness has neighbours under {tested}, which say nothing of that claim"
+        )
+    claim = states["claim"]
+    if isinstance(claim, Claim) and claim != witness.claim:
+        return [
+            f"the mechanism claims {claim}; what is tested is the witness's claim, "
+            f"{witness.claim}"
+        ]
+    return []
+
+
+def _called(stored: dict[str, Any]) -> str:
+    """Return the reference in a stored mechanism."""
+    return printable(stored.get("$object", stored.get("$reference")), longest=80)
+
+
+def _is_loaded(stored: dict[str, Any], mechanism: Any) -> bool:
+    """Say whether a mechanism is what a reference leads to, without importing."""
+    module, _, name = str(stored.get("$reference")).partition(":")
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        if not isinstance(found, ModuleType | type):
+            return False
+        found = vars(found).get(part)
+    return found is mechanism

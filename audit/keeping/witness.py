@@ -8,18 +8,15 @@ witness is confirmed with probability at most 1 - confidence. Reading one runs n
 """
 
 import math
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy
 
-from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.canonical import Grid
-from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, array, text
+from dpaudit.audit.keeping.stored_witness import StoredWitness, array, text
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import decode, encode
@@ -34,7 +31,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Witness", "current_versions", "reaching_tells"]
+__all__ = ["Witness", "reaching_tells"]
 
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
 _STEPS = 64  # of the grid of scores
@@ -159,7 +156,7 @@ class Witness(StoredWitness):
             }
         )
         return cls(
-            **accusation(stored, values),
+            **cls._accusation(stored, values),
             at_epsilon=check_positive("the reference epsilon", reference["epsilon"]),
             at_delta=check_fraction(
                 "the reference delta", reference["delta"], allow_zero=True
@@ -223,16 +220,6 @@ class Witness(StoredWitness):
             than 128 MiB.
         """
         return cls.from_dict(read_json(Path(path)))
-
-
-def current_versions() -> dict[str, str]:
-    """Return the versions that a witness records."""
-    return {
-        "python": platform.python_version(),
-        "dpaudit": __version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
 
 
 def reaching_tells(counts: tuple[int, int, int, int], epsilon: float) -> bool:

@@ -43,15 +43,17 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
-from dpaudit.audit.game.independence import Signs, same_output, signs
+from dpaudit.audit.game.independence import Signs, signs
+from dpaudit.audit.judged import Verdict
 from dpaudit.audit.one_run.guesses import middle, promised, right_guesses
 from dpaudit.audit.one_run.result import CanaryAudit
-from dpaudit.audit.result import Verdict
 from dpaudit.audit.settings import name_of, stated
+from dpaudit.batches import Batch
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Relation
+from dpaudit.outputs import read
 from dpaudit.streams import position, stream
 from dpaudit.validation import check_count, check_fraction, check_matrix
 
@@ -136,8 +138,8 @@ class _Setting:
         return scores
 
 
-class _Watch:
-    """Looks out for signs that runs are not independent draws of one law."""
+class _FirstRun:
+    """The first run, which is repeated at the end for signs of dependence."""
 
     def __init__(self) -> None:
         self._first: _Run | None = None
@@ -153,8 +155,9 @@ class _Watch:
         """Repeat the first run, and return what was seen."""
         assert self._first is not None
         try:
-            again = setting.run(*self._first.key)
-            repeats = same_output(self._first.release, again.release)
+            both = self._first, setting.run(*self._first.key)
+            one, other = (Batch.gather([read(run.release)]) for run in both)
+            repeats = one.equals(other)
         except Exception:  # it refuses now what it took at the beginning
             repeats = False
         return signs(setting.mechanism, repeats=repeats, uses_rng=self._used_rng)
@@ -255,12 +258,12 @@ def audit_canaries(
             f"come in pairs, got {len(setting.canaries)}"
         )
     runs = check_count("runs", runs)
-    coins, watch = setting.coins, _Watch()
+    coins, first = setting.coins, _FirstRun()
     if guesses is None:
         pilots = max(1, runs // 5) if pilots is None else check_count("pilots", pilots)
         total = np.zeros(coins, dtype=np.int64)
         for i in range(pilots):
-            total += setting.judge(watch.see(setting.run(_PILOT, i)))
+            total += setting.judge(first.see(setting.run(_PILOT, i)))
         guesses = _choose(np.cumsum(total), pilots, runs, delta, confidence)
     elif pilots:
         raise InputError(
@@ -269,12 +272,12 @@ def audit_canaries(
     guesses = check_count("guesses", guesses, maximum=coins)
     correct = 0
     for i in range(runs):
-        right = setting.judge(watch.see(setting.run(_TESTED, i)))
+        right = setting.judge(first.see(setting.run(_TESTED, i)))
         correct += int(np.count_nonzero(right[:guesses]))
     counts = {"correct": correct, "guesses": runs * guesses, "canaries": runs * coins}
     p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
     refuted = p_value <= 1 - confidence
-    seen = watch.signs(setting)
+    seen = first.signs(setting)
     result = CanaryAudit(
         name=name_of(mechanism) if name is None else name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,

@@ -26,7 +26,6 @@ that is needed, and holds for guesses from one run, which depend on each other.
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,8 +34,8 @@ from scipy.special import bdtr
 from dpaudit.arrays import Array
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.bounds.result import check_level
+from dpaudit.audit.judged import Verdict
 from dpaudit.audit.one_run.result import CanaryAudit
-from dpaudit.audit.result import Verdict
 from dpaudit.audit.settings import reference_point
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
@@ -259,14 +258,12 @@ def _judged(
     confidence = check_fraction("confidence", confidence)
     level = 1 - (1 - confidence) / len(tried)
     _, _, alpha = check_level(delta, level)
-    options: dict[str, Any] = {"canaries": len(coins), "delta": delta}
+    counts = [{"correct": v, "guesses": r, "canaries": len(coins)} for v, r in tried]
     p_values = [
-        one_run_p_value(correct=v, guesses=r, epsilon=max(epsilon, 0.0), **options)
-        for v, r in tried
+        one_run_p_value(**each, epsilon=max(epsilon, 0.0), delta=delta)
+        for each in counts
     ]
-    bounds = [
-        one_run(correct=v, guesses=r, confidence=level, **options) for v, r in tried
-    ]
+    bounds = [one_run(**each, delta=delta, confidence=level) for each in counts]
     best = int(np.lexsort((p_values, [-each.value for each in bounds]))[0])
     refuted = min(p_values) <= alpha
     return CanaryAudit(

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
-from dpaudit.audit.judged import PrintedResult
-from dpaudit.audit.result import UNFOUNDED, Verdict
+from dpaudit.audit.judged import UNFOUNDED, PrintedResult, Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable, told_apart

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import audit
-from dpaudit.audit.keeping.accused import accused, seed_for
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import PairSource, pair_source
@@ -241,8 +240,8 @@ def verify_replay(
         mechanism states its claim under another relation, or if the seed is the
         witness's own.
     """
-    seed = seed_for(witness, seed)
-    mechanism, warnings = accused(witness, mechanism)
+    seed = witness.other_seed(seed)
+    mechanism, warnings = witness.accused(mechanism)
     result = replay(
         mechanism,
         pair=witness.pair,

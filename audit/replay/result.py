@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpaudit.audit.judged import PrintedResult
-from dpaudit.audit.keeping.stored_witness import StoredWitness, accusation, text
+from dpaudit.audit.keeping.stored_witness import StoredWitness, text
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
@@ -345,7 +345,7 @@ class ReplayWitness(StoredWitness):
     def _read(cls, stored: dict[str, Any]) -> Self:
         values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
         return cls(
-            **accusation(stored, values),
+            **cls._accusation(stored, values),
             sees=check_name("sees", stored["sees"], ("release", "transcript")),
             batches=check_name(
                 "batches", stored.get("batches", "secret"), ("secret", "public")

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.algorithms import CATALOGUE, entry, names_of
-from dpaudit.audit.keeping.description import describe
+from dpaudit.audit.keeping.identity import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase

@@ -17,7 +17,7 @@ from dpaudit.algorithms.textbook import Laplace
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
-from dpaudit.audit.result import UNFOUNDED
+from dpaudit.audit.judged import UNFOUNDED
 
 BUDGETS = {"quick": 20, "standard": 40, "full": 400}
 

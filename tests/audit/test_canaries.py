@@ -10,9 +10,9 @@ from scipy import stats
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
+from dpaudit.audit.judged import UNFOUNDED, Verdict
 from dpaudit.audit.one_run.canaries import audit_canaries
 from dpaudit.audit.one_run.guesses import middle
-from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.fingerprinting import HardInstance
 
 

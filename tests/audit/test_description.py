@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpaudit.audit.keeping.description import describe
+from dpaudit.audit.keeping.identity import describe
 
 SOURCE = """
 import functools

@@ -20,8 +20,7 @@ from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit import Budget, Run, audit
-from dpaudit.audit.keeping.description import describe
-from dpaudit.audit.keeping.identity import code_version, key_of
+from dpaudit.audit.keeping.identity import code_version, describe, key_of
 from dpaudit.audit.settings import Settings
 
 SCALE = 0.5

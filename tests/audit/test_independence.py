@@ -12,9 +12,9 @@ from audit_cases import PAIR, audited
 from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import BITS, PORTFOLIO, Identity
 from dpaudit.audit import Run, Verdict
-from dpaudit.audit.game.independence import signs_of_dependence
+from dpaudit.audit.game.independence import signs_seen
 from dpaudit.audit.game.pair_audit import PairAudit
-from dpaudit.audit.result import UNFOUNDED
+from dpaudit.audit.judged import UNFOUNDED
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"
@@ -23,7 +23,7 @@ SHARED = "they share noise"
 def warnings_of(mechanism, size=10):
     pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
     pair_audit.pilot(size)
-    return signs_of_dependence(pair_audit, mechanism).warnings
+    return signs_seen(pair_audit.sampler, mechanism, pair_audit.repeats).warnings
 
 
 def after(calls, late):

@@ -14,7 +14,7 @@ from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise
 from dpaudit.attacks import Attack, Identity
 from dpaudit.audit import Run, Witness, audit, verify
-from dpaudit.audit.result import UNFOUNDED
+from dpaudit.audit.judged import UNFOUNDED
 from dpaudit.codec import encode
 
 

@@ -33,8 +33,8 @@ import numpy as np
 from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
 from dpaudit.atomic import replacing
 from dpaudit.audit import Budget, Run, Verdict, audit
+from dpaudit.audit.judged import UNFOUNDED
 from dpaudit.audit.replay import replay
-from dpaudit.audit.result import UNFOUNDED
 from dpaudit.domains import Binary, Box, Domain, WithNonfinite
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Pair, Relation

@@ -6,25 +6,28 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
-from dpaudit.audit.betting.chains import Chains, forward_chains, hold
+from dpaudit.audit.betting.chains import (
+    Chains,
+    _pool,
+    forward_chains,
+    hold,
+    pooled_chains,
+)
 from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.excess import find_anchor, violation
 from dpaudit.audit.betting.families import (
-    epsilon_family,
     families_for,
-    mu_family,
-    single_null,
+    verdict_family,
 )
-from dpaudit.audit.betting.pooling import _pool, pooled_chains
 from dpaudit.audit.betting.projection import project
 from dpaudit.audit.betting.strategy import _agreeing_tails, symmetric_chains
 
 FAMILIES = {
-    "pure": epsilon_family(1.0, 0.0, claimed=True),
-    "approximate": epsilon_family(1.0, 1e-3, claimed=True),
+    "pure": verdict_family(PureDP(1.0)),
+    "approximate": verdict_family(ApproxDP(1.0, 1e-3)),
     "delta": families_for(ApproxDP(1.0, 0.1), 0.1, 1.0)["delta"],
-    "gaussian": mu_family(1.0),
-    "profile": single_null(Profile((0.0, 1.0), (0.3, 0.05))),
+    "gaussian": verdict_family(GaussianDP(1.0)),
+    "profile": verdict_family(Profile((0.0, 1.0), (0.3, 0.05))),
 }
 
 

@@ -15,29 +15,24 @@ from dpaudit import (
     PureDP,
     ZeroConcentratedDP,
 )
-from dpaudit.audit.betting.families import (
-    delta_family,
-    epsilon_family,
-    families_for,
-    mu_family,
-    single_null,
-)
+from dpaudit.audit.betting.families import families_for, verdict_family
 
+ZCDP = ZeroConcentratedDP(0.4)
 PROFILE = Profile((0.0, 0.5, 2.0), (0.3, 0.1, 1e-3))
 FAMILIES = {
-    "pure": (epsilon_family(1.0, 0.0, claimed=True), PureDP),
-    "epsilon": (epsilon_family(1.0, 1e-3, claimed=True), lambda e: ApproxDP(e, 1e-3)),
+    "pure": (verdict_family(PureDP(1.0)), PureDP),
+    "epsilon": (verdict_family(ApproxDP(1.0, 1e-3)), lambda e: ApproxDP(e, 1e-3)),
     "delta": (
-        delta_family(1.0, 1e-3, claimed=True),
+        families_for(ApproxDP(1.0, 1e-3), 1e-3, 1.0)["delta"],
         lambda d: ApproxDP(1.0, min(d, 1 - 1e-12)),
     ),
-    "mu": (mu_family(0.7), GaussianDP),
-    "profile": (single_null(PROFILE), lambda _: PROFILE),
+    "mu": (verdict_family(GaussianDP(0.7)), GaussianDP),
+    "profile": (verdict_family(PROFILE), lambda _: PROFILE),
     "total variation": (
-        single_null(Profile((0.0,), (0.3,))),
+        verdict_family(Profile((0.0,), (0.3,))),
         lambda _: Profile((0.0,), (0.3,)),
     ),
-    "zcdp": (single_null(ZeroConcentratedDP(0.4)), lambda _: ZeroConcentratedDP(0.4)),
+    "zcdp": (verdict_family(ZCDP), lambda _: ZCDP),
 }
 # Dense in log-odds, where the corners of the polygons and the Gaussian tails lie.
 FPR = np.concatenate([[0.0], expit(np.linspace(-36, 36, 1201)), [1.0]])
@@ -94,9 +89,9 @@ def test_half_planes_touch_their_null(key):
 
 def test_gaussian_half_planes_touch_half_way_between_the_estimates():
     """As far below p as above q, in normal quantiles; with the curve's slope there."""
-    mu, null = 0.7, np.array([mu_family(0.7).claimed])
+    mu, null = 0.7, np.array([verdict_family(GaussianDP(0.7)).claimed])
     p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.25])
-    log_ratio, delta = mu_family(mu).half_planes(null, p, q)
+    log_ratio, delta = verdict_family(GaussianDP(mu)).half_planes(null, p, q)
     below_p = (norm.ppf(p) - norm.ppf(q) - mu) / 2
     touched_q = norm.cdf(norm.ppf(q) + below_p)
     touched_p = norm.cdf(norm.ppf(p) - below_p)
@@ -108,7 +103,7 @@ def test_gaussian_half_planes_touch_half_way_between_the_estimates():
 
 def test_profile_half_planes_are_those_that_stand_out_by_most():
     """In standard errors of p - R q, over all slopes of the grid; that comes first."""
-    family = single_null(ZeroConcentratedDP(0.4))
+    family = verdict_family(ZeroConcentratedDP(0.4))
     p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.05])
     ratio, limit = np.exp(family._log_ratio), family._delta
     found, _ = family.half_planes(np.zeros(1, dtype=np.intp), p, q)
@@ -119,7 +114,7 @@ def test_profile_half_planes_are_those_that_stand_out_by_most():
 
 
 def test_gaussian_half_planes_take_an_estimate_for_every_null():
-    family = mu_family(0.7)
+    family = verdict_family(GaussianDP(0.7))
     nulls = np.array([3, 900])
     p, q = np.array([[0.3, 0.6], [0.8, 0.9]]), np.array([[0.1, 0.2], [0.3, 0.4]])
     log_ratio, delta = family.half_planes(nulls, p, q)
@@ -181,7 +176,7 @@ def test_the_first_family_decides():
 @pytest.mark.parametrize("centre", [0.003, 0.1, 1.0, 30.0, 400.0])
 def test_resolution_and_reach_of_the_grids(centre):
     """Small values are reached whatever the claim, in steps of a part in a thousand."""
-    for family in (epsilon_family(centre, 0.0, claimed=True), mu_family(centre)):
+    for family in (verdict_family(PureDP(centre)), verdict_family(GaussianDP(centre))):
         grid = family.parameter
         assert grid[family.claimed] == centre
         assert grid[0] <= 0.0503
@@ -192,7 +187,7 @@ def test_resolution_and_reach_of_the_grids(centre):
 
 
 def test_resolution_of_the_grid_in_delta():
-    grid = delta_family(1.0, 1e-3, claimed=True).parameter
+    grid = families_for(ApproxDP(1.0, 1e-3), 1e-3, 1.0)["delta"].parameter
     assert grid[0] == 0.0
     assert grid[-1] < 1
     assert np.diff(grid).max() < 0.003
@@ -202,4 +197,4 @@ def test_resolution_of_the_grid_in_delta():
 
 def test_claims_beyond_double_precision_are_refused():
     with pytest.raises(InputError, match="501"):
-        epsilon_family(501.0, 0.0, claimed=True)
+        verdict_family(PureDP(501.0))

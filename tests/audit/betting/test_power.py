@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.audit.betting.events import Events
-from dpaudit.audit.betting.families import event_epsilon, families_for
+from dpaudit.audit.betting.families import families_for, verdict_family
 from dpaudit.audit.betting.power import (
     _LEARNING,
     _growth,
@@ -18,6 +18,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.01
+shown_epsilon = verdict_family(PureDP(1.0)).shown_epsilon
 
 
 def claim_alone(claim):
@@ -58,7 +59,7 @@ def test_audits_detect_what_is_said_to_be_detectable(q):
         p = q * math.exp(shown)
         if p >= 1 or (1 - q) / (1 - p) > math.exp(shown):
             p = 1 - (1 - q) * math.exp(-shown)
-        assert event_epsilon(p, q, 0.0) == pytest.approx(shown)
+        assert shown_epsilon(p, q, 0.0) == pytest.approx(shown)
         refuted = sum(refutes(null, p, q, samples, rng) for _ in range(20))
         assert (refuted >= 10) == seen
 
@@ -138,7 +139,7 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
     ],
 )
 def test_event_epsilon(p, q, delta, epsilon):
-    assert event_epsilon(p, q, delta) == pytest.approx(epsilon)
+    assert shown_epsilon(p, q, delta) == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
