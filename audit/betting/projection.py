@@ -73,8 +73,12 @@ class HalfSpaces:
     def widen(self, spaces: int) -> "HalfSpaces":
         """Fill up to that many half-spaces with such as hold nothing."""
         more = (0, 0), (0, spaces - self.limit.shape[1])
-        empty = (np.pad(x, more) for x in (self.cells, self.on_p, self.on_q))
-        return HalfSpaces(*empty, np.pad(self.limit, more, constant_values=1.0))
+        return HalfSpaces(
+            np.pad(self.cells, more),
+            np.pad(self.on_p, more),
+            np.pad(self.on_q, more),
+            np.pad(self.limit, more, constant_values=1.0),
+        )
 
     @staticmethod
     def stack(parts: "Sequence[HalfSpaces]") -> "HalfSpaces":

@@ -99,8 +99,8 @@ class FittedAttack:
         with np.errstate(all="ignore"):
             scores = attack.honest_scores(target, first, second)
         if scores is not None:
-            mine, its = scores
-            return self.rounded(on_data, mine), self.rounded(on_neighbour, its)
+            first, second = scores
+            return self.rounded(on_data, first), self.rounded(on_neighbour, second)
         parts: tuple[list[Array], list[Array]] = ([], [])
         folds = [batch.halves() for batch in both]
         for learn, judge in ((0, 1), (1, 0)):
