@@ -14,7 +14,12 @@ from dpaudit.algorithms.online.tree_aggregation import (
     OnlinePCA,
     TreeAggregation,
 )
-from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
+from dpaudit.algorithms.robust.ggd import (
+    FastMedianSubspace,
+    GeodesicDescent,
+    IterativeReaper,
+    MinibatchGeodesicDescent,
+)
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
@@ -22,14 +27,12 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments
-from dpaudit.algorithms.streaming.oja import Oja
+from dpaudit.algorithms.streaming.oja import Oja, PrivateOja
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue

@@ -43,13 +43,15 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
-from dpaudit.algorithms.robust.initialisation import Start, check_start
-from dpaudit.algorithms.robust.parts import Geometry, Noise, Objective
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
-from dpaudit.algorithms.shared.batches import (
-    AllRows,
-    Batches,
+from dpaudit.algorithms.robust.parts import (
+    Geometry,
+    Noise,
+    Objective,
+    Start,
+    check_start,
 )
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
+from dpaudit.algorithms.shared.batches import AllRows, Batches
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring

@@ -4,7 +4,9 @@ from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
 from dpaudit.algorithms.robust.ggd import (
+    FastMedianSubspace,
     GeodesicDescent,
+    IterativeReaper,
     MinibatchGeodesicDescent,
     NoiselessGGD,
 )
@@ -15,7 +17,6 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
 from dpaudit.neighbours import Relation
 
 __all__ = ["ROBUST"]

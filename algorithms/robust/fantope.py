@@ -14,7 +14,7 @@ The sum is a falling piecewise linear function of theta, which bends at l_i and 
 Its values at all bends follow from the sorted bends by running sums, so theta is found
 exactly, without iteration. (The paper names the water-filling of Lerman, McCoy, Tropp,
 Zhang, FoCM 2015, for this step. That solves weighted least squares over H, a step of
-`dpaudit.algorithms.robust.reweighted`, and is not this projection.)
+`dpaudit.algorithms.robust.ggd`, and is not this projection.)
 
 *Bregman*, for the von Neumann entropy tr(P log P): of Y = exp(M), argmin over H of
 tr(P log P - P log Y - P + Y) (Warmuth, Kuzmin, *Randomized online PCA algorithms with

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Objective, Space
-from dpaudit.algorithms.shared.subsampling import Replaced
+from dpaudit.algorithms.shared.bases import Replaced
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows

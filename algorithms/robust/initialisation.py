@@ -37,10 +37,9 @@ the first r columns of the identity: `settle`. It depends on the subspace alone,
 runs can be compared entry by entry.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,12 +47,11 @@ from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivit
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
-from dpaudit.algorithms.robust.parts import Space
+from dpaudit.algorithms.robust.parts import Space, Start, Values
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import orthonormalise
-from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Neighbouring, Positive
+from dpaudit.checked import Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
@@ -67,84 +65,11 @@ __all__ = [
     "PublicStart",
     "PublishedStart",
     "RandomMatrixStart",
-    "Start",
     "WishartStart",
-    "check_start",
 ]
-
-Values: TypeAlias = dict[str, Array]
-"""Published values by name; trials leading."""
 
 _DEVIATION = 0.1  # of the entries of A in the paper's P_0
 _DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
-
-
-class Start(Checked, ABC):
-    """A choice of the first point: published values, and the point that they give."""
-
-    space: ClassVar[Space] = "subspaces"
-
-    @property
-    def claim(self) -> Claim | None:
-        """What the values cost under the start's relation; None if nothing.
-
-        Raises
-        ------
-        InputError
-            If the start is not private at all.
-        """
-        return None
-
-    @abstractmethod
-    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
-        """Return what `size` starts publish.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (N, D)
-            Spherised.
-        n_components : int
-            r.
-
-        Returns
-        -------
-        dict of ndarray
-            Names beginning with "start"; trials leading.
-        """
-
-    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
-        """Return V_0 for published values, settled, or P_0.
-
-        By default it is what is published. The shape is (size, D, r), also where the
-        points are of another one.
-        """
-        return values["start"]
-
-    def means(self, values: Values, rows: Array) -> Values:
-        """Return the conditional means of values that are Gaussian, by name."""
-        return {}
-
-    @property
-    def scales(self) -> dict[str, float]:
-        """The standard deviations that go with the `means`."""
-        return {}
-
-    def loss(self, values: Values, rows: Array, other: Array) -> Array:
-        """Return log(density on `rows`/density on `other`) of the values, (size,).
-
-        Raises
-        ------
-        UnsupportedError
-            If it is not known.
-        """
-        ours, theirs = (self.means(values, each) for each in (rows, other))
-        size = len(next(iter(values.values())))
-        total = np.zeros(size)
-        for name, scale in self.scales.items():
-            shift = ours[name] - theirs[name]
-            product = shift * (values[name] - (ours[name] + theirs[name]) / 2)
-            total += product.reshape(size, -1).sum(axis=1) / scale**2
-        return total
 
 
 @dataclass(frozen=True)
@@ -269,8 +194,8 @@ class PowerStart(_NormalStart):
 
     @property
     def scales(self) -> dict[str, float]:
-        # The sensitivity is that of r >= 2, which holds for r = 1 too.
-        sensitivity = step_sensitivity(2, self.relation)
+        # That of A, and so of A V for any orthonormal V.
+        sensitivity = second_moment_sensitivity("frobenius", self.relation).value
         return {"start": sqrt(self.iterations) * sensitivity / self.mu}
 
     def means(self, values: Values, rows: Array) -> Values:
@@ -342,15 +267,6 @@ class PublishedStart(WishartStart):
             claim=PureDP(self.epsilon),
             relation=self.relation,
         )
-
-
-def check_start(start: Any, relation: Relation) -> Start:
-    """Return the start, if its promise is under that relation, or raise."""
-    if not isinstance(start, Start):
-        raise InputError(f"start must be a Start, got {start!r}")
-    if getattr(start, "relation", relation) is not relation:
-        raise InputError(f"start must be under {relation}, got {start!r}")
-    return start
 
 
 def _check_dense(dimension: int) -> None:

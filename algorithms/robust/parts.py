@@ -1,28 +1,46 @@
-"""What a descent is composed of: an objective, a geometry, noise.
+"""What a descent is composed of: an objective, a geometry, noise, and a start.
 
 `dpaudit.algorithms.robust.descent.NoisyDescent` takes steps along noisy sums of terms.
 Whose terms they are says an `Objective`; where a step leads, a `Geometry`; how large
-the noise is, a `Noise`. The objectives are `dpaudit.algorithms.robust.glad.Glad` and
-`dpaudit.algorithms.robust.reaper.Reaper`; the geometries are in
-`dpaudit.algorithms.robust.grassmannian` for the first, whose points are subspaces, and
-in `dpaudit.algorithms.robust.fantope` for the second, whose points are matrices. Which
-rows a step reads is up to `dpaudit.algorithms.shared.batches`, and where descent begins
-to `dpaudit.algorithms.robust.initialisation`.
+the noise is, a `Noise`; where it begins, a `Start`. The objectives are
+`dpaudit.algorithms.robust.glad.Glad` and `dpaudit.algorithms.robust.reaper.Reaper`; the
+geometries are in `dpaudit.algorithms.robust.grassmannian` for the first, whose points
+are subspaces, and in `dpaudit.algorithms.robust.fantope` for the second, whose points
+are matrices. Which rows a step reads is up to `dpaudit.algorithms.shared.batches`. The
+starts are in `dpaudit.algorithms.robust.initialisation`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from dpaudit.algorithms.shared.subsampling import Replaced
+import numpy as np
+
+from dpaudit.algorithms.shared.bases import Replaced, Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Nonnegative, Positive
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Space"]
+__all__ = [
+    "FixedNoise",
+    "Geometry",
+    "Noise",
+    "Objective",
+    "PublishedNoise",
+    "Space",
+    "Start",
+    "Values",
+    "check_start",
+]
 
+
+Values: TypeAlias = dict[str, Array]
+"""Published values by name; trials leading."""
 
 Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""
@@ -167,3 +185,80 @@ class PublishedNoise(Noise):
 
     def scale(self, batch_size: float, count: int) -> float:
         return (batch_size / count) ** 2 * self.unit
+
+
+class Start(Checked, ABC):
+    """A choice of the first point: published values, and the point that they give."""
+
+    space: ClassVar[Space] = "subspaces"
+
+    @property
+    def claim(self) -> Claim | None:
+        """What the values cost under the start's relation; None if nothing.
+
+        Raises
+        ------
+        InputError
+            If the start is not private at all.
+        """
+        return None
+
+    @abstractmethod
+    def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
+        """Return what `size` starts publish.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (N, D)
+            Spherised.
+        n_components : int
+            r.
+
+        Returns
+        -------
+        dict of ndarray
+            Names beginning with "start"; trials leading.
+        """
+
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        """Return V_0 for published values, settled, or P_0.
+
+        By default it is what is published. The shape is (size, D, r), also where the
+        points are of another one.
+        """
+        return values["start"]
+
+    def means(self, values: Values, rows: Array) -> Values:
+        """Return the conditional means of values that are Gaussian, by name."""
+        return {}
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The standard deviations that go with the `means`."""
+        return {}
+
+    def loss(self, values: Values, rows: Array, other: Array) -> Array:
+        """Return log(density on `rows`/density on `other`) of the values, (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If it is not known.
+        """
+        ours, theirs = (self.means(values, each) for each in (rows, other))
+        size = len(next(iter(values.values())))
+        total = np.zeros(size)
+        for name, scale in self.scales.items():
+            shift = ours[name] - theirs[name]
+            product = shift * (values[name] - (ours[name] + theirs[name]) / 2)
+            total += product.reshape(size, -1).sum(axis=1) / scale**2
+        return total
+
+
+def check_start(start: Any, relation: Relation) -> Start:
+    """Return the start, if its promise is under that relation, or raise."""
+    if not isinstance(start, Start):
+        raise InputError(f"start must be a Start, got {start!r}")
+    if getattr(start, "relation", relation) is not relation:
+        raise InputError(f"start must be under {relation}, got {start!r}")
+    return start

@@ -20,8 +20,7 @@ from dpaudit.algorithms.robust.descent import (
     NoisyDescent,
     published_values,
 )
-from dpaudit.algorithms.robust.initialisation import Start
-from dpaudit.algorithms.robust.parts import FixedNoise, Noise, PublishedNoise
+from dpaudit.algorithms.robust.parts import FixedNoise, Noise, PublishedNoise, Start
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import (
     AllRows,

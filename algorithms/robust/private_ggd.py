@@ -66,12 +66,9 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, ClassVar, Self
 
-from dpaudit.algorithms.robust.initialisation import (
-    GaussianStart,
-    PublishedStart,
-    Start,
-)
+from dpaudit.algorithms.robust.initialisation import GaussianStart, PublishedStart
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust.parts import Start
 from dpaudit.algorithms.robust.private_descent import (
     FullBatchDescent,
     RandomBatchDescent,

@@ -60,18 +60,14 @@ from math import log, sqrt
 from typing import Any, ClassVar
 
 from dpaudit.algorithms.robust.fantope import Entropic, Euclidean, Renormalised
-from dpaudit.algorithms.robust.initialisation import (
-    CentralStart,
-    RandomMatrixStart,
-    Start,
-)
+from dpaudit.algorithms.robust.initialisation import CentralStart, RandomMatrixStart
 from dpaudit.algorithms.robust.pairs import (
     apart_pair,
     balanced_pair,
     lone_pair,
     shown_pair,
 )
-from dpaudit.algorithms.robust.parts import Geometry, Objective
+from dpaudit.algorithms.robust.parts import Geometry, Objective, Start
 from dpaudit.algorithms.robust.private_descent import (
     FullBatchDescent,
     RandomBatchDescent,

@@ -71,7 +71,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.algorithms.robust.parts import Objective, Space
-from dpaudit.algorithms.shared.subsampling import Replaced
+from dpaudit.algorithms.shared.bases import Replaced
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.subspace import top_components

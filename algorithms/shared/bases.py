@@ -7,7 +7,7 @@ of components is refused.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ __all__ = [
     "Batched",
     "ReleasesBasis",
     "ReleasesVector",
+    "Replaced",
     "Rng",
     "check_components",
     "check_one_component",
@@ -33,6 +34,9 @@ Data = TypeVar("Data", contravariant=True)
 
 Rng: TypeAlias = np.random.Generator
 """Where randomness is from."""
+
+Replaced: TypeAlias = Literal["opposite", "orthogonal"]
+"""How the terms of a row and of its replacement lie where they are worst."""
 
 
 class Batched(ABC, Generic[Data]):

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Replaced, Rng
 from dpaudit.algorithms.shared.batch_mixtures import (
     BatchNumbers,
     multinomial_numbers,
     poisson_numbers,
 )
-from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError

@@ -73,21 +73,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, expm1, floor, log, log1p, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from dpaudit.algorithms.shared.bases import Replaced
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Replaced", "noise_multiplier"]
-
-Replaced: TypeAlias = Literal["opposite", "orthogonal"]
-"""How the terms of a row and of its replacement lie where they are worst."""
+__all__ = ["noise_multiplier"]
 
 _COARSE, _FINE = 4, 32  # grid points per q/multiplier; at 64 deltas are 0.1 % less
 _POINTS = 2**11  # for each of these, the most that a grid for one step has

@@ -9,12 +9,11 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     mean_with_constant_8,
 )
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.oja import ClaimedOja
+from dpaudit.algorithms.streaming.oja import ClaimedOja, PrivateOja
 from dpaudit.algorithms.streaming.private_histogram import (
     PrivateHistogram,
     UnthresholdedHistogram,
 )
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue

@@ -5,7 +5,19 @@ See `dpaudit.algorithms.streaming.moments` for the streams that there are.
 Clipping, to ||A_i V||_F <= beta for orthonormal V, scales the whole product:
 clip(G) = G min(1, beta/||G||_F). For rows ||x x^T V||_F = ||x|| ||V^T x||, so
 clip(x x^T V) = y y^T V for a y = s x with 0 <= s <= 1: a clipped product is that of a
-shorter row. The sensitivities of the mechanisms follow from that.
+shorter row.
+
+Sensitivity of one sum, for every V with orthonormal columns that does not depend on the
+batch: one A_i is replaced by another one, so the sum moves by ||clip(A V) -
+clip(A' V)||_F, which is at most
+
+- 2 beta for any matrices. Attained by A = beta I/sqrt k and A' = -A whatever V is; with
+  rows, A = x x^T, it is approached for d > k.
+- R^2 for rows of norm at most R and k = 1, and sqrt 2 R^2 for k >= 2: a clipped product
+  is that of a shorter row, and for two rows in the ball see
+  `dpaudit.algorithms.subspace.power_method`. Attained, as said there.
+
+`batch_sensitivity` is the smaller one; with beta >= R^2 nothing is ever clipped.
 
 All trials (independent runs, each with its own w) are done at once: for a batch that
 they share the products are two matrix multiplications, of (B, d) with (d, trials) and
@@ -16,6 +28,7 @@ that what is held besides the batch and the result is at most about 32 MiB.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from math import inf, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -25,7 +38,14 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["WORK", "Moments", "Where", "own_products"]
+__all__ = [
+    "WORK",
+    "Moments",
+    "Where",
+    "batch_sensitivity",
+    "own_products",
+    "unit_of",
+]
 
 Where: TypeAlias = slice | NDArray[np.intp]
 
@@ -260,6 +280,40 @@ def own_products(part: Array, vectors: Array, clip: float | None = None) -> Arra
         norms = np.sqrt(np.einsum("td,td->t", products, products))
         products *= (clip / np.maximum(norms, clip))[:, np.newaxis]
     return np.asarray(products)
+
+
+def batch_sensitivity(
+    n_components: int, *, row_norm: float | None = None, clip: float | None = None
+) -> float:
+    """Return how far the sum of a batch's clipped products moves, in Frobenius norm.
+
+    Parameters
+    ----------
+    n_components : int
+        k.
+    row_norm : float, optional
+        R, for rows; without it the A_i may be any matrices.
+    clip : float, optional
+        beta. One of the two must be given.
+
+    Examples
+    --------
+    >>> batch_sensitivity(1, row_norm=1.0), batch_sensitivity(1, clip=1.0)
+    (1.0, 2.0)
+    """
+    unit_of(row_norm, clip)
+    of_clip = inf if clip is None else 2 * clip
+    several = check_count("n_components", n_components) > 1
+    of_rows = inf if row_norm is None else row_norm**2 * (sqrt(2) if several else 1)
+    return min(of_clip, of_rows)
+
+
+def unit_of(row_norm: float | None, clip: float | None) -> float:
+    """Return the largest norm of a product A_i w, the inverse unit of step sizes."""
+    if row_norm is None and clip is None:
+        raise InputError("clip must be given where there is no row_norm, got None")
+    of_rows = inf if row_norm is None else check_positive("row_norm", row_norm) ** 2
+    return min(of_rows, inf if clip is None else check_positive("clip", clip))
 
 
 def _clip_rows(weights: Array, rows: Array, bound: float) -> None:

@@ -38,6 +38,8 @@ the first half, e_1 becomes e_2, where there are as many of either, and nothing 
 The second half is 0, so that V is released: its first column says how both diagonal
 entries compare, of which noise has the deviation 2 sigma and the row moves the
 difference by 2 R^2: all that it can.
+
+`oblique_pair` is for the forms of Oja's algorithm.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,14 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length
 
-__all__ = ["batch_pairs", "far_row", "far_row_of_a_half", "half_pairs", "scale_rows"]
+__all__ = [
+    "batch_pairs",
+    "far_row",
+    "far_row_of_a_half",
+    "half_pairs",
+    "oblique_pair",
+    "scale_rows",
+]
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
 _FAR = 1.5  # by how much a far row passes its windows
@@ -137,6 +146,37 @@ def _shown(mechanism: Any, length: int) -> int:
     """Return how many rows a bin of gradients has that is shown nearly always."""
     counts = mechanism.mean.split.noise(length).counts
     return int(counts.threshold + 10 * counts.scale) + 2
+
+
+def oblique_pair(
+    dimension: int, *, count: int, unit: float, matrices: bool = False
+) -> Pair:
+    """Return rows at e_1, and one half-way to e_2, or to -e_2 on the other side.
+
+    For d = 1 the last one is at e_1 or zero.
+
+    Parameters
+    ----------
+    dimension : int
+        d.
+    count : int
+        n.
+    unit : float
+        The squared length of every row.
+    matrices : bool
+        Whether to return the matrices x x^T instead.
+    """
+    rows = np.zeros((count, dimension))
+    rows[:, 0] = sqrt(unit)
+    other = rows.copy()
+    if dimension > 1:
+        rows[-1, :2] = sqrt(0.5 * unit)
+        other[-1, :2] = rows[-1, :2] * (1, -1)
+    else:
+        other[-1] = 0
+    if matrices:
+        rows, other = (each[:, :, None] * each[:, None] for each in (rows, other))
+    return Pair(rows, other, Relation.REPLACE_ONE)
 
 
 # DP-PCA

@@ -22,10 +22,10 @@ Privacy, under REPLACE_ONE: (epsilon, delta), all of it for either part, because
 that is replaced is in one of them only.
 
 - It is in the first: each run moves by one normal vector, mean moved by Delta at most
-  (`noisy_oja`). Together the m runs are (sqrt m Delta/sigma)-GDP, by composition
-  (Dong, Roth, Su 2022, Corollary 3.3), and sigma = sqrt m Delta/mu(epsilon, delta). The
-  choice is a function of the runs, of rows that both datasets share, and of its own
-  randomness.
+  (`dpaudit.algorithms.streaming.minibatch_oja`). Together the m runs are (sqrt m
+  Delta/sigma)-GDP, by composition (Dong, Roth, Su 2022, Corollary 3.3), and sigma =
+  sqrt m Delta/mu(epsilon, delta). The choice is a function of the runs, of rows that
+  both datasets share, and of its own randomness.
 - It is in the second: the w_j have the same law. Given them, every u_j moves by Delta_u
   at most, so the choice is epsilon-DP (exponential mechanism: McSherry, Talwar 2007).
 
@@ -55,14 +55,13 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.noisy_oja import (
+from dpaudit.algorithms.streaming.minibatch_oja import (
     DEFAULT_ITERATIONS,
     DEFAULT_NUMERATOR,
-    batch_sensitivity,
-    unit_of,
+    MinibatchOja,
 )
+from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
+from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
@@ -185,7 +184,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             1, and no other number.
         candidates : sequence of HarmonicSteps, optional
             Default: two rounds of `step_size_grid`, by factors of 4 about
-            `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
+            those of `MinibatchOja`.
         """
         check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)

@@ -36,12 +36,10 @@ from dpaudit.algorithms import entry
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.minibatch_oja import DEFAULT_ITERATIONS, MinibatchOja
 from dpaudit.algorithms.streaming.moment_products import Where
 from dpaudit.algorithms.streaming.moments import StreamedMoments
-from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
-from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
+from dpaudit.algorithms.streaming.oja import Oja, PrivateOja
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian

@@ -52,7 +52,7 @@ import numpy as np
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
+from dpaudit.algorithms.streaming.oja import PrivateOja
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import Tail

@@ -7,15 +7,15 @@ from scipy.optimize import Bounds, LinearConstraint, minimize
 from seeded import rng
 
 from dpaudit import InputError
-from dpaudit.algorithms.robust.ggd import GeodesicDescent
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import squared_distance
-from dpaudit.algorithms.robust.initialisation import GaussianStart, PublicStart
-from dpaudit.algorithms.robust.reweighted import (
+from dpaudit.algorithms.robust.ggd import (
     FastMedianSubspace,
+    GeodesicDescent,
     IterativeReaper,
     least_squares_eigenvalues,
 )
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import squared_distance
+from dpaudit.algorithms.robust.initialisation import GaussianStart, PublicStart
 from dpaudit.datasets import haystack
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))

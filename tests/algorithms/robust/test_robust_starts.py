@@ -18,8 +18,8 @@ from dpaudit.algorithms.robust.initialisation import (
     PublicStart,
     PublishedStart,
     WishartStart,
-    check_start,
 )
+from dpaudit.algorithms.robust.parts import check_start
 from dpaudit.subspace import principal_angles, top_components
 
 ROWS = spherise(np.random.default_rng(0).standard_normal((40, 4)) * [9, 5, 1, 1])

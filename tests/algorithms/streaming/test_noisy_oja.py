@@ -17,7 +17,7 @@ from seeded import gram_schmidt, prepared, rng
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
+from dpaudit.algorithms.streaming.moment_products import batch_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 

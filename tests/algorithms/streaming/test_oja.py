@@ -7,7 +7,8 @@ from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
-from dpaudit.algorithms.streaming.oja import Oja, oblique_pair
+from dpaudit.algorithms.streaming.oja import Oja
+from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.errors import InputError
 
 ROWS = np.random.default_rng(0).standard_normal((23, 3))
