@@ -143,7 +143,7 @@ class SubspacePirate:
 
     def __post_init__(self) -> None:
         check_count("n_components", self.n_components)
-        check_cutoff(self.cutoff)
+        check_cutoff("cutoff", self.cutoff)
         check_count("pad_ratio", self.pad_ratio)
 
     def pirate(self, codewords: ArrayLike, *, rng: np.random.Generator) -> Array:

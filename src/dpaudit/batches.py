@@ -1,7 +1,7 @@
 """Many outputs at once: stacked by layout, each at its place."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -116,40 +116,22 @@ class Batch:
     @property
     def bytes_each(self) -> float:
         """Memory per output that holds numbers, at least one byte; 0 if none does."""
-        arrays = [
-            array
-            for part in self.parts.values()
-            if part.numbers is not None
-            for array in arrays_of(part.numbers)
-        ]
-        holding = sum(
-            len(part.places) for part in self.parts.values() if part.numbers is not None
-        )
-        return max(sum(a.nbytes for a in arrays) / holding, 1.0) if holding else 0.0
+        held = [part for part in self.parts.values() if part.numbers is not None]
+        size = sum(array.nbytes for p in held for array in arrays_of(p.numbers))
+        count = sum(len(part.places) for part in held)
+        return max(size / count, 1.0) if count else 0.0
 
     def equals(self, other: "Batch") -> bool:
         """Say whether another batch holds the same outputs, NaN equal to itself."""
-        if self.size != other.size or self.parts.keys() != other.parts.keys():
-            return False
-        return all(
-            np.array_equal(part.places, other.parts[layout].places)
-            and _are_equal(part.numbers, other.parts[layout].numbers)
-            for layout, part in self.parts.items()
-        )
+        return self.distance(other) == 0
 
     def repeats(self, one: "Batch") -> bool:
         """Say whether all outputs are the one of another batch."""
-        if self.parts.keys() != one.parts.keys():
-            return False
-        for layout, part in self.parts.items():
-            if part.numbers is None:
-                continue
-            numbers = one.numbers(layout)
-            assert numbers is not None
-            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
-            if not all(((a == b) | (np.isnan(a) & np.isnan(b))).all() for a, b in both):
-                return False
-        return True
+        return self.parts.keys() == one.parts.keys() and all(
+            _same(first, second).all()
+            for layout in self.parts
+            for first, second in _side_by_side(self, one, layout)
+        )
 
     def distance(self, other: "Batch") -> float:
         """Return the largest difference of two numbers; infinite where layouts differ.
@@ -162,15 +144,9 @@ class Batch:
         for layout, part in self.parts.items():
             if not np.array_equal(part.places, other.parts[layout].places):
                 return math.inf
-            if part.numbers is None:
-                continue
-            numbers = other.numbers(layout)
-            assert numbers is not None
-            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
-            for one, two in both:
-                same = (one == two) | (np.isnan(one) & np.isnan(two))
+            for one, two in _side_by_side(self, other, layout):
                 with np.errstate(invalid="ignore", over="ignore"):
-                    gaps = np.where(same, 0.0, np.abs(one - two))
+                    gaps = np.where(_same(one, two), 0.0, np.abs(one - two))
                 gaps[np.isnan(gaps)] = math.inf
                 largest = max(largest, float(gaps.max(initial=0.0)))
         return largest
@@ -204,11 +180,17 @@ class Batch:
         return cls(size, {layout: _joined(parts) for layout, parts in found.items()})
 
 
-def _are_equal(first: Release | None, second: Release | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    both = zip(arrays_of(first), arrays_of(second), strict=True)
-    return all(np.array_equal(one, two, equal_nan=True) for one, two in both)
+def _side_by_side(
+    one: Batch, other: Batch, layout: str
+) -> Iterator[tuple[Array, Array]]:
+    """Return the arrays of two batches that have a layout."""
+    numbers = (arrays_of(each.numbers(layout)) for each in (one, other))
+    return zip(*numbers, strict=True)
+
+
+def _same(one: Array, other: Array) -> NDArray[np.bool_]:
+    """Say where numbers are the same, NaN equal to itself."""
+    return (one == other) | (np.isnan(one) & np.isnan(other))
 
 
 def _combined(

@@ -123,8 +123,10 @@ def raised(error: BaseException) -> Output:
     return Output(_shortened(f"raises {type(error).__name__}"), None)
 
 
-def arrays_of(numbers: Release) -> list[Array]:
+def arrays_of(numbers: Release | None) -> list[Array]:
     """Return the arrays that releases consist of."""
+    if numbers is None:
+        return []
     return list(numbers.values()) if isinstance(numbers, Mapping) else [numbers]
 
 

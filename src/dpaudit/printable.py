@@ -6,8 +6,9 @@ sequence and repaint the screen.
 """
 
 import traceback
+from collections.abc import Sequence
 
-__all__ = ["printable", "said", "told_apart"]
+__all__ = ["aligned", "printable", "said", "told_apart"]
 
 _LONGEST = 500
 _ALL_DIGITS = 17
@@ -49,6 +50,21 @@ def printable(text: object, *, longest: int = _LONGEST) -> str:
         else character.encode("unicode_escape", "backslashreplace").decode("ascii")
         for character in whole
     )
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of cells for a terminal, one cell below the other.
+
+    Examples
+    --------
+    >>> aligned([("name", "x"), ("a", "10")])
+    ['name  x', 'a     10']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def told_apart(value: float, other: float, digits: int = 4) -> tuple[str, str]:

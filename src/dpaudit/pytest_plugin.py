@@ -14,7 +14,6 @@ pytest-xdist to the controller, and into JUnit files.
 
 import json
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,12 +117,13 @@ class _Ledger:
         if not audits:
             return
         from dpaudit.audit.assertions import describe
+        from dpaudit.printable import aligned
 
         terminalreporter.section("differential privacy audits")
         rows = [
             ("ok" if a["passed"] else "FAILED", a["test"], *describe(a)) for a in audits
         ]
-        for audit, line in zip(audits, _aligned(rows), strict=True):
+        for audit, line in zip(audits, aligned(rows), strict=True):
             terminalreporter.write_line(line, red=not audit["passed"])
         chance = sum(1 - audit["confidence"] for audit in audits)
         count = "1 audit" if len(audits) == 1 else f"{len(audits)} audits"
@@ -139,13 +139,6 @@ class _Ledger:
             for test, records in sorted(self._by_test.items())
             for record in records
         ]
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def _report_path(config: pytest.Config) -> Path | None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.checked import Checked, Neighbouring
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 
 __all__ = ["Adapter", "draw_seed"]
 
@@ -17,7 +16,7 @@ _SEEDS = 2**31  # what every language takes for a seed
 
 
 @dataclass(frozen=True)
-class Adapter(ABC):
+class Adapter(Checked, ABC):
     """A mechanism that stands for something else; also a function ``(data, rng)``.
 
     Parameters
@@ -30,13 +29,7 @@ class Adapter(ABC):
 
     _: KW_ONLY
     claim: Claim | None = None
-    relation: Relation | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim | None):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if self.relation is not None:
-            object.__setattr__(self, "relation", Relation.parse(self.relation))
+    relation: Neighbouring | None = None
 
     @abstractmethod
     def release(self, data: NDArray[np.float64], *, rng: np.random.Generator) -> Any:

@@ -39,17 +39,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.adapters.base import Adapter, draw_seed
 from dpaudit.adapters.process import Conversation, ProcessCrashed, ProcessTimedOut
+from dpaudit.checked import Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_positive
 
 __all__ = [
     "BadReply",
@@ -59,6 +59,19 @@ __all__ = [
     "ProcessTimedOut",
     "from_command",
 ]
+
+
+def _words(name: str, argv: Any) -> tuple[str, ...]:
+    if isinstance(argv, str | bytes) or not isinstance(argv, Sequence) or not argv:
+        raise InputError(
+            f"{name} must be a sequence of words, the program first, got {argv!r}"
+        )
+    for word in argv:
+        if not isinstance(word, str | os.PathLike):
+            raise InputError(
+                f"{name} must be a sequence of strings, got {word!r} in it"
+            )
+    return tuple(os.fspath(word) for word in argv)
 
 
 class BadReply(Exception):
@@ -79,15 +92,10 @@ class CommandMechanism(Adapter):
     relation : Relation, optional
     """
 
-    argv: tuple[str, ...]
+    argv: Annotated[tuple[str, ...], _words]
     _: KW_ONLY
-    timeout: float = 10.0
+    timeout: Positive = 10.0
     seedable: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "argv", _words(self.argv))
-        object.__setattr__(self, "timeout", check_positive("timeout", self.timeout))
 
     @cached_property
     def _talk(self) -> Conversation:
@@ -213,17 +221,6 @@ def from_command(
         claim=claim,
         relation=relation,  # type: ignore[arg-type]
     )
-
-
-def _words(argv: Any) -> tuple[str, ...]:
-    if isinstance(argv, str | bytes) or not isinstance(argv, Sequence) or not argv:
-        raise InputError(
-            f"argv must be a sequence of words, the program first, got {argv!r}"
-        )
-    for word in argv:
-        if not isinstance(word, str | os.PathLike):
-            raise InputError(f"argv must be a sequence of strings, got {word!r} in it")
-    return tuple(os.fspath(word) for word in argv)
 
 
 @lru_cache(maxsize=8)

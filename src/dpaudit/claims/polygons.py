@@ -33,21 +33,38 @@ def polygon_delta(epsilon: ArrayLike, knot: ArrayLike, delta: ArrayLike) -> Arra
     return np.where(epsilon >= -knot, inner, outer)
 
 
-def _polygon_epsilon(delta: float, knot: float, knot_delta: float) -> float:
-    """Invert `polygon_delta` in its first argument, on [0, inf]."""
-    delta = check_fraction("delta", delta, allow_zero=True)
-    if delta < knot_delta:
-        return float("inf")
-    gap = (delta - knot_delta) / (1 - knot_delta)
-    ratio = gap * (1 + np.exp(-knot))
-    return 0.0 if ratio >= 1 else max(0.0, float(knot + np.log1p(-ratio)))
+class _OnePromise(Claim):
+    """P(S) <= e^epsilon Q(S) + delta."""
+
+    def __init__(self, epsilon: float, **delta: float) -> None:
+        super().__init__(
+            epsilon=check_positive(
+                "epsilon", epsilon, smallest=SMALLEST, largest=LARGEST
+            ),
+            **{
+                name: check_fraction(name, value, allow_zero=True)
+                for name, value in delta.items()
+            },
+        )
+        self._knot: float = self.parameters["epsilon"]
+        self._knot_delta: float = self.parameters.get("delta", 0.0)
+
+    def delta(self, epsilon: ArrayLike) -> Array:
+        return polygon_delta(epsilon, self._knot, self._knot_delta)
+
+    def epsilon(self, delta: float) -> float:
+        delta = check_fraction("delta", delta, allow_zero=True)
+        if delta < self._knot_delta:
+            return float("inf")
+        gap = (delta - self._knot_delta) / (1 - self._knot_delta)
+        ratio = gap * (1 + np.exp(-self._knot))
+        return 0.0 if ratio >= 1 else max(0.0, float(self._knot + np.log1p(-ratio)))
+
+    def tpr(self, fpr: ArrayLike) -> Array:
+        return lines_tpr(fpr, np.array([self._knot]), np.array([self._knot_delta]))
 
 
-def _check_epsilon(epsilon: float) -> float:
-    return check_positive("epsilon", epsilon, smallest=SMALLEST, largest=LARGEST)
-
-
-class PureDP(Claim):
+class PureDP(_OnePromise):
     """Pure differential privacy: P(S) <= e^epsilon Q(S) for every event.
 
     Parameters
@@ -65,20 +82,10 @@ class PureDP(Claim):
     """
 
     def __init__(self, epsilon: float) -> None:
-        super().__init__(epsilon=_check_epsilon(epsilon))
-        self._knot: float = self.parameters["epsilon"]
-
-    def delta(self, epsilon: ArrayLike) -> Array:
-        return polygon_delta(epsilon, self._knot, 0.0)
-
-    def epsilon(self, delta: float) -> float:
-        return _polygon_epsilon(delta, self._knot, 0.0)
-
-    def tpr(self, fpr: ArrayLike) -> Array:
-        return lines_tpr(fpr, np.array([self._knot]), np.array([0.0]))
+        super().__init__(epsilon)
 
 
-class ApproxDP(Claim):
+class ApproxDP(_OnePromise):
     """Approximate differential privacy: P(S) <= e^epsilon Q(S) + delta.
 
     Parameters
@@ -96,18 +103,4 @@ class ApproxDP(Claim):
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        super().__init__(
-            epsilon=_check_epsilon(epsilon),
-            delta=check_fraction("delta", delta, allow_zero=True),
-        )
-        self._knot: float = self.parameters["epsilon"]
-        self._knot_delta: float = self.parameters["delta"]
-
-    def delta(self, epsilon: ArrayLike) -> Array:
-        return polygon_delta(epsilon, self._knot, self._knot_delta)
-
-    def epsilon(self, delta: float) -> float:
-        return _polygon_epsilon(delta, self._knot, self._knot_delta)
-
-    def tpr(self, fpr: ArrayLike) -> Array:
-        return lines_tpr(fpr, np.array([self._knot]), np.array([self._knot_delta]))
+        super().__init__(epsilon, delta=delta)

@@ -192,27 +192,24 @@ def audit_command(
         limits = budget_of(budget)
         with apart():
             result: Any = replay(subject, budget=limits, run=settings, **what)
-        if result.witness is not None and witness_file is not None:
-            result.witness.save(witness_file)
-        print_result(result, as_json, refuted=result.refuted)
-        return REFUTED if result.refuted else 0
-    with (
-        apart(),
-        Interrupt() as interrupt,
-        told_in_a_line(),
-        crew(workers) as executor,
-        watch() as progress,
-    ):
-        settings = Run(
-            attacks=BITS if bits else None,
-            executor=executor,
-            store=store,
-            progress=progress,
-            should_stop=interrupt.asked,
-            **named,
-        )
-        limits = budget_of(budget)
-        result = audit(subject, layer=layer, budget=limits, run=settings, **what)
+    else:
+        with (
+            apart(),
+            Interrupt() as interrupt,
+            told_in_a_line(),
+            crew(workers) as executor,
+            watch() as progress,
+        ):
+            settings = Run(
+                attacks=BITS if bits else None,
+                executor=executor,
+                store=store,
+                progress=progress,
+                should_stop=interrupt.asked,
+                **named,
+            )
+            limits = budget_of(budget)
+            result = audit(subject, layer=layer, budget=limits, run=settings, **what)
     if result.witness is not None and witness_file is not None:
         result.witness.save(witness_file)
     if page is not None:
@@ -220,14 +217,15 @@ def audit_command(
 
         write_page(result, page)
     print_result(result, as_json, refuted=result.refuted)
-    if witness is not None and not as_json:
-        wrote = f"witness written to {printable(witness)}"
-        nothing = "nothing refuted: no witness written"
-        click.echo(f"  {wrote if result.witness else nothing}")
-    if result.interrupted and interrupt.asked():
-        return INTERRUPTED
-    if result.verdict is Verdict.NO_VERDICT:
-        return INPUT_ERROR
+    if layer != "replay":
+        if witness is not None and not as_json:
+            wrote = f"witness written to {printable(witness)}"
+            nothing = "nothing refuted: no witness written"
+            click.echo(f"  {wrote if result.witness else nothing}")
+        if result.interrupted and interrupt.asked():
+            return INTERRUPTED
+        if result.verdict is Verdict.NO_VERDICT:
+            return INPUT_ERROR
     return REFUTED if result.refuted else 0
 
 

@@ -7,6 +7,7 @@ import click
 
 from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option, print_json
+from dpaudit.printable import aligned
 from dpaudit.validation import check_name
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def list_command(
     ]
     rows = [tuple(cell(entry) for _, cell in chosen) for entry in entries]
     heads = tuple(head for head, _ in chosen)
-    for line in _markdown(heads, rows) if markdown else _aligned(heads, rows):
+    for line in _markdown(heads, rows) if markdown else aligned([heads, *rows]):
         click.echo(line)
 
 
@@ -86,15 +87,6 @@ def _record(entry: "Entry") -> dict[str, Any]:
         "extra": entry.extra,
         "installed": entry.installed,
     }
-
-
-def _aligned(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    lines = [heads, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
 
 
 def _markdown(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -10,8 +10,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
+from dpaudit.checked import Checked, Count
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_real
+from dpaudit.validation import check_real
 
 __all__ = ["Domain", "rows_in"]
 
@@ -25,7 +26,7 @@ _KINDS: dict[str, "type[Domain]"] = {}  # by the word with which their texts beg
 
 
 @dataclass(frozen=True)
-class Domain(ABC):
+class Domain(Checked, ABC):
     """The rows that a dataset may hold.
 
     Parameters
@@ -34,13 +35,10 @@ class Domain(ABC):
         How many rows a typical dataset has, >= 1.
     """
 
-    n_rows: int = field(default=5, kw_only=True)
+    n_rows: Count = field(default=5, kw_only=True)
 
     def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
         _KINDS.update(dict.fromkeys(kinds, cls))
-
-    def __post_init__(self) -> None:
-        check_count("n_rows", self.n_rows)
 
     @property
     @abstractmethod

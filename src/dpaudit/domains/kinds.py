@@ -7,17 +7,19 @@ neither smaller nor larger than any bound.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
+from dpaudit.checked import Count, Positive
 from dpaudit.domains.base import Domain, rows_in
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
-from dpaudit.validation import check_count, check_positive, check_real
+from dpaudit.validation import check_count, check_real
 
 __all__ = ["Binary", "Box", "Categories", "UnitBall", "WithNonfinite"]
 
@@ -34,13 +36,8 @@ class UnitBall(Domain, kinds=("ball",)):
         The bound, > 0.
     """
 
-    dimension: int
-    norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("dimension", self.dimension)
-        object.__setattr__(self, "norm", check_positive("norm", self.norm))
+    dimension: Count
+    norm: Positive = 1.0
 
     def __str__(self) -> str:
         return f"ball:{self.dimension}:norm={self.norm!r}:rows={self.n_rows}"
@@ -98,7 +95,7 @@ class Box(Domain, kinds=("box", "scalar")):
 
     low: float
     high: float
-    dimension: int | None = None
+    dimension: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,8 +104,6 @@ class Box(Domain, kinds=("box", "scalar")):
             raise InputError(
                 f"low and high must be finite with low < high, got {low!r}, {high!r}"
             )
-        if self.dimension is not None:
-            check_count("dimension", self.dimension)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -172,11 +167,7 @@ class Binary(Box, kinds=("binary",)):
 
     low: float = field(default=0.0, init=False, repr=False)
     high: float = field(default=1.0, init=False, repr=False)
-    dimension: int = field()
-
-    def __post_init__(self) -> None:
-        check_count("dimension", self.dimension)
-        super().__post_init__()
+    dimension: Count = field()
 
     def __str__(self) -> str:
         return f"binary:{self.dimension}:rows={self.n_rows}"
@@ -214,12 +205,8 @@ class Categories(Domain, kinds=("categories", "codes")):
         a histogram, or the number of the category, from 0.
     """
 
-    count: int
+    count: Annotated[int, partial(check_count, minimum=2)]
     one_hot: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("count", self.count, minimum=2)
 
     def __str__(self) -> str:
         kind = "categories" if self.one_hot else "codes"

@@ -165,7 +165,7 @@ def draw_biases(length: int, *, cutoff: float, rng: np.random.Generator) -> Arra
     ndarray, shape (n,)
     """
     length = check_count("length", length)
-    cutoff = check_cutoff(cutoff)
+    cutoff = check_cutoff("cutoff", cutoff)
     check_generator(rng)
     least = np.arcsin(np.sqrt(cutoff))
     angles = rng.uniform(least, np.pi / 2 - least, length)
@@ -249,12 +249,12 @@ def _blocks(n_users: int, length: int) -> Iterator[slice]:
     return (slice(i, min(i + step, n_users)) for i in range(0, n_users, step))
 
 
-def check_cutoff(cutoff: object) -> float:
+def check_cutoff(name: str, value: object) -> float:
     """Return t as a float, or raise unless it is in (0, 1/2)."""
-    value = check_positive("cutoff", cutoff)
-    if not value < 0.5:
-        raise InputError(f"cutoff must be in (0, 1/2), got {cutoff!r}")
-    return value
+    cutoff = check_positive(name, value)
+    if not cutoff < 0.5:
+        raise InputError(f"{name} must be in (0, 1/2), got {value!r}")
+    return cutoff
 
 
 def check_biases(biases: ArrayLike) -> Array:

@@ -51,13 +51,14 @@ Codes and Cryptography 71, 2014 (lengths by Chernoff bounds; limit 4.93 c^2 ln(1
 """
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.fingerprinting.codes import check_cutoff
 from dpaudit.validation import check_count, check_fraction, check_positive
 
@@ -67,11 +68,13 @@ __all__ = ["CodeLength", "false_accusation_bound", "missing_bound"]
 _NODES = 256
 _EXPONENTS = 160
 _HALVINGS = 60
-_MOST_PIRATES = 256  # beyond it the integrals would need more nodes
+# Beyond 256 pirates the integrals would need more nodes.
+_check_coalition = partial(check_count, maximum=256)
+_Coalition: TypeAlias = Annotated[int, _check_coalition]
 
 
 @dataclass(frozen=True)
-class CodeLength:
+class CodeLength(Checked):
     """What a Tardos code needs against a coalition.
 
     Parameters
@@ -97,20 +100,12 @@ class CodeLength:
     9000
     """
 
-    coalition: int
-    length: int
-    cutoff: float
-    threshold: float
-    false_accusation: float
-    missing: float
-
-    def __post_init__(self) -> None:
-        _check_coalition(self.coalition)
-        check_count("length", self.length)
-        check_cutoff(self.cutoff)
-        check_positive("threshold", self.threshold)
-        check_fraction("false_accusation", self.false_accusation)
-        check_fraction("missing", self.missing)
+    coalition: _Coalition
+    length: Count
+    cutoff: Annotated[float, check_cutoff]
+    threshold: Positive
+    false_accusation: Fraction
+    missing: Fraction
 
     @classmethod
     def calibrated(
@@ -128,7 +123,7 @@ class CodeLength:
             In (0, 1). For n users and any false accusation at all, divide by n.
         """
         return _calibrated(
-            _check_coalition(coalition),
+            _check_coalition("coalition", coalition),
             check_fraction("false_accusation", false_accusation),
             check_fraction("missing", missing),
         )
@@ -136,7 +131,7 @@ class CodeLength:
     @classmethod
     def as_published(cls, coalition: int, *, false_accusation: float) -> "CodeLength":
         """Return Tardos's length; its eps2 is eps1^(c/4)."""
-        c = _check_coalition(coalition)
+        c = _check_coalition("coalition", coalition)
         eps1 = check_fraction("false_accusation", false_accusation)
         k = math.ceil(-math.log(eps1))
         return cls(
@@ -169,7 +164,7 @@ def false_accusation_bound(*, length: int, threshold: float, cutoff: float) -> f
     """
     m = check_count("length", length)
     z = check_positive("threshold", threshold) / m
-    rate = _rate(*_innocent(check_cutoff(cutoff)), z)
+    rate = _rate(*_innocent(check_cutoff("cutoff", cutoff)), z)
     return math.exp(-m * rate)
 
 
@@ -190,7 +185,7 @@ def missing_bound(
     """
     m = check_count("length", length)
     z = check_positive("threshold", threshold) / m
-    t, most = check_cutoff(cutoff), _check_coalition(coalition)
+    t, most = check_cutoff("cutoff", cutoff), _check_coalition("coalition", coalition)
     rates = [_rate(*_guilty(t, c), -c * z) for c in range(1, most + 1)]
     return math.exp(-m * min(rates))
 
@@ -204,31 +199,20 @@ def _calibrated(coalition: int, eps1: float, eps2: float) -> CodeLength:
         low, high = max(best - 1, 0), min(best + 1, len(cutoffs) - 1)
         cutoffs = np.geomspace(cutoffs[low], cutoffs[high], 9)
     shortest = min(found, key=lambda each: each.length)
-    arguments: Any = {"cutoff": shortest.cutoff, "coalition": coalition}
     while True:
         missed = missing_bound(
-            length=shortest.length, threshold=shortest.threshold, **arguments
+            length=shortest.length,
+            threshold=shortest.threshold,
+            cutoff=shortest.cutoff,
+            coalition=coalition,
         )
         if missed <= eps2:
             return shortest
         # A smaller coalition is harder to find: none was met with, but none is ruled
         # out. A longer code with the same Z/m serves all.
-        shortest = _made(
-            math.ceil(shortest.length * 1.02),
-            shortest.threshold / shortest.length,
-            shortest,
-        )
-
-
-def _made(length: int, share: float, like: CodeLength) -> CodeLength:
-    return CodeLength(
-        like.coalition,
-        length,
-        like.cutoff,
-        share * length,
-        like.false_accusation,
-        like.missing,
-    )
+        length = math.ceil(shortest.length * 1.02)
+        threshold = shortest.threshold / shortest.length * length
+        shortest = replace(shortest, length=length, threshold=threshold)
 
 
 def _shortest(cutoff: float, coalition: int, eps1: float, eps2: float) -> CodeLength:
@@ -300,7 +284,3 @@ def _chances(cutoff: float) -> tuple[Array, Array]:
     least = math.asin(math.sqrt(cutoff))
     angles = math.pi / 4 + nodes * (math.pi / 4 - least)
     return np.sin(angles) ** 2, weights / 2
-
-
-def _check_coalition(coalition: object) -> int:
-    return check_count("coalition", coalition, maximum=_MOST_PIRATES)
