@@ -38,7 +38,6 @@ __all__ = [
     "encode",
     "load_reference",
     "rebuild",
-    "reference_to",
 ]
 
 Stored = dict[str, Any]
@@ -100,7 +99,7 @@ def encode(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if field.init]
         return _encode_object(value, {name: getattr(value, name) for name in names})
-    return {"$reference": reference_to(value)}
+    return {"$reference": _reference_to(value)}
 
 
 def decode(value: Any) -> Any:
@@ -157,21 +156,6 @@ def differences(first: Any, second: Any) -> list[tuple[str, Any, Any]]:
     return list(_differences(first, second, ""))
 
 
-def reference_to(value: Any) -> str:
-    """Return the ``module:name`` under which a function or class is imported.
-
-    Raises
-    ------
-    InputError
-        If there is none that another process could use.
-    """
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
-    if not module or not name or module == "__main__" or "<" in name:
-        raise InputError(f"{value!r} cannot be imported by name elsewhere")
-    return f"{module}:{name}"
-
-
 def load_reference(reference: str) -> Any:
     """Import ``module:name`` (the name may have dots).
 
@@ -204,8 +188,17 @@ def load_reference(reference: str) -> Any:
     return found
 
 
+def _reference_to(value: Any) -> str:
+    """Return the ``module:name`` under which another process imports an object."""
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        raise InputError(f"{value!r} cannot be imported by name elsewhere")
+    return f"{module}:{name}"
+
+
 def _encode_object(value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {"$object": reference_to(type(value)), "arguments": encode(dict(arguments))}
+    return {"$object": _reference_to(type(value)), "arguments": encode(dict(arguments))}
 
 
 def _encode_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import pytest
 from cli_cases import assert_refused, run
 
 from dpaudit.audit.planning import plan_audit
-from dpaudit.cli.init import EXAMPLE
+from dpaudit.cli import init
+
+EXAMPLE = Path(init.__file__).with_name("init.txt").read_text(encoding="utf-8")
 
 
 def test_a_plan_says_how_many_releases():

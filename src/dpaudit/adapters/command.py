@@ -53,7 +53,6 @@ from dpaudit.neighbours import Relation
 
 __all__ = [
     "BadReply",
-    "BatchedCommandMechanism",
     "CommandMechanism",
     "ProcessCrashed",
     "ProcessTimedOut",

@@ -1,6 +1,6 @@
 """``dpaudit audit``."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,21 +8,21 @@ from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
 from dpaudit.cli.options import (
     FILE,
-    budget_of,
-    budget_options,
     completed_names,
     grouped,
     instance_of,
-    is_default,
     json_option,
     look_for_modules,
     print_result,
     seed_option,
 )
-from dpaudit.cli.running import Interrupt, apart, crew, told_in_a_line, watch
+from dpaudit.cli.running import apart, auditing
 from dpaudit.cli.tables import chosen_pair, pair_options
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
+
+if TYPE_CHECKING:
+    from dpaudit.audit import Budget
 
 __all__ = ["audit_command"]
 
@@ -62,6 +62,38 @@ _evidence_options = grouped(
         "numbers.",
     ),
 )
+_budget_options = grouped(
+    "budget",
+    click.option(
+        "--max-samples",
+        "releases",
+        default=200_000,
+        help="Most releases to draw on either side.",
+    ),
+    click.option(
+        "--max-seconds",
+        "seconds",
+        type=float,
+        help="About how long to go on at most; the verdict so far is printed.",
+    ),
+    click.option(
+        "--refine",
+        default=10.0,
+        help="A refuted audit goes on for so many times as many releases, for its "
+        "bounds.",
+    ),
+    click.option(
+        "--to-the-end",
+        "stop",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        show_default=False,
+        help="Go on to --max-samples after a refutation, for tighter bounds.",
+    ),
+)
+"""The fields of a `dpaudit.audit.Budget`: see `_budget_of`."""
+
 _run_options = grouped(
     "run",
     seed_option,
@@ -117,7 +149,7 @@ _output_options = grouped(
 )
 @_evidence_options
 @click.option("--confidence", default=0.999)
-@budget_options
+@_budget_options
 @_run_options
 @_output_options
 def audit_command(
@@ -160,7 +192,7 @@ def audit_command(
     relation = promise["relation"]
     with apart():
         neighbours = chosen_pair(subject, relation=relation, **pair)
-    asked = bits or workers != 1 or not is_default("refine")
+    asked = bits or workers != 1 or not _is_default("refine")
     if layer in ("exact", "white-box"):
         unused = (domain, witness, store, budget["seconds"])
         if asked or any(option is not None for option in unused):
@@ -186,29 +218,17 @@ def audit_command(
             )
         what |= {"sees": evidence["sees"], "batches": evidence["batches"]}
         budget |= {"refine": 0.0}
-        if is_default("releases"):
+        if _is_default("releases"):
             budget |= {"releases": EXECUTIONS}
         settings = Run(store=store, **named)
-        limits = budget_of(budget)
+        limits = _budget_of(budget)
         with apart():
             result: Any = replay(subject, budget=limits, run=settings, **what)
     else:
-        with (
-            apart(),
-            Interrupt() as interrupt,
-            told_in_a_line(),
-            crew(workers) as executor,
-            watch() as progress,
-        ):
-            settings = Run(
-                attacks=BITS if bits else None,
-                executor=executor,
-                store=store,
-                progress=progress,
-                should_stop=interrupt.asked,
-                **named,
-            )
-            limits = budget_of(budget)
+        attacks = BITS if bits else None
+        with auditing(workers) as means:
+            settings = Run(attacks=attacks, store=store, **means, **named)
+            limits = _budget_of(budget)
             result = audit(subject, layer=layer, budget=limits, run=settings, **what)
     if result.witness is not None and witness_file is not None:
         result.witness.save(witness_file)
@@ -222,7 +242,7 @@ def audit_command(
             wrote = f"witness written to {printable(witness)}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
-        if result.interrupted and interrupt.asked():
+        if result.interrupted and means["should_stop"]():
             return INTERRUPTED
         if result.verdict is Verdict.NO_VERDICT:
             return INPUT_ERROR
@@ -289,3 +309,21 @@ def _analysed(
     epsilon = claim.parameters.get("epsilon", 1.0)
     outcome = white_box(subject, pair, epsilon=epsilon, **sampling)
     return outcome, bool(outcome.refutes(claim))
+
+
+def _is_default(option: str) -> bool:
+    """Say whether an option of the command that runs was not given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _budget_of(options: dict[str, Any]) -> "Budget":
+    """Return the budget that options make; errors name the options."""
+    from dpaudit.audit import Budget
+
+    try:
+        return Budget(**options)
+    except InputError as error:
+        field, _, fault = str(error).partition(" ")
+        spelt = {"releases": "max-samples", "seconds": "max-seconds"}.get(field, field)
+        raise InputError(f"--{spelt} {fault}") from None

@@ -6,25 +6,17 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from dpaudit.errors import InputError
-
-if TYPE_CHECKING:
-    from dpaudit.audit import Budget
-
 __all__ = [
     "FILE",
     "FOLDER",
-    "budget_of",
-    "budget_options",
     "completed_names",
     "grouped",
     "instance_of",
-    "is_default",
     "json_option",
     "look_for_modules",
     "print_json",
@@ -90,57 +82,6 @@ def grouped(
         return gathered
 
     return decorate
-
-
-def is_default(option: str) -> bool:
-    """Say whether an option of the command that runs was not given."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is click.core.ParameterSource.DEFAULT
-
-
-budget_options = grouped(
-    "budget",
-    click.option(
-        "--max-samples",
-        "releases",
-        default=200_000,
-        help="Most releases to draw on either side.",
-    ),
-    click.option(
-        "--max-seconds",
-        "seconds",
-        type=float,
-        help="About how long to go on at most; the verdict so far is printed.",
-    ),
-    click.option(
-        "--refine",
-        default=10.0,
-        help="A refuted audit goes on for so many times as many releases, for its "
-        "bounds.",
-    ),
-    click.option(
-        "--to-the-end",
-        "stop",
-        is_flag=True,
-        flag_value=False,
-        default=True,
-        show_default=False,
-        help="Go on to --max-samples after a refutation, for tighter bounds.",
-    ),
-)
-"""The fields of a `dpaudit.audit.Budget`: see `budget_of`."""
-
-
-def budget_of(options: dict[str, Any]) -> "Budget":
-    """Return the budget that options make; errors name the options."""
-    from dpaudit.audit import Budget
-
-    try:
-        return Budget(**options)
-    except InputError as error:
-        field, _, fault = str(error).partition(" ")
-        spelt = {"releases": "max-samples", "seconds": "max-seconds"}.get(field, field)
-        raise InputError(f"--{spelt} {fault}") from None
 
 
 def completed_names(

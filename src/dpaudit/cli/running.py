@@ -20,8 +20,7 @@ from dpaudit.printable import printable
 __all__ = [
     "Interrupt",
     "apart",
-    "crew",
-    "told_in_a_line",
+    "auditing",
     "watch",
     "working",
 ]
@@ -128,7 +127,7 @@ class _Later(Executor):
 
 
 @contextmanager
-def crew(workers: int | None, *, later: bool = False) -> Iterator[Any]:
+def _processes(workers: int | None, *, later: bool = False) -> Iterator[Any]:
     """Yield an executor of so many processes, or None for one; None is one per core.
 
     The processes are started at once, or later, when there is work for them.
@@ -160,7 +159,7 @@ def crew(workers: int | None, *, later: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def told_in_a_line() -> Iterator[None]:
+def _warning_in_a_line() -> Iterator[None]:
     """Show what befalls a store like every other message of this program."""
     from dpaudit.audit import StoreWarning
 
@@ -211,9 +210,26 @@ def _overwrite(line: object) -> None:
 
 
 @contextmanager
+def auditing(workers: int) -> Iterator[dict[str, Any]]:
+    """Yield what an audit is run with, by the names of the fields of a `Run`."""
+    with (
+        apart(),
+        Interrupt() as interrupt,
+        _warning_in_a_line(),
+        _processes(workers) as executor,
+        watch() as progress,
+    ):
+        yield {
+            "executor": executor,
+            "progress": progress,
+            "should_stop": interrupt.asked,
+        }
+
+
+@contextmanager
 def working(workers: int | None) -> Iterator[dict[str, Any]]:
     """Yield what long work is done with, by name: an executor, and the progress."""
-    with crew(workers, later=True) as executor, _steps() as show:
+    with _processes(workers, later=True) as executor, _steps() as show:
         yield {"executor": executor, "progress": show}
 
 
@@ -233,7 +249,7 @@ def _steps() -> Iterator[Callable[[Any], None]]:
         told.add(progress.label)
 
     try:
-        with told_in_a_line():
+        with _warning_in_a_line():
             yield show
     finally:
         if terminal:

@@ -14,7 +14,7 @@ from dpaudit.checked import Checked, Count
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
-__all__ = ["Domain", "rows_in"]
+__all__ = ["Domain"]
 
 _FORMS = (
     "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
@@ -145,15 +145,15 @@ class Domain(Checked, ABC):
         """
         raise ValueError(words)
 
+    @staticmethod
+    def _rows_in(options: Mapping[str, str], *others: str) -> int:
+        """Return the number of rows in the options of a text, which may have others.
 
-def rows_in(options: Mapping[str, str], *others: str) -> int:
-    """Return the number of rows in the options of a text, which may have others.
-
-    Raises
-    ------
-    ValueError
-        If there are any but these.
-    """
-    if set(options) - {"rows", *others}:
-        raise ValueError(options)
-    return int(options.get("rows", "5"))
+        Raises
+        ------
+        ValueError
+            If there are any but these.
+        """
+        if set(options) - {"rows", *others}:
+            raise ValueError(options)
+        return int(options.get("rows", "5"))

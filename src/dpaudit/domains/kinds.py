@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive
-from dpaudit.domains.base import Domain, rows_in
+from dpaudit.domains.base import Domain
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
 from dpaudit.validation import check_count, check_real
@@ -45,7 +45,7 @@ class UnitBall(Domain, kinds=("ball",)):
     @classmethod
     def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
         _, dimension = words
-        norm, n_rows = float(options.get("norm", "1")), rows_in(options, "norm")
+        norm, n_rows = float(options.get("norm", "1")), cls._rows_in(options, "norm")
         return cls(int(dimension), norm, n_rows=n_rows)
 
     @property
@@ -119,7 +119,7 @@ class Box(Domain, kinds=("box", "scalar")):
         if len(dimension) != (kind == "box"):
             raise ValueError(words)
         low, high = map(float, interval.split(","))
-        return cls(low, high, *map(int, dimension), n_rows=rows_in(options))
+        return cls(low, high, *map(int, dimension), n_rows=cls._rows_in(options))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -175,7 +175,7 @@ class Binary(Box, kinds=("binary",)):
     @classmethod
     def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
         _, dimension = words
-        return cls(int(dimension), n_rows=rows_in(options))
+        return cls(int(dimension), n_rows=cls._rows_in(options))
 
     def random_row(self, *, rng: Generator) -> Array:
         """Return a row with a uniform share of ones."""
@@ -215,7 +215,7 @@ class Categories(Domain, kinds=("categories", "codes")):
     @classmethod
     def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> Domain:
         kind, count = words
-        return cls(int(count), kind == "categories", n_rows=rows_in(options))
+        return cls(int(count), kind == "categories", n_rows=cls._rows_in(options))
 
     @property
     def shape(self) -> tuple[int, ...]:

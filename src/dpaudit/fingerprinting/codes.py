@@ -52,7 +52,6 @@ from dpaudit.validation import (
 __all__ = [
     "STRATEGIES",
     "Strategy",
-    "Symbols",
     "TardosCode",
     "check_biases",
     "check_cutoff",

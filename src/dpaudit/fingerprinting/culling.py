@@ -55,7 +55,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting.codes import Symbols, check_symbols
+from dpaudit.fingerprinting.codes import check_symbols
 from dpaudit.validation import check_count, check_fraction, check_generator, check_name
 
 __all__ = ["CullingGame", "CullingStrategy", "Proportion"]
@@ -311,7 +311,7 @@ class CullingGame:
             raise InputError(
                 f"answers must have at most 2^24 symbols, got shape {shape}"
             )
-        words: Symbols = check_symbols("answers", answers, self.length)
+        words = check_symbols("answers", answers, self.length)
         v = check_symbols("truth", np.atleast_2d(np.asarray(truth)), self.length)
         if len(v) != 1:
             raise InputError(f"truth must be one word, got {len(v)}")

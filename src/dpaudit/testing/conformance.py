@@ -7,8 +7,9 @@ such mistakes; it does not judge the privacy claim, which is the audit's job.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,35 +118,7 @@ def run_conformance(
     """
     size = check_count("size", size, minimum=100)
     _check_promise(mechanism)
-    pair = _choose_pair(mechanism, pair)
-    first, repeated = _check_release(mechanism, pair, min(size, _REPEATS), seed)
-    shapes = _shapes(first)
-    batch = None
-    if isinstance(mechanism, HasBatchedDraw):
-        batch = _check_draw(mechanism, pair, shapes, size, seed)
-        _check_same_distribution(repeated, batch, seed)
-    if isinstance(mechanism, HasStatistic):
-        _check_sensitivity(mechanism, pair, shapes)
-    on_data, on_neighbour = (
-        _sample(mechanism, data, size, stream(seed, key))
-        for data, key in ((pair.data, _ON_DATA), (pair.neighbour, _ON_NEIGHBOUR))
-    )
-    _check_no_state(mechanism, pair, first, batch, size, seed)
-    if isinstance(mechanism, HasSupport):
-        for data, releases in (
-            (pair.data, on_data),
-            (pair.neighbour, on_neighbour),
-        ):
-            inside = _untouched("in_support", mechanism.in_support, releases, data)
-            if not np.all(inside):
-                _fail("releases lie outside in_support on the data they were drawn on")
-    if isinstance(mechanism, HasExactClaim):
-        with suppress(UnsupportedError):
-            exact: Any = mechanism.exact_claim(pair)
-            if not isinstance(exact, Claim):
-                _fail(f"exact_claim must return a Claim, got {exact!r}")
-    if isinstance(mechanism, HasPrivacyLoss):
-        _check_privacy_loss(mechanism, pair, on_data, on_neighbour)
+    _Trial(mechanism, _choose_pair(mechanism, pair), size, seed).check()
 
 
 def _fail(message: str) -> NoReturn:
@@ -179,7 +152,123 @@ def _choose_pair(mechanism: Mechanism, pair: Pair | None) -> Pair:
     return pair
 
 
-# Calls
+@dataclass(frozen=True)
+class _Trial:
+    """The checks of a mechanism on a pair, with batches of a size."""
+
+    mechanism: Mechanism
+    pair: Pair
+    size: int
+    seed: int
+
+    def check(self) -> None:
+        """Carry out all checks."""
+        mechanism, pair = self.mechanism, self.pair
+        first, repeated = self._check_release()
+        shapes = _shapes(first)
+        batch = None
+        if isinstance(mechanism, HasBatchedDraw):
+            batch = self._check_draw(shapes)
+            directions = stream(self.seed, _DIRECTIONS)
+            samples = _entries(repeated), _entries(batch)
+            difference = difference_of_laws(*samples, directions, _FALSE_ALARM)
+            if difference is not None:
+                _fail(f"draw and repeated release differ in distribution: {difference}")
+        if isinstance(mechanism, HasStatistic):
+            _check_sensitivity(mechanism, pair, shapes)
+        sides = (
+            (pair.data, self._sample(pair.data, _ON_DATA)),
+            (pair.neighbour, self._sample(pair.neighbour, _ON_NEIGHBOUR)),
+        )
+        self._check_no_state(first, batch)
+        if isinstance(mechanism, HasSupport):
+            for data, releases in sides:
+                inside = _untouched("in_support", mechanism.in_support, releases, data)
+                if not np.all(inside):
+                    _fail(
+                        "releases lie outside in_support on the data they were drawn on"
+                    )
+        if isinstance(mechanism, HasExactClaim):
+            with suppress(UnsupportedError):
+                exact: Any = mechanism.exact_claim(pair)
+                if not isinstance(exact, Claim):
+                    _fail(f"exact_claim must return a Claim, got {exact!r}")
+        if isinstance(mechanism, HasPrivacyLoss):
+            _check_privacy_loss(mechanism, pair, *(releases for _, releases in sides))
+
+    def _releases(self, data: Array, count: int, key: int) -> Iterator[Any]:
+        rng = stream(self.seed, key)
+        for _ in range(count):
+            yield _untouched("release", self.mechanism.release, data, rng=rng)
+
+    def _first(self, data: Array) -> Any:
+        return next(self._releases(data, 1, _SINGLE))
+
+    def _draw(self, data: Array, size: int, *key: int) -> Any:
+        draw = cast(HasBatchedDraw, self.mechanism).draw
+        return _untouched("draw", draw, data, size, rng=stream(self.seed, *key))
+
+    def _sample(self, data: Array, key: int) -> Release:
+        if isinstance(self.mechanism, HasBatchedDraw):
+            batch: Release = self._draw(data, self.size, key)
+            return batch
+        return _stack(list(self._releases(data, min(self.size, _REPEATS), key)))
+
+    def _check_release(self) -> tuple[Any, Release]:
+        """Return the first release, and repeated ones."""
+        data = self.pair.data
+        first, again = (self._first(data) for _ in range(2))
+        if not _equal(first, again):
+            _fail(f"release {_NOT_DETERMINISTIC}")
+        shapes = _shapes(first)
+        repeats = min(self.size, _REPEATS)
+        repeated = []
+        for release in self._releases(data, repeats, _REPEATED):
+            _check_numeric("release", release)
+            if _shapes(release) != shapes:
+                _fail(f"release changes its shape: {_shapes(release)} after {shapes}")
+            repeated.append(release)
+        if all(_equal(first, release) for release in repeated):
+            _fail(
+                f"release: output does not depend on rng, {repeats + 1} releases are "
+                "all the same (a query without noise, or noise that is made only once)"
+            )
+        return first, _stack(repeated)
+
+    def _check_draw(self, shapes: dict[str, tuple[int, ...]]) -> Release:
+        """Return a batch."""
+        draw = partial(self._draw, self.pair.data)
+        batch: Release = draw(self.size, _BATCH)
+        for count, releases in ((self.size, batch), (1, draw(1, _BATCH))):
+            expected = {key: (count, *shape) for key, shape in shapes.items()}
+            if _shapes(releases) != expected:
+                _fail(
+                    f"draw of {count} must have the shape {expected}, "
+                    f"got {_shapes(releases)}"
+                )
+        _check_numeric("draw", batch)
+        if not _equal(batch, draw(self.size, _BATCH)):
+            _fail(f"draw {_NOT_DETERMINISTIC}")
+        if _equal(batch, draw(self.size, _BATCH, 1)):
+            _fail(
+                "draw: output does not depend on rng, two generators gave the same "
+                "batch"
+            )
+        return batch
+
+    def _check_no_state(self, first: Any, batch: Release | None) -> None:
+        """Repeat the first calls, after many others and one on the neighbour."""
+        changed = (
+            "gives another result than at first, after other calls: it keeps state"
+        )
+        data, neighbour = self.pair.data, self.pair.neighbour
+        self._first(neighbour)
+        if not _equal(first, self._first(data)):
+            _fail(f"release {changed}")
+        if batch is not None:
+            self._draw(neighbour, 1, _BATCH)
+            if not _equal(batch, self._draw(data, self.size, _BATCH)):
+                _fail(f"draw {changed}")
 
 
 def _untouched(
@@ -224,116 +313,10 @@ def _check_numeric(name: str, release: Any) -> None:
             _fail(f"{label} must return real numbers, got an array of {item.dtype}")
 
 
-def _single_releases(
-    mechanism: Mechanism, data: Array, count: int, rng: np.random.Generator
-) -> Iterator[Any]:
-    for _ in range(count):
-        yield _untouched("release", mechanism.release, data, rng=rng)
-
-
 def _stack(releases: list[Any]) -> Release:
     fields = [_fields(release) for release in releases]
     stacked = {key: np.stack([each[key] for each in fields]) for key in fields[0]}
     return stacked if isinstance(releases[0], Mapping) else stacked[""]
-
-
-def _sample(
-    mechanism: Mechanism, data: Array, size: int, rng: np.random.Generator
-) -> Release:
-    if isinstance(mechanism, HasBatchedDraw):
-        batch: Release = _untouched("draw", mechanism.draw, data, size, rng=rng)
-        return batch
-    return _stack(list(_single_releases(mechanism, data, min(size, _REPEATS), rng=rng)))
-
-
-# Checks
-
-
-def _first_release(mechanism: Mechanism, data: Array, seed: int) -> Any:
-    return next(_single_releases(mechanism, data, 1, stream(seed, _SINGLE)))
-
-
-def _batch(
-    mechanism: HasBatchedDraw, data: Array, seed: int, size: int, *key: int
-) -> Any:
-    rng = stream(seed, _BATCH, *key)
-    return _untouched("draw", mechanism.draw, data, size, rng=rng)
-
-
-def _check_release(
-    mechanism: Mechanism, pair: Pair, repeats: int, seed: int
-) -> tuple[Any, Release]:
-    """Return the first release, and repeated ones."""
-    first, again = (_first_release(mechanism, pair.data, seed) for _ in range(2))
-    if not _equal(first, again):
-        _fail(f"release {_NOT_DETERMINISTIC}")
-    shapes = _shapes(first)
-    repeated = []
-    for release in _single_releases(
-        mechanism, pair.data, repeats, stream(seed, _REPEATED)
-    ):
-        _check_numeric("release", release)
-        if _shapes(release) != shapes:
-            _fail(f"release changes its shape: {_shapes(release)} after {shapes}")
-        repeated.append(release)
-    if all(_equal(first, release) for release in repeated):
-        _fail(
-            f"release: output does not depend on rng, {repeats + 1} releases are all "
-            "the same (a query without noise, or noise that is made only once)"
-        )
-    return first, _stack(repeated)
-
-
-def _check_draw(
-    mechanism: HasBatchedDraw,
-    pair: Pair,
-    shapes: dict[str, tuple[int, ...]],
-    size: int,
-    seed: int,
-) -> Release:
-    """Return a batch."""
-    draw = partial(_batch, mechanism, pair.data, seed)
-    batch = draw(size)
-    for count, releases in ((size, batch), (1, draw(1))):
-        expected = {key: (count, *shape) for key, shape in shapes.items()}
-        if _shapes(releases) != expected:
-            _fail(
-                f"draw of {count} must have the shape {expected}, "
-                f"got {_shapes(releases)}"
-            )
-    _check_numeric("draw", batch)
-    if not _equal(batch, draw(size)):
-        _fail(f"draw {_NOT_DETERMINISTIC}")
-    if _equal(batch, draw(size, 1)):
-        _fail("draw: output does not depend on rng, two generators gave the same batch")
-    return batch
-
-
-def _check_no_state(
-    mechanism: Mechanism,
-    pair: Pair,
-    first: Any,
-    batch: Release | None,
-    size: int,
-    seed: int,
-) -> None:
-    """Repeat the first calls, after many others and one on the neighbour."""
-    changed = "gives another result than at first, after other calls: it keeps state"
-    _first_release(mechanism, pair.neighbour, seed)
-    if not _equal(first, _first_release(mechanism, pair.data, seed)):
-        _fail(f"release {changed}")
-    if isinstance(mechanism, HasBatchedDraw):
-        _batch(mechanism, pair.neighbour, seed, 1)
-        if not _equal(batch, _batch(mechanism, pair.data, seed, size)):
-            _fail(f"draw {changed}")
-
-
-def _check_same_distribution(repeated: Release, batch: Release, seed: int) -> None:
-    difference = difference_of_laws(
-        _entries(repeated), _entries(batch), stream(seed, _DIRECTIONS), _FALSE_ALARM
-    )
-    if difference is not None:
-        _fail(f"draw and repeated release differ in distribution: {difference}")
 
 
 def _entries(batch: Release) -> Array:
