@@ -7,9 +7,9 @@ import pytest
 from cli_cases import assert_refused, run
 
 from dpaudit.audit.planning import plan_audit
-from dpaudit.cli import init
+from dpaudit.cli import verify
 
-EXAMPLE = Path(init.__file__).with_name("init.txt").read_text(encoding="utf-8")
+EXAMPLE = Path(verify.__file__).with_name("init.txt").read_text(encoding="utf-8")
 
 
 def test_a_plan_says_how_many_releases():

@@ -11,7 +11,7 @@ from cli_cases import assert_refused, run, work_in
 from click.testing import CliRunner
 
 from dpaudit.cli import main
-from dpaudit.cli.exits import INTERRUPTED, OWN_ERROR, Command, Group
+from dpaudit.cli.exits import Command, Exit, Group
 from dpaudit.errors import InputError
 
 OWN = """
@@ -184,7 +184,7 @@ def failing(monkeypatch):
 def test_an_error_of_its_own_is_told_as_such(failing, error):
     failing(error)
     result = run(*PLAN)
-    assert result.exit_code == OWN_ERROR == 3
+    assert result.exit_code == Exit.OWN_ERROR == 3
     assert result.stderr.count("\n") == 1
     assert "an error of dpaudit itself, and no verdict: please report" in result.stderr
     assert "--debug" in result.stderr
@@ -213,7 +213,7 @@ def test_tracebacks_are_for_whoever_asks(failing):
         run("--debug", *PLAN),
         CliRunner(env={"DPAUDIT_DEBUG": "1"}).invoke(main, PLAN),
     ):
-        assert result.exit_code == OWN_ERROR
+        assert result.exit_code == Exit.OWN_ERROR
         assert "Traceback (most recent call last)" in result.stderr
         assert "in plan_audit" in result.stderr
 
@@ -224,7 +224,7 @@ def test_ctrl_c_outside_of_a_command_is_one_too(monkeypatch):
 
     monkeypatch.setattr(main, "make_context", pressed)
     result = run("list")
-    assert result.exit_code == INTERRUPTED == 130
+    assert result.exit_code == Exit.INTERRUPTED == 130
     assert "stopped at once" in result.stderr
 
 

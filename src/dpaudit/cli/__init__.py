@@ -20,14 +20,12 @@ import click
 
 from dpaudit import __version__
 from dpaudit.cli.audit import audit_command
-from dpaudit.cli.bound import bound_command, plan_command
-from dpaudit.cli.canaries import canaries_command
+from dpaudit.cli.bound import bound_command, canaries_command, plan_command
 from dpaudit.cli.compare import compare_command, recommend_command
 from dpaudit.cli.exits import Group
-from dpaudit.cli.init import init_command
 from dpaudit.cli.list import list_command
 from dpaudit.cli.report import bench_audit_command, report_command
-from dpaudit.cli.verify import export_command, verify_command
+from dpaudit.cli.verify import export_command, init_command, verify_command
 
 __all__ = ["main"]
 

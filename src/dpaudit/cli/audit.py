@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpaudit.atomic import check_writable
-from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
+from dpaudit.cli.exits import Command, Exit
 from dpaudit.cli.options import (
     FILE,
     completed_names,
@@ -206,7 +206,7 @@ def audit_command(
                 layer, subject, neighbours, claim, seed=seed, **sampling
             )
         print_result(outcome, as_json)
-        return REFUTED if refuted else 0
+        return Exit.REFUTED if refuted else 0
     what: dict[str, Any] = {
         **{"pair": neighbours, "domain": domain, "relation": relation},
         **{"claim": claim, "confidence": confidence, "seed": seed},
@@ -243,10 +243,10 @@ def audit_command(
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
         if result.interrupted and means["should_stop"]():
-            return INTERRUPTED
+            return Exit.INTERRUPTED
         if result.verdict is Verdict.NO_VERDICT:
-            return INPUT_ERROR
-    return REFUTED if result.refuted else 0
+            return Exit.INPUT_ERROR
+    return Exit.REFUTED if result.refuted else 0
 
 
 def _catalogue_mechanism(name: str, **promise: Any) -> tuple[Any, None, dict[str, Any]]:

@@ -13,6 +13,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -25,21 +26,13 @@ from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
 __all__ = [
-    "INPUT_ERROR",
-    "INTERRUPTED",
-    "OWN_ERROR",
-    "REFUTED",
     "Command",
+    "Exit",
     "Group",
     "ended",
     "failed",
 ]
 
-REFUTED = 1
-INPUT_ERROR = 2
-OWN_ERROR = 3
-INTERRUPTED = 130
-"""After Ctrl-C, as shells have it: 128 + SIGINT."""
 
 _LONGEST = 5000  # characters of a sentence
 _UNHEARD = "cannot write to standard output"
@@ -47,6 +40,15 @@ _REPORT = (
     "this is an error of dpaudit itself, and no verdict: please report it with the "
     "output of dpaudit --debug"
 )
+
+
+class Exit(IntEnum):
+    """What a command ends with, where that is not 0."""
+
+    REFUTED = 1
+    INPUT_ERROR = 2
+    OWN_ERROR = 3
+    INTERRUPTED = 130  # after Ctrl-C, as shells have it: 128 + SIGINT
 
 
 def ended(ctx: click.Context, action: Callable[[], int | None]) -> int:
@@ -67,7 +69,7 @@ def failed(
     if not errors:
         return 0
     ours = any(not isinstance(error, DPAuditError) for error in errors.values())
-    return OWN_ERROR if ours else INPUT_ERROR
+    return Exit.OWN_ERROR if ours else Exit.INPUT_ERROR
 
 
 class _Helped(click.Command):
@@ -108,11 +110,11 @@ class Group(_Helped, click.Group):
             code = run(*args, standalone_mode=False, **options)
         except click.ClickException as error:  # wrong usage
             error.show()
-            code = INPUT_ERROR
+            code = Exit.INPUT_ERROR
         except click.Abort:  # click's word for Ctrl-C, here outside of any command
             code = _told(KeyboardInterrupt(), debug=False)
         except SystemExit:  # its word for a closed pipe, from a command's --help
-            code = INPUT_ERROR
+            code = Exit.INPUT_ERROR
         except BaseException as error:
             code = _told(error, debug=False)
         code = _heard(code)
@@ -145,23 +147,23 @@ def _told(error: BaseException, *, debug: bool) -> int:
 def _reading(error: BaseException) -> tuple[int, str]:
     """Return the exit code that an exception means, and a sentence."""
     if isinstance(error, KeyboardInterrupt) and raised_by_signal(error):
-        return INTERRUPTED, "stopped at once"
+        return Exit.INTERRUPTED, "stopped at once"
     if isinstance(error, DPAuditError):
-        return INPUT_ERROR, str(error)
+        return Exit.INPUT_ERROR, str(error)
     if sys.stdout is None or sys.stdout.closed:
-        return INPUT_ERROR, f"{_UNHEARD}: it is closed"
+        return Exit.INPUT_ERROR, f"{_UNHEARD}: it is closed"
     if (frame := _foreign_frame(error)) is not None:
         name, line = Path(frame.f_code.co_filename).name, frame.f_lineno
         where = f"{name}, line {line}, in {frame.f_code.co_name}"
-        return INPUT_ERROR, f"code under audit raised {said(error)} ({where})"
+        return Exit.INPUT_ERROR, f"code under audit raised {said(error)} ({where})"
     if isinstance(error, OSError):
         if error.errno in (errno.EPIPE, errno.ENOSPC) and error.filename is None:
-            return INPUT_ERROR, f"{_UNHEARD}: {error.strerror}"
+            return Exit.INPUT_ERROR, f"{_UNHEARD}: {error.strerror}"
         of = "" if error.filename is None else f"{str(error.filename)!r}: "
-        return INPUT_ERROR, f"{of}{error.strerror or said(error)}"
+        return Exit.INPUT_ERROR, f"{of}{error.strerror or said(error)}"
     if isinstance(error, MemoryError):
-        return INPUT_ERROR, f"there is not enough memory for this ({said(error)})"
-    return OWN_ERROR, f"{said(error)}; {_REPORT}"
+        return Exit.INPUT_ERROR, f"there is not enough memory for this ({said(error)})"
+    return Exit.OWN_ERROR, f"{said(error)}; {_REPORT}"
 
 
 def _foreign_frame(error: BaseException) -> FrameType | None:
@@ -196,8 +198,8 @@ def _heard(code: int) -> int:
         if sys.stdout is not None:
             with suppress(OSError, ValueError):  # a closed one has no number
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if code != INPUT_ERROR:  # in which case that was said, or something else
+        if code != Exit.INPUT_ERROR:  # in which case that was said, or something else
             with suppress(OSError, ValueError):
                 click.echo(f"dpaudit: {_UNHEARD}: {error.strerror}", err=True)
-        return INPUT_ERROR
+        return Exit.INPUT_ERROR
     return code

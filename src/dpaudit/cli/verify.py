@@ -1,4 +1,4 @@
-"""What audits leave behind: ``dpaudit verify`` and ``dpaudit export``."""
+"""Before and after an audit: ``dpaudit init``, ``verify`` and ``export``."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from dpaudit.atomic import replacing
-from dpaudit.cli.exits import INPUT_ERROR, REFUTED, Command
+from dpaudit.cli.exits import Command, Exit
 from dpaudit.cli.options import (
     FILE,
     instance_of,
@@ -18,7 +18,11 @@ from dpaudit.cli.running import apart
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
-__all__ = ["export_command", "verify_command"]
+__all__ = ["export_command", "init_command", "verify_command"]
+
+
+_NAME = "test_my_mechanism.py"
+_EXAMPLE = Path(__file__).with_name("init.txt")
 
 
 @click.command(
@@ -88,8 +92,8 @@ def verify_command(
             verification, founded = verify_replay(evidence, **options), True
     print_result(verification, as_json)
     if not founded:
-        return INPUT_ERROR
-    return REFUTED if verification.confirmed else 0
+        return Exit.INPUT_ERROR
+    return Exit.REFUTED if verification.confirmed else 0
 
 
 @click.command(
@@ -143,4 +147,32 @@ def export_command(store: Path, format_: str, output: Path) -> int:
     click.echo(f"{audits} written to {printable(output)}")
     for sentence in damage:
         click.echo(f"dpaudit: {printable(sentence)}", err=True)
-    return INPUT_ERROR if damage else 0
+    return Exit.INPUT_ERROR if damage else 0
+
+
+@click.command(
+    "init",
+    cls=Command,
+    examples=("dpaudit init && pytest test_my_mechanism.py",),
+)
+@click.argument(
+    "path", default=Path(_NAME), metavar="[PATH]", type=click.Path(path_type=Path)
+)
+def init_command(path: Path) -> None:
+    """Write an example of a test that audits a mechanism.
+
+    PATH is a file or a folder [test_my_mechanism.py]; no file is overwritten.
+    """
+    if path.is_dir():
+        path /= _NAME
+    if path.suffix != ".py":
+        raise InputError(f"the name of the test must end in .py, got {str(path)!r}")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_EXAMPLE.read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise InputError(f"{str(path)!r} exists, and is not overwritten") from None
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+    shown = printable(path)
+    click.echo(f"wrote {shown}: run pytest {shown}")
