@@ -15,8 +15,8 @@ __all__ = ["check_writable", "replacing"]
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to; in the end, what is there takes the place of `path`.
 
-    Whoever looks at `path`, meanwhile or after a crash, finds what was there before or
-    all that is new. What is yielded is a new and empty file in the same folder, under a
+    A reader of `path`, meanwhile or after a crash, finds what was there before or all
+    that is new. What is yielded is a new and empty file in the same folder, under a
     name that nothing there has. If the block fails, it is taken away again.
 
     A link is followed. What is no ordinary file, such as a device or a pipe, is neither

@@ -4,8 +4,8 @@ What is computed in one pass reads its rows through `blocks`, which takes
 
 - an array of shape (n, d), or what converts to one (nested lists, a data frame); a
   memory-mapped array is read piece by piece;
-- an iterable of such arrays, a generator for example: whoever makes the blocks decides
-  how large they are;
+- an iterable of such arrays, a generator for example: the caller decides how
+  large they are;
 - the path of a Parquet file of numeric columns (needs pyarrow);
 - a Dask array of two axes, one chunk of rows at a time, in order.
 
@@ -28,7 +28,7 @@ from dpaudit.validation import check_count, check_numbers
 __all__ = ["Block", "Rows", "blocks", "is_table", "peek", "restarts"]
 
 Rows: TypeAlias = ArrayLike | Iterable[ArrayLike] | str | os.PathLike[str]
-"""Whatever `blocks` takes; a Dask array too."""
+"""What `blocks` takes; a Dask array too."""
 
 # Numbers in a block: 2 MiB as float64, which stays in cache; and the least
 # number of rows, so that work per block, d^2 for a matrix, is little beside that of
@@ -83,7 +83,7 @@ def blocks(data: Rows, *, block_rows: int | None = None) -> Iterator[Block]:
     Raises
     ------
     InputError
-        If there is no block (then nobody knows how long a row is), a block is not a
+        If there is no block (then the length of a row is not known), a block is not a
         numeric matrix with at least one column, blocks differ in their width, or a
         file cannot be read.
 
@@ -165,7 +165,7 @@ def _default_rows(width: int) -> int:
 
 
 def _is_chunked(data: object) -> bool:
-    # By its interface: whoever has a Dask array has imported Dask.
+    # By its interface, so that Dask need not be imported.
     return all(hasattr(data, name) for name in ("blocks", "numblocks", "rechunk"))
 
 

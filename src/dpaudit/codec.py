@@ -11,7 +11,7 @@ rest is tagged:
 - ``{"$reference": "module:name"}``: a function or an instance, by import.
 
 `decode` reads values: numbers, arrays, and the claims of `dpaudit.claims`. It imports
-nothing, and calls nothing else that the text names, so it is safe on anybody's text.
+nothing, and calls nothing else that the text names, so it is safe on any text.
 `rebuild` reads all objects and references. For that it **imports the modules that the
 text names, and calls their classes**: rebuild only what you would be willing to run.
 """
@@ -118,7 +118,7 @@ def decode(value: Any) -> Any:
 
 
 def rebuild(value: Any) -> Any:
-    """Return whatever `encode` was given, mechanisms too (tuples come back as lists).
+    """Return what `encode` was given, mechanisms too (tuples come back as lists).
 
     This **runs code that the text names**: it imports modules, and calls classes (only
     dataclasses and claims) with the arguments that are written there.
@@ -175,7 +175,7 @@ def load_reference(reference: str) -> Any:
         found: Any = importlib.import_module(module)
     except ImportError as error:
         raise InputError(f"cannot import module {shown}: {printable(error)}") from error
-    except (Exception, SystemExit) as error:  # whatever its code does
+    except (Exception, SystemExit) as error:  # its code may do anything
         raise InputError(
             f"cannot import module {shown}: it raised {type(error).__name__}: "
             f"{printable(error)}"
@@ -272,7 +272,7 @@ class _Reader:
             and all(type(length) is int and length >= 0 for length in shape)
         ):
             raise ValueError(f"shape must be a list of at most {_MOST_AXES} lengths")
-        # An axis of length 0 makes no room for long ones: whoever sums over it gets
+        # An axis of length 0 makes no room for long ones: a sum over it is
         # an array as long as the others.
         self._room -= math.prod(max(length, 1) for length in shape)
         if self._room < 0:

@@ -2,7 +2,7 @@
 
 dpaudit may come from a checkout, from a wheel or from an index. So what is missing is
 named by its own requirements, which hold in all three cases, and not as an extra of
-dpaudit: on an index where dpaudit is not, somebody else may have taken the name.
+dpaudit: on an index where dpaudit is not, the name may be that of another package.
 """
 
 import re

@@ -72,7 +72,7 @@ def gram(
         Rows of length d, as `dpaudit.blocks.blocks` takes them: an array, a
         memory-mapped one, an iterator of blocks, a Parquet file, a Dask array.
         Numbers of other types than float64 are converted block by block, so that
-        products and sums are of float64 whatever comes in.
+        products and sums are of float64 for every input.
     row_norm : float, optional
         Rows longer than that, after centring, are scaled down to it. Must be public.
     centre : array_like, shape (d,), optional

@@ -25,7 +25,7 @@ def _interrupt(*_: object) -> None:
 
 @contextmanager
 def telling_interrupts() -> Iterator[None]:
-    """Let `raised_by_signal` tell Ctrl-C from a KeyboardInterrupt of somebody's code.
+    """Let `raised_by_signal` tell Ctrl-C from a KeyboardInterrupt of other code.
 
     Other handlers of the signal than Python's own stay as they are, and so do other
     threads: only in the main thread signals are handled.

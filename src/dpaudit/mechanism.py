@@ -1,6 +1,6 @@
 """The protocol that mechanisms implement, and the optional capabilities beside it.
 
-Whatever is audited is a `Mechanism`, or a plain callable ``(data, rng) -> release``.
+What is audited is a `Mechanism`, or a plain callable ``(data, rng) -> release``.
 A capability is one small protocol, discovered with `isinstance`; an algorithm has
 those that its mathematics supports and no others. A capability that holds only in
 some cases raises `~dpaudit.errors.UnsupportedError` in the rest.
@@ -212,7 +212,7 @@ class HasComponents(Protocol):
 
 @runtime_checkable
 class HasTrueEpsilon(Protocol):
-    """Privacy that is known over all neighbours, whatever is claimed."""
+    """Privacy that is known over all neighbours, apart from the claim."""
 
     @property
     def true_epsilon(self) -> float:

@@ -58,14 +58,14 @@ class Pair:
     ----------
     data, neighbour : array_like
         Real numbers; the first axis runs over rows (people), further axes have the
-        same shape in both. An empty list is nobody, whatever the shape of a row.
+        same shape in both. An empty list has no rows, of any shape.
         Stored as read-only float64 copies.
     relation : Relation or str, optional
         Inferred from the row counts when omitted: equal counts are ``REPLACE_ONE``,
         counts that differ by one are ``ADD_REMOVE``.
     allow_nonfinite : bool
-        Whether rows may hold NaN and infinities. Mostly these are mistakes; but whoever
-        may hand in any row may hand in these, and code that clips may let them pass.
+        Whether rows may hold NaN and infinities. Mostly these are mistakes; but such
+        rows can be handed in like any others, and code that clips may let them pass.
 
     Raises
     ------
@@ -210,18 +210,14 @@ def _check_neighbours(
 ) -> None:
     """Raise unless the datasets differ by exactly one step of the relation."""
     problem = f"data and neighbour are not neighbours under {relation}"
+    shorter, longer = sorted((first, second), key=len)
+    if len(longer) - len(shorter) != (relation is Relation.ADD_REMOVE):
+        raise InputError(f"{problem}: they have {len(first)} and {len(second)} rows")
     if relation is Relation.REPLACE_ONE:
-        if len(first) != len(second):
-            raise InputError(
-                f"{problem}: they have {len(first)} and {len(second)} rows"
-            )
         changed = np.count_nonzero(~same_rows(first, second))
         if changed != 1:
             raise InputError(f"{problem}: {changed} rows differ, exactly one must")
         return
-    shorter, longer = sorted((first, second), key=len)
-    if len(longer) - len(shorter) != 1:
-        raise InputError(f"{problem}: they have {len(first)} and {len(second)} rows")
     place = _first_other(shorter, longer)
     if not same_rows(shorter[place:], longer[place + 1 :]).all():
         raise InputError(f"{problem}: they differ in more than the row added")

@@ -1,6 +1,6 @@
 """What a mechanism returns: its layout, and the numbers in it.
 
-Whatever comes back is an output: an array, a dictionary of arrays, nested and ragged
+All that comes back is an output: an array, a dictionary of arrays, nested and ragged
 lists, a text, an exception. Its *layout* is what is left when every number is taken
 out: keys in their order, lengths, shapes, the types of numbers, words. Two outputs of
 one layout differ in their numbers alone, so these are stacked, and attacks have one
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-"""Where an object lies in memory, in a repr that nobody wrote for it."""
+"""Where an object lies in memory, in the repr that Python gives it."""
 
 
 UNREAD = "returns "
@@ -227,7 +227,7 @@ def _array(value: Any, leading: int) -> _Tree | None:
         case _:
             return None
     shape, kind = str(array.shape[leading:]), str(array.dtype)
-    if array.dtype.kind == "f":  # whatever its precision: they are the same numbers
+    if array.dtype.kind == "f":  # of any precision: they are the same numbers
         return _Tree(f"shape {shape}", shape, {}, numbers)
     return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
 

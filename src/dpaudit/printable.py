@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit for a line on a terminal.
+"""Text from elsewhere, made fit for a line on a terminal.
 
 Names come from witnesses, from modules under audit, from programs in other languages.
 Printed raw, a name could hold a newline and forge a line of a result, or an escape

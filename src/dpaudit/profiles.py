@@ -1,4 +1,4 @@
-"""How much work: the profiles of whatever can be done with more or less care."""
+"""How much work: the profiles of reports and benchmarks."""
 
 __all__ = ["PROFILES"]
 

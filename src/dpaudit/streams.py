@@ -7,7 +7,7 @@ with the very numbers that it would have drawn.
 A generator comes with a seed sequence, from which other libraries may be seeded. Each
 stream has its own, too. Most are asked for nothing but the words that begin the
 stream, and to make a `numpy.random.SeedSequence` takes longer than many a release: so
-it is made only if somebody asks for more, and many streams get their words at once.
+it is made only if more is asked for, and many streams get their words at once.
 """
 
 import secrets
@@ -54,7 +54,7 @@ def stream(seed: int, *key: int) -> Generator:
 def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]:
     """Yield the generators of some of the streams that a seed and a key number.
 
-    Each is the same whichever are asked for beside it, and costs a tenth of a `stream`.
+    Each is the same with any others beside it, and costs a tenth of a `stream`.
 
     Parameters
     ----------
@@ -165,5 +165,5 @@ def position(rng: Generator) -> object:
 
 
 def fresh_seed() -> int:
-    """Return a seed that nobody has used before (63 bits from the system)."""
+    """Return a seed that is new (63 bits from the system)."""
     return secrets.randbits(63)

@@ -1,4 +1,4 @@
-"""JSON from files that anybody may have written.
+"""JSON from files that are not trusted.
 
 The standard parser takes what the standard of JSON does not have, or leaves open: NaN
 and infinities, a key that occurs twice, numbers of any length. A file may be endless,
@@ -75,7 +75,7 @@ def read_json(path: Path) -> Any:
 def check_depth(value: Any) -> None:
     """Raise unless lists and dictionaries are nested at most 100 deep.
 
-    Whoever walks over such a value recursively stays within the stack.
+    A recursive walk over such a value stays within the stack.
     """
     level = [value]
     for _ in range(_MOST_LEVELS):

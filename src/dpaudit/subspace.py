@@ -52,12 +52,12 @@ def second_moment(data: Rows) -> Array:
     r"""Return the second-moment matrix :math:`X^T X = \sum_i x_i x_i^T`.
 
     Neither centred nor divided by n: a row of length at most 1 then changes the matrix
-    by at most 1 in Frobenius norm, whatever n is.
+    by at most 1 in Frobenius norm, for every n.
 
     Parameters
     ----------
     data : array_like, shape (n, d)
-        One row per person. Blocks of rows, files and whatever else
+        One row per person. Blocks of rows, files and all else that
         `dpaudit.gram.gram` takes will do; that also clips and centres in passing.
 
     Returns

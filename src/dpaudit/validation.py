@@ -125,7 +125,7 @@ def check_real(name: str, value: ArrayLike, form: str = "a numeric array") -> Ar
 def check_numbers(
     name: str, value: ArrayLike, form: str = "a numeric array"
 ) -> NDArray[np.generic]:
-    """Return `value` as an array of real numbers of whatever type.
+    """Return `value` as an array of real numbers of any type.
 
     NumPy would take the real part of complex numbers, drop a mask, count the time since
     1970, and read words. Here these are no numbers; truth values are 0 and 1.

@@ -14,7 +14,7 @@ output, one line each, in JSON, until its input ends::
    next.
 2. A reply is a number, a list of lists of numbers, or an object whose values are such.
    NaN, Infinity and -Infinity may be written so. Flush after every line.
-3. Whatever else is on standard output counts as an answer: write diagnostics to
+3. All else on standard output counts as an answer: write diagnostics to
    standard error.
 
 Batched programs (``batched=True``) get a ``size`` too, and answer with a list of that

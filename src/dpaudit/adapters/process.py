@@ -1,7 +1,7 @@
 """A program that is asked line by line, and may do anything.
 
 Reading and writing are left to threads, so that nothing that the program does (not to
-read, not to answer, to answer without end) holds up whoever asks for longer than the
+read, not to answer, to answer without end) holds up the caller for longer than the
 time limit. That works alike on all systems; polling pipes does not.
 """
 
@@ -98,7 +98,7 @@ class _LineProcess:
     """One run of a program: requests on its standard input, replies on its output.
 
     It is killed when it is closed, collected or when the interpreter ends, and with it
-    whatever it has started.
+    all that it has started.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Claim(ABC):
         return self._called(rounded)
 
     def __format__(self, form: str) -> str:
-        """Return the claim for a sentence: one line, whoever wrote its ``__str__``."""
+        """Return the claim for a sentence: on one line, for every ``__str__``."""
         return format(printable(self), form)
 
     def _called(self, parameters: Mapping[str, Any]) -> str:

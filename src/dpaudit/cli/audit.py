@@ -16,7 +16,7 @@ from dpaudit.cli.options import (
     print_result,
     seed_option,
 )
-from dpaudit.cli.running import apart, auditing
+from dpaudit.cli.running import auditing, printing_aside
 from dpaudit.cli.tables import chosen_pair, pair_options
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
@@ -190,7 +190,7 @@ def audit_command(
     build = _own_mechanism if ":" in mechanism else _catalogue_mechanism
     subject, claim, named = build(mechanism, **promise)
     relation = promise["relation"]
-    with apart():
+    with printing_aside():
         neighbours = chosen_pair(subject, relation=relation, **pair)
     asked = bits or workers != 1 or not _is_default("refine")
     if layer in ("exact", "white-box"):
@@ -201,7 +201,7 @@ def audit_command(
                 "--store, --refine or --max-seconds"
             )
         sampling = {"confidence": confidence, "max_samples": budget["releases"]}
-        with apart():
+        with printing_aside():
             outcome, refuted = _analysed(
                 layer, subject, neighbours, claim, seed=seed, **sampling
             )
@@ -222,7 +222,7 @@ def audit_command(
             budget |= {"releases": EXECUTIONS}
         settings = Run(store=store, **named)
         limits = _budget_of(budget)
-        with apart():
+        with printing_aside():
             result: Any = replay(subject, budget=limits, run=settings, **what)
     else:
         attacks = BITS if bits else None
@@ -268,7 +268,7 @@ def _own_mechanism(
     from dpaudit.neighbours import Relation
 
     look_for_modules()
-    with apart():
+    with printing_aside():
         found = load_reference(reference)
         subject = instance_of(found)
         claim: Claim | None = None

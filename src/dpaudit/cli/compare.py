@@ -115,22 +115,13 @@ def compare_command(
 
 
 def _numbers(text: str) -> list[float]:
-    """Return the numbers of a list with commas.
-
-    Raises
-    ------
-    InputError
-        If an entry is none.
-    """
-    found = []
-    for part in text.split(","):
-        try:
-            found.append(float(part))
-        except ValueError:
-            raise InputError(
-                f"--epsilon must be numbers > 0 with commas between, got {text!r}"
-            ) from None
-    return found
+    """Return the numbers of a list with commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--epsilon must be numbers > 0 with commas between, got {text!r}"
+        ) from None
 
 
 def _record(found: "Comparison", page: Path) -> dict[str, Any]:

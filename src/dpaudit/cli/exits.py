@@ -3,7 +3,7 @@
 The code is what a command *returns*, and never follows from an exception: what is
 audited may raise anything, `SystemExit` and click's own exceptions among it, and must
 not be able to say that it was refuted, or that it was not. All exceptions end as 2, 3
-or 130. So does a verdict that could not be printed, since nobody has heard it.
+or 130. So does a verdict that could not be printed, which the user has not read.
 """
 
 import errno
@@ -35,7 +35,7 @@ __all__ = [
 
 
 _LONGEST = 5000  # characters of a sentence
-_UNHEARD = "cannot write to standard output"
+_UNWRITTEN = "cannot write to standard output"
 _REPORT = (
     "this is an error of dpaudit itself, and no verdict: please report it with the "
     "output of dpaudit --debug"
@@ -57,7 +57,7 @@ def ended(ctx: click.Context, action: Callable[[], int | None]) -> int:
         try:
             return action() or 0
         except BaseException as error:
-            return _told(error, debug=ctx.find_root().params["debug"])
+            return _reported(error, debug=ctx.find_root().params["debug"])
 
 
 def failed(
@@ -106,18 +106,18 @@ class Group(_Helped, click.Group):
             return run(*args, standalone_mode=standalone_mode, **options)
         try:
             if sys.stdout is None:  # as >&- leaves it
-                raise OSError(errno.EBADF, f"{_UNHEARD}: it is closed")
+                raise OSError(errno.EBADF, f"{_UNWRITTEN}: it is closed")
             code = run(*args, standalone_mode=False, **options)
         except click.ClickException as error:  # wrong usage
             error.show()
             code = Exit.INPUT_ERROR
         except click.Abort:  # click's word for Ctrl-C, here outside of any command
-            code = _told(KeyboardInterrupt(), debug=False)
+            code = _reported(KeyboardInterrupt(), debug=False)
         except SystemExit:  # its word for a closed pipe, from a command's --help
             code = Exit.INPUT_ERROR
         except BaseException as error:
-            code = _told(error, debug=False)
-        code = _heard(code)
+            code = _reported(error, debug=False)
+        code = _flushed(code)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -134,9 +134,9 @@ class Group(_Helped, click.Group):
             raise
 
 
-def _told(error: BaseException, *, debug: bool) -> int:
+def _reported(error: BaseException, *, debug: bool) -> int:
     """Say what went wrong on standard error; return the exit code."""
-    code, sentence = _reading(error)
+    code, sentence = _meaning(error)
     with suppress(OSError, ValueError):  # nor can this be said
         if debug:
             traceback.print_exception(error)
@@ -144,21 +144,21 @@ def _told(error: BaseException, *, debug: bool) -> int:
     return code
 
 
-def _reading(error: BaseException) -> tuple[int, str]:
+def _meaning(error: BaseException) -> tuple[int, str]:
     """Return the exit code that an exception means, and a sentence."""
     if isinstance(error, KeyboardInterrupt) and raised_by_signal(error):
         return Exit.INTERRUPTED, "stopped at once"
     if isinstance(error, DPAuditError):
         return Exit.INPUT_ERROR, str(error)
     if sys.stdout is None or sys.stdout.closed:
-        return Exit.INPUT_ERROR, f"{_UNHEARD}: it is closed"
+        return Exit.INPUT_ERROR, f"{_UNWRITTEN}: it is closed"
     if (frame := _foreign_frame(error)) is not None:
         name, line = Path(frame.f_code.co_filename).name, frame.f_lineno
         where = f"{name}, line {line}, in {frame.f_code.co_name}"
         return Exit.INPUT_ERROR, f"code under audit raised {said(error)} ({where})"
     if isinstance(error, OSError):
         if error.errno in (errno.EPIPE, errno.ENOSPC) and error.filename is None:
-            return Exit.INPUT_ERROR, f"{_UNHEARD}: {error.strerror}"
+            return Exit.INPUT_ERROR, f"{_UNWRITTEN}: {error.strerror}"
         of = "" if error.filename is None else f"{str(error.filename)!r}: "
         return Exit.INPUT_ERROR, f"{of}{error.strerror or said(error)}"
     if isinstance(error, MemoryError):
@@ -187,7 +187,7 @@ def _foreign_frame(error: BaseException) -> FrameType | None:
     return found
 
 
-def _heard(code: int) -> int:
+def _flushed(code: int) -> int:
     """Return the code if all that was printed has left, else that of an error."""
     try:
         if sys.stdout is None or sys.stdout.closed:
@@ -200,6 +200,6 @@ def _heard(code: int) -> int:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if code != Exit.INPUT_ERROR:  # in which case that was said, or something else
             with suppress(OSError, ValueError):
-                click.echo(f"dpaudit: {_UNHEARD}: {error.strerror}", err=True)
+                click.echo(f"dpaudit: {_UNWRITTEN}: {error.strerror}", err=True)
         return Exit.INPUT_ERROR
     return code

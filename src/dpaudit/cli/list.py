@@ -68,7 +68,7 @@ def list_command(
 
 
 def _has(entry: "Entry", text: str) -> bool:
-    """Say whether what is known of an entry has a text, in whatever case."""
+    """Say whether what is known of an entry has a text, in upper or lower case."""
     words = (entry.name, entry.family, entry.source, entry.summary, entry.made_by)
     return any(text in word.casefold() for word in words)
 

@@ -19,8 +19,8 @@ from dpaudit.printable import printable
 
 __all__ = [
     "Interrupt",
-    "apart",
     "auditing",
+    "printing_aside",
     "watch",
     "working",
 ]
@@ -48,8 +48,8 @@ class Interrupt:
         return self._asked
 
     def __enter__(self) -> "Interrupt":
-        # Only the main thread may say what a signal does; and where somebody ignores
-        # this one, as nohup does, it stays ignored.
+        # Only the main thread may say what a signal does; and where this one is
+        # ignored, as under nohup, it stays ignored.
         here = threading.current_thread() is threading.main_thread()
         if here and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             self._before = signal.signal(signal.SIGINT, self._note)
@@ -68,7 +68,7 @@ class Interrupt:
 
 
 @contextmanager
-def apart() -> Iterator[None]:
+def printing_aside() -> Iterator[None]:
     """Let Python code in the block print to standard error.
 
     What is under audit may print, or close what it prints to, but results alone go to
@@ -78,7 +78,7 @@ def apart() -> Iterator[None]:
         with redirect_stdout(None):
             yield
         return
-    aside = _Aside(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace")
+    aside = _ErrorStream(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace")
     with redirect_stdout(aside):
         try:
             yield
@@ -86,7 +86,7 @@ def apart() -> Iterator[None]:
             aside.end()
 
 
-class _Aside(io.TextIOWrapper):
+class _ErrorStream(io.TextIOWrapper):
     """Standard error under another name, whose end is not its end."""
 
     _line = ""
@@ -107,7 +107,7 @@ class _Aside(io.TextIOWrapper):
                 self.write("\n")
 
 
-class _Later(Executor):
+class _LazyPool(Executor):
     """A pool of processes that are started when there is work for them."""
 
     def __init__(self, workers: int) -> None:
@@ -142,12 +142,12 @@ def _processes(workers: int | None, *, later: bool = False) -> Iterator[Any]:
     if check_count("workers", workers) == 1:
         yield None
         return
-    executor = _Later(workers) if later else process_pool(workers)
+    executor = _LazyPool(workers) if later else process_pool(workers)
     told = threading.excepthook
     try:
         yield executor
     except BaseException:
-        # Nobody waits for what they are at, nor reads how a thread of the pool fails
+        # Their work is not waited for, nor is it shown how a thread of the pool fails
         # that finds them dead (Python 3.11, where what they had to do was cancelled).
         threading.excepthook = lambda _: None
         for child in active_children():
@@ -159,7 +159,7 @@ def _processes(workers: int | None, *, later: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def _warning_in_a_line() -> Iterator[None]:
+def _short_warnings() -> Iterator[None]:
     """Show what befalls a store like every other message of this program."""
     from dpaudit.audit import StoreWarning
 
@@ -213,9 +213,9 @@ def _overwrite(line: object) -> None:
 def auditing(workers: int) -> Iterator[dict[str, Any]]:
     """Yield what an audit is run with, by the names of the fields of a `Run`."""
     with (
-        apart(),
+        printing_aside(),
         Interrupt() as interrupt,
-        _warning_in_a_line(),
+        _short_warnings(),
         _processes(workers) as executor,
         watch() as progress,
     ):
@@ -249,7 +249,7 @@ def _steps() -> Iterator[Callable[[Any], None]]:
         told.add(progress.label)
 
     try:
-        with _warning_in_a_line():
+        with _short_warnings():
             yield show
     finally:
         if terminal:

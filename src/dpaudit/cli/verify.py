@@ -14,7 +14,7 @@ from dpaudit.cli.options import (
     look_for_modules,
     print_result,
 )
-from dpaudit.cli.running import apart
+from dpaudit.cli.running import printing_aside
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
@@ -78,12 +78,12 @@ def verify_command(
     look_for_modules(folder)
     options["mechanism"] = None
     if reference is not None:
-        with apart():
+        with printing_aside():
             options["mechanism"] = instance_of(load_reference(reference))
     if to_the_end and not isinstance(evidence, Witness):
         raise InputError("--to-the-end is for witnesses of events; this one replays")
     verification: Any
-    with apart():
+    with printing_aside():
         if isinstance(evidence, Witness):
             stops = not to_the_end
             verification = verify(evidence, stop_when_confirmed=stops, **options)

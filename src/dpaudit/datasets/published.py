@@ -262,15 +262,9 @@ def load_digits() -> Dataset:
     >>> load_digits().rows.shape
     (1797, 64)
     """
-    from sklearn import datasets
-
-    rows, labels = datasets.load_digits(return_X_y=True)
-    return Dataset(
+    return _shipped(
         "digits",
-        np.asarray(rows),
-        source="scikit-learn load_digits: test part of the UCI Optical Recognition of "
-        "Handwritten Digits",
-        labels=np.asarray(labels),
+        "test part of the UCI Optical Recognition of Handwritten Digits",
     )
 
 
@@ -289,13 +283,16 @@ def load_breast_cancer() -> Dataset:
     >>> load_breast_cancer().rows.shape
     (569, 30)
     """
+    return _shipped("breast_cancer", "UCI Breast Cancer Wisconsin (Diagnostic)")
+
+
+def _shipped(name: str, source: str) -> Dataset:
     from sklearn import datasets
 
-    rows, labels = datasets.load_breast_cancer(return_X_y=True)
+    rows, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
     return Dataset(
-        "breast_cancer",
+        name,
         np.asarray(rows),
-        source="scikit-learn load_breast_cancer: UCI Breast Cancer Wisconsin "
-        "(Diagnostic)",
+        source=f"scikit-learn load_{name}: {source}",
         labels=np.asarray(labels),
     )

@@ -62,7 +62,7 @@ class Domain(Checked, ABC):
         row : array_like
         scale : float
             Size of the step, as a share of the size of the domain, in (0, 1].
-            Discrete domains change one entry, whatever the scale.
+            Discrete domains change one entry, at every scale.
         rng : numpy.random.Generator
         """
 
@@ -147,13 +147,7 @@ class Domain(Checked, ABC):
 
     @staticmethod
     def _rows_in(options: Mapping[str, str], *others: str) -> int:
-        """Return the number of rows in the options of a text, which may have others.
-
-        Raises
-        ------
-        ValueError
-            If there are any but these.
-        """
+        """Return the number of rows in the options; refuse all but the others."""
         if set(options) - {"rows", *others}:
             raise ValueError(options)
         return int(options.get("rows", "5"))

@@ -1,6 +1,6 @@
 """Fingerprinting codes, and what they say about private subspaces.
 
-`TardosCode` and `CodeLength`: codes that betray whoever contributed to a pirated word;
+`TardosCode` and `CodeLength`: codes that betray who contributed to a pirated word;
 `collude`: how pirates may make one; `rank_p_values` and its kin: where to accuse;
 `HardInstance`: codes as the rows of a matrix of which no private mechanism finds the
 principal subspace; `CullingGame`: the game behind the proof for subspaces.

@@ -1,13 +1,13 @@
 r"""Where to accuse: thresholds from strangers, and p-values that need none.
 
 `rank_p_values` compares a score with those of m strangers, codewords drawn like the
-innocent users' and shown to nobody. Given the biases and the pirated word, the scores
+innocent users' and kept secret. Given the biases and the pirated word, the scores
 of an innocent user and of the strangers are m + 1 independent draws of one law, so the
 rank of the user's is uniform up to ties, and
 
 .. math:: p = (1 + \#\{\text{strangers} \ge \text{score}\}) / (m + 1)
 
-satisfies P(p <= a) <= a for every a, in finite samples, whatever the pirates did.
+satisfies P(p <= a) <= a for every a, in finite samples, for all pirates.
 `calibrated_threshold` is the same rule, solved for the score.
 
 `conditional_p_values` is Chernoff's bound for the score of an innocent user, given the
@@ -42,7 +42,7 @@ def rank_p_values(scores: ArrayLike, strangers: ArrayLike) -> Array:
     ----------
     scores : array_like, shape (n,)
     strangers : array_like, shape (m,)
-        Scores of codewords that nobody has; m at least 1.
+        Scores of codewords that no user has; m at least 1.
 
     Returns
     -------

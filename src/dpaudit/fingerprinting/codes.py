@@ -1,4 +1,4 @@
-r"""Tardos codes: codewords whose sums betray whoever contributed to them.
+r"""Tardos codes: codewords whose sums betray who contributed to them.
 
 1. Biases. p_j = sin^2(r_j) with r_j uniform on [t', pi/2 - t'], sin^2(t') = t, the
    cut-off: the arcsine law, cut off at t and 1 - t. The design writes the bias as the
@@ -137,7 +137,7 @@ class TardosCode:
         return len(self.biases)
 
     def strangers(self, n_users: int, *, rng: np.random.Generator) -> Symbols:
-        """Return codewords that nobody has, with the same biases."""
+        """Return codewords that no user has, with the same biases."""
         return draw_codewords(self.biases, n_users, rng=rng)
 
     def scores(self, word: ArrayLike) -> Array:

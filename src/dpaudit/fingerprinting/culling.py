@@ -18,8 +18,8 @@ chosen at random, the test set. Why it wins: the test set is a random h-subset o
 and given it, *the erased positions are a random f-subset of the other n - h*. What she
 takes depends on the list and on the test set only (ties are broken without a look at
 the rest), so if it has w errors outside of the test set, its errors on the erased
-positions are hypergeometric with mean f w/(n - h), whatever the list is and however
-ties are broken. On the sphere she takes a word without an error in the test set, for
+positions are hypergeometric with mean f w/(n - h), for every list and every
+way to break ties. On the sphere she takes a word without an error in the test set, for
 n - h >= f there is one, hence w = f and
 
 .. math:: P(\text{win}) = P(\mathrm{Hyp}(n - h, f, f) < f/3),

@@ -10,7 +10,7 @@ l >= 0, E exp(l y U) is convex in y, hence largest at y = -1 or 1, and its value
 y = -1 is that at y = 1 with p and 1 - p exchanged. Of these two the one with the
 smaller chance p* = min(p, 1-p) is larger: the even moments of U
 agree, and the odd ones, (p(1-p))^(1-r/2) ((1-p)^(r-1) - p^(r-1)), are positive for
-p < 1/2. So, whoever the pirates are and whatever they know,
+p < 1/2. So, for all pirates and all that they know,
 
 .. math:: P(S_i \ge Z) \le \inf_l e^{-l Z} M(l)^m, \quad
           M(l) = \int E[e^{l U} \mid p^*] dF(p).
@@ -173,8 +173,8 @@ def missing_bound(
 ) -> float:
     """Return the bound on the probability that no pirate is accused.
 
-    The largest over coalitions of 1 to `coalition` users, whatever they do within the
-    marking condition.
+    The largest over coalitions of 1 to `coalition` users, for all that they do within
+    the marking condition.
 
     Parameters
     ----------
