@@ -10,18 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dpaudit.audit.harness import audit
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import PairSource, pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
 from dpaudit.audit.replay.follow.generator import ForeignGenerators
-from dpaudit.audit.replay.follow.tape import logging_draws
+from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
-    NOTHING_UNSEEN,
     Explored,
     ReplayResult,
     ReplayVerdict,
@@ -43,6 +41,9 @@ __all__ = ["EXECUTIONS", "load_witness", "replay", "verify_replay"]
 
 EXECUTIONS = 200
 """Most of them, on either side, that a replay adds for a statistical test."""
+
+_NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
+"""What a refutation takes for granted that rests on the noise that was recorded."""
 
 _WAS_THERE = "a generator that was there before is used, and cannot be followed"
 _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
@@ -126,7 +127,7 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
-    with logging_draws() as log:
+    with DrawLog() as log:
         with single_threaded(), ForeignGenerators() as watch:
             worst, opened, pairs, executions = _worst(
                 mechanism, source, promised, seed, sees, public=public, until=until
@@ -136,12 +137,9 @@ def replay(
         settled = Settlement(
             mechanism,
             worst,
-            promised,
             log,
             opened,
-            sees,
             until,
-            audit,
             options={
                 "pair": worst.pair,
                 "claim": promised,
@@ -157,7 +155,7 @@ def replay(
         worst.findings = worst.findings.with_proof(1 - alpha)
     assumes = ""
     if refuted and settled.exact and not worst.bare:
-        assumes = NOTHING_UNSEEN.format(settled.repeats)
+        assumes = _NOTHING_UNSEEN.format(settled.repeats)
     told: dict[str, Any] = {
         "name": shown_as,
         "claim": promised,

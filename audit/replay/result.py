@@ -6,8 +6,8 @@ nothing by itself.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpaudit.audit.judged import PrintedResult
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "NOTHING_UNSEEN",
     "Explored",
     "ReplayResult",
     "ReplayVerdict",
@@ -38,10 +37,6 @@ class ReplayVerdict(StrEnum):
     REFUTED = "REFUTED"
     NOT_REFUTED = "NOT_REFUTED"
     NOT_FOLLOWED = "NOT_FOLLOWED"
-
-
-NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
-"""What a refutation takes for granted that rests on the noise that was recorded."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +134,14 @@ class ReplayResult(PrintedResult):
         was proven.
     seed : int
     seconds : float
-    witness : object or None
-        For ``REFUTED``: what `verify` replays.
     assumes : str
         What ``REFUTED`` takes for granted: that there is no randomness that is not
         seen, where it rests on noise that was recorded. Empty where it rests on none,
         or on releases.
     explored : Explored or None
         None where no noise was looked at, or all ways were executed.
+    witness : object or None
+        For ``REFUTED``: what `verify` replays.
     """
 
     name: str
@@ -167,9 +162,9 @@ class ReplayResult(PrintedResult):
     loss: float
     seed: int
     seconds: float
-    witness: Any = field(default=None, repr=False)
     assumes: str = ""
     explored: Explored | None = None
+    witness: Any = field(default=None, repr=False)
 
     @property
     def refuted(self) -> bool:
@@ -178,32 +173,13 @@ class ReplayResult(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python; infinity and NaN as text."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict.value,
-            "claim": self.claim.to_dict(),
-            "relation": self.relation.value,
-            "layer": "replay",
-            "sees": self.sees,
-            "batches": self.batches,
-            "confidence": self.confidence,
-            "proof": self.proof,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "steps": [
-                {k: _finite(getattr(step, k)) for k in step.__dataclass_fields__}
-                for step in self.steps
-            ],
-            "executions": self.executions,
-            "samples": self.samples,
-            "repeats": self.repeats,
-            "pairs": self.pairs,
-            "loss": _finite(self.loss),
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "assumes": self.assumes,
-            "explored": None if self.explored is None else self.explored.to_dict(),
-            "witness": None if self.witness is None else self.witness.to_dict(),
-        }
+        told: dict[str, Any] = {}
+        for each in fields(self):
+            if each.name == "pair":  # the witness has it
+                told["layer"] = "replay"
+            else:
+                told[each.name] = _plain(getattr(self, each.name))
+        return told
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the steps as a table, a row to each."""
@@ -244,9 +220,18 @@ class ReplayResult(PrintedResult):
         return "\n".join(lines)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and value - value != 0:
+def _plain(value: Any) -> Any:
+    """Return a part of a result as JSON-ready Python."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Step):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
     return value
 
 

@@ -135,12 +135,23 @@ def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
     """Return a function whose calls are noisy values during an execution."""
     signature = declaration.signature_of(function)
 
+    def law_of(*args: Any, **kwargs: Any) -> AnyLaw:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return declaration.read(bound.arguments)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         tape = _recorded[-1] if _recorded else None
         if tape is None or not tape.follows:
             return function(*args, **kwargs)
-        return _Call(tape, declaration, signature).of(function, args, kwargs)
+        given = [*args, *kwargs.values()]
+        args = tuple(map(_ordinary, args))
+        kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
+        output = _noted(tape, law_of, function, args, kwargs)
+        # An array that noise can be written into stays one.
+        pairs = zip(given, (*args, *kwargs.values()), strict=True)
+        return next((one for one, other in pairs if other is output), output)
 
     return call
 
@@ -243,68 +254,49 @@ def _check_constant(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a finite number > 0, got {value!r}")
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One call of a declared primitive during an execution."""
-
-    tape: Tape
-    declaration: Declaration
-    signature: inspect.Signature
-
-    def of(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call the function, note its output, and return that, or the script's."""
-        given = [*args, *kwargs.values()]
-        args = tuple(map(_ordinary, args))
-        kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
-        output = self._noted(function, args, kwargs)
-        # An array that noise can be written into stays one.
-        pairs = zip(given, (*args, *kwargs.values()), strict=True)
-        return next((one for one, other in pairs if other is output), output)
-
-    def _noted(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call the function with ordinary arguments, and note its output."""
-        tape = self.tape
-        several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
-        before = [each.copy() for each in several]
-        with tape.within(), foreign_draws_allowed():
-            law = self._law(args, kwargs)
-            try:
-                output = function(*args, **kwargs)
-            except BaseException as error:
-                reason = f"a declared primitive raises {type(error).__name__}"
-                tape.cannot_follow(reason, within=True)
-                raise
-        if isinstance(law, str):
-            tape.cannot_follow(law)
-            return output
+def _noted(
+    tape: Tape,
+    law_of: Callable[..., AnyLaw],
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+) -> Any:
+    """Call a function with ordinary arguments, and note its output on the tape."""
+    several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
+    before = [each.copy() for each in several]
+    with tape.within(), foreign_draws_allowed():
+        law: Any = None
+        why = ""
+        try:
+            law = law_of(*args, **kwargs)
+        except Exception as error:
+            why = f"a declared primitive has no law here: {error}"
+        try:
+            output = function(*args, **kwargs)
+        except BaseException as error:
+            reason = f"a declared primitive raises {type(error).__name__}"
+            tape.cannot_follow(reason, within=True)
+            raise
+    if not why:
         try:
             value, shape = _value(law, output)
         except (LookupError, TypeError, ValueError):
             kind = type(output).__name__
-            tape.cannot_follow(
-                f"what a declared primitive returns is no output of it: {kind}"
-            )
-            return output
-        for each, old in zip(several, before, strict=True):
-            if each is not output and not _is_still(each, old):
-                tape.cannot_follow("a declared primitive changes one of its arguments")
-        given = tape.declare(law, value, shape)
-        if given is None:
-            return output
-        found = _output(given, output)
-        if any(each is output for each in several):  # an argument, written over
-            output[:] = found
-            return output
-        return found
-
-    def _law(self, args: Any, kwargs: Any) -> AnyLaw | str:
-        """Return the law, or why there is none."""
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            return self.declaration.read(bound.arguments)
-        except Exception as error:
-            return f"a declared primitive has no law here: {error}"
+            why = f"what a declared primitive returns is no output of it: {kind}"
+    if why:
+        tape.cannot_follow(why)
+        return output
+    for each, old in zip(several, before, strict=True):
+        if each is not output and not _is_still(each, old):
+            tape.cannot_follow("a declared primitive changes one of its arguments")
+    given = tape.declare(law, value, shape)
+    if given is None:
+        return output
+    found = _output(given, output)
+    if any(each is output for each in several):  # an argument, written over
+        output[:] = found
+        return output
+    return found
 
 
 def _ordinary(argument: Any) -> Any:

@@ -18,7 +18,7 @@ from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_li
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
-from dpaudit.audit.replay.follow.generator import CallStreams, RecordingGenerator
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
@@ -161,7 +161,7 @@ def execute(
     while loaded != loaded_libraries():  # which this execution may load, not followed
         loaded = loaded_libraries()
         tape = Tape(seed, Script(script, goes_on), mode)
-        rng = RecordingGenerator(tape, CallStreams(seed), follows=follows)
+        rng = RecordingGenerator(tape, follows=follows)
         watching: AbstractContextManager[list[str]] = (
             nullcontext([]) if follows else watching_returns()
         )

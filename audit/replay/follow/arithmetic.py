@@ -23,7 +23,7 @@ from dpaudit.audit.replay.follow.tracked import (
 )
 from dpaudit.audit.replay.laws.affine import Family
 
-__all__ = ["arithmetic", "matrix_product", "scaled", "sums"]
+__all__ = ["arithmetic", "matrix_product", "sums"]
 
 
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
@@ -33,7 +33,7 @@ def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
     """Return the result of a function that keeps the form, else NotImplemented."""
     if ufunc.nin == 1:
         if ufunc is np.negative:
-            return scaled(left, np.array(-1.0))
+            return _scaled(left, np.array(-1.0))
         return left.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
     if ufunc is np.add or ufunc is np.subtract:
         return _added(left, right, 1.0 if ufunc is np.add else -1.0)
@@ -44,10 +44,10 @@ def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
                 return NotImplemented
             with np.errstate(all="ignore"):
                 inverse = ufunc is np.true_divide
-                return scaled(left, factor, divide=inverse)
+                return _scaled(left, factor, divide=inverse)
         if isinstance_tracked(right) and ufunc is np.multiply:
             factor = numeric(left)
-            return NotImplemented if factor is None else scaled(right, factor)
+            return NotImplemented if factor is None else _scaled(right, factor)
         return NotImplemented
     if ufunc is np.matmul:
         return matrix_product(left, right)
@@ -56,7 +56,7 @@ def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
     return NotImplemented
 
 
-def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
     """Return a multiple, or with `divide` a fraction."""
     if not value.noisy:
         return NotImplemented

@@ -30,7 +30,6 @@ from dpaudit.audit.replay.follow.tracked import (
     joined,
     looked_at_within,
     numeric,
-    plain,
 )
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
@@ -102,17 +101,17 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     elif method == "reduce" and ufunc is np.add:
         result = sums(*inputs, **kwargs)
     if result is NotImplemented:
-        ordinary = [plain(each, ufunc.__name__) for each in inputs]
+        ordinary = [looked_at_within(each, ufunc.__name__) for each in inputs]
         kwargs = looked_at_within(kwargs)
         if out is not None and method != "at":
-            kwargs["out"] = tuple(plain(each, "out") for each in out)
+            kwargs["out"] = tuple(looked_at_within(each, "out") for each in out)
         result = getattr(ufunc, method)(*ordinary, **kwargs)
         return result if out is None else (out[0] if len(out) == 1 else out)
     if out is None:
         return result
     (target,) = out
     if not isinstance_tracked(target):
-        np.copyto(target, plain(result, ufunc.__name__), casting="same_kind")
+        np.copyto(target, looked_at_within(result, ufunc.__name__), casting="same_kind")
         return target
     if not isinstance_tracked(result):
         result = Tracked.plain(target.tape, np.asarray(result))

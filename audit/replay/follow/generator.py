@@ -25,11 +25,10 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.affine import DRAW, Family
+from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
 __all__ = [
-    "CallStreams",
     "ForeignGenerators",
     "RecordingGenerator",
     "all_objects",
@@ -43,14 +42,8 @@ _watching: list["ForeignGenerators"] = []
 _while_listed = threading.Lock()
 
 
-class CallStreams:
-    """CallStreams of random numbers that go by the number of the call.
-
-    Parameters
-    ----------
-    seed : int
-    key : tuple of int
-    """
+class _CallStreams:
+    """Streams of random numbers that go by the number of the call."""
 
     def __init__(self, seed: int, *key: int) -> None:
         entropy = np.random.SeedSequence(seed, spawn_key=key)
@@ -73,10 +66,10 @@ class CallStreams:
         self.bits.advance(call * _JUMP)
         return self._generator
 
-    def spawn(self) -> "CallStreams":
+    def spawn(self) -> "_CallStreams":
         """Return streams that are independent of these."""
         self._spawned += 1
-        return CallStreams(self.seed, *self.key, self._spawned)
+        return _CallStreams(self.seed, *self.key, self._spawned)
 
 
 class RecordingGenerator(np.random.Generator):
@@ -85,16 +78,18 @@ class RecordingGenerator(np.random.Generator):
     Parameters
     ----------
     tape : Tape
-    streams : CallStreams
     follows : bool
         Whether draws are tracked; if not, they are ordinary numbers, and the same.
+    streams : _CallStreams, optional
+        By default those of the tape's seed.
     """
 
     def __init__(
-        self, tape: Tape, streams: CallStreams, *, follows: bool = True
+        self, tape: Tape, *, follows: bool = True, streams: Any = None
     ) -> None:
-        super().__init__(streams.bits)
-        self.tape, self._streams, self._follows = tape, streams, follows
+        self._streams = streams or _CallStreams(tape.seed)
+        super().__init__(self._streams.bits)
+        self.tape, self._follows = tape, follows
 
     @property
     def _notes(self) -> bool:
@@ -116,13 +111,13 @@ class RecordingGenerator(np.random.Generator):
 
     def _noise(self, family: Family, size: Any) -> Any:
         """Return standard draws of a family."""
-        values = DRAW[family](self._next(), size)
+        values = STANDARD[family].draw(self._next(), size)
         if not self._notes:
             return values
         key, call = self._streams.key, self._streams.calls
 
         def again(seed: int) -> Any:
-            return DRAW[family](CallStreams(seed, *key).at(call), size)
+            return STANDARD[family].draw(_CallStreams(seed, *key).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self.tape, family, floats, again)
@@ -254,7 +249,9 @@ class RecordingGenerator(np.random.Generator):
 
     def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [
-            RecordingGenerator(self.tape, self._streams.spawn(), follows=self._follows)
+            RecordingGenerator(
+                self.tape, follows=self._follows, streams=self._streams.spawn()
+            )
             for _ in range(n_children)
         ]
 

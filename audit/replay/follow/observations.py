@@ -9,7 +9,7 @@ They are the script of an execution that is repeated: the values that are given 
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy import asarray  # the real ones, in an execution too
@@ -112,29 +112,22 @@ class Observations(Sequence[Observation]):
             self._others[len(self._kind)] = made
             self._kind.append(-1)
             return
-        parts = law.unit, law.first, law.family, law.alone
-        key = (
-            *(made.place, made.how, made.shape),
-            *(part.tobytes() for part in parts),
+        shared, parts = (
+            (made.place, made.how, made.shape),
+            (law.unit, law.first, law.family, law.alone),
         )
-        kind = self._numbers.get(key)
-        if kind is None:
-            kind = self._numbers[key] = len(self._kinds)
+        key = (*shared, *(part.tobytes() for part in parts))
+        kind = self._numbers.setdefault(key, len(self._kinds))
+        if kind == len(self._kinds):
             copies: Any = [part.copy() for part in parts]
-            self._kinds.append(_Kind(made.place, made.how, made.shape, *copies))
+            self._kinds.append(_Kind(*shared, *copies))
         self._kind.append(kind)
         _extend(self._mean, law.mean)
         _extend(self._ratio, law.ratio)
         _extend(self._value, made.value)
         _extend(self._draw, law.draw)
 
-    @overload
-    def __getitem__(self, number: int) -> Observation: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Observation]: ...
-
-    def __getitem__(self, number: int | slice) -> Observation | list[Observation]:
+    def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
         number = range(len(self))[number]

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy import asarray  # the real ones, in an execution too
@@ -43,7 +43,6 @@ __all__ = [
     "Mode",
     "PublicValue",
     "Tape",
-    "logging_draws",
 ]
 
 AS_NUMBER = "noise is used as an ordinary number"
@@ -56,9 +55,9 @@ _running: list["Tape"] = []  # of the executions that run now, the innermost las
 _logs: list["DrawLog"] = []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DrawLog:
-    """What all executions in a block drew.
+    """What all executions in its block drew.
 
     Parameters
     ----------
@@ -71,16 +70,12 @@ class DrawLog:
     places: set[str] = field(default_factory=set)
     late: list[Unfollowed] = field(default_factory=list)
 
+    def __enter__(self) -> Self:
+        _logs.append(self)
+        return self
 
-@contextmanager
-def logging_draws() -> Iterator[DrawLog]:
-    """Log the draws of all executions in the block."""
-    log = DrawLog()
-    _logs.append(log)
-    try:
-        yield log
-    finally:
-        _logs.remove(log)
+    def __exit__(self, *raised: object) -> None:
+        _logs.remove(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ __all__ = [
     "joined",
     "looked_at_within",
     "numeric",
-    "plain",
 ]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
@@ -162,13 +161,13 @@ class Tracked(NDArrayOperatorsMixin):
         return self.moved(lambda places: np.broadcast_to(places, shape))
 
     def __getitem__(self, key: Any) -> Any:
-        key = _ordinary_key(key)
+        key = looked_at_within(key, "index")
         if not self.noisy:
             return self.centre[key]
         return self.moved(lambda places: places[key])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        key = _ordinary_key(key)
+        key = looked_at_within(key, "index")
         width = 0
         if isinstance_tracked(value):
             width = max(self.index.shape[1], value.index.shape[1])
@@ -367,17 +366,6 @@ def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
         np.concatenate([index, np.full(shape, -1)], axis=1),
         np.concatenate([coef, np.zeros(shape)], axis=1),
     )
-
-
-def plain(value: Any, how: str) -> Any:
-    """Return a value, looked at if it is tracked."""
-    return value.looked_at(how) if isinstance_tracked(value) else value
-
-
-def _ordinary_key(key: Any) -> Any:
-    if isinstance(key, tuple):
-        return tuple(plain(part, "index") for part in key)
-    return plain(key, "index")
 
 
 def looked_at_within(value: Any, how: str = "value") -> Any:

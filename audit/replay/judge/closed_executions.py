@@ -7,45 +7,43 @@ from itertools import islice
 
 import numpy as np
 
-from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observations, Unfollowed
+from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.hidden import in_any_order
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
+    SecretBatches,
     Shapes,
     Side,
-    batches_of,
     flips_by_row,
-    mixed_losses,
 )
 from dpaudit.audit.replay.judge.transcript import Transcript
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
-from dpaudit.audit.replay.laws.composition import Composition, pure_epsilon
+from dpaudit.audit.replay.laws.composition import (
+    Composition,
+    most_loss,
+    pure_epsilon,
+)
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
 __all__ = ["judge_closed"]
 
 
-def judge_closed(
-    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
-) -> None:
+def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     """Replay the noisy values of either side on the other, and sum up their losses.
 
     Parameters
     ----------
-    claim : Claim
-    sees : {"release", "transcript"}
-    first, second : Trace
-        Executions on D and on D'.
     judgement : Judgement
         Takes the findings.
+    first, second : Trace
+        Executions on D and on D'.
     """
-    pair, judgement.executions = judgement.pair, 3
+    pair, claim, judgement.executions = judgement.pair, judgement.claim, 3
     if judgement.fails_alike((first.layout, second.layout), first.returned_at):
         return
     for trace in (first, second):
@@ -75,8 +73,7 @@ def judge_closed(
     spent, back_spent = Composition.of(there.composed), Composition.of(here.composed)
     possible = spent.holds(claim) and back_spent.holds(claim)
     promised = max(spent.promised, back_spent.promised)
-    pure = pure_epsilon(claim)
-    most = np.inf if pure is None else pure + 1e-9 * (1 + pure)
+    pure, most = pure_epsilon(claim), most_loss(claim)
     finite = judgement.loss < np.inf
     # What is promised may be lost, or gained.
     over = judgement.loss > promised + most
@@ -86,8 +83,8 @@ def judge_closed(
     coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
     if judgement.loss == np.inf:
         # A value that is the same on both sides may be a coin with a public centre.
-        coins += [Unfollowed(place, AS_NUMBER) for place in there.unmoved]
-        coins += [Unfollowed(place, AS_NUMBER) for place in here.unmoved]
+        unmoved = *there.unmoved, *here.unmoved
+        coins += [Unfollowed(place, AS_NUMBER) for place in unmoved]
     if unknown:
         judgement.followed = False
         place = there.unknown_at or here.unknown_at
@@ -105,13 +102,13 @@ def judge_closed(
     else:
         judgement.again = _once_more(pair.swapped, second, first, here.loss)
     if (over and finite) or beyond or _exceeds(spent, claim):
-        _find_costs(judgement, max(there, here, key=lambda each: each.loss), claim)
+        _find_costs(judgement, max(there, here, key=lambda each: each.loss))
     if coins:
         judgement.followed = False
         for each in list(dict.fromkeys(coins))[:5]:
             judgement.find("coin", each.place, each.why)
     judgement.transcripts = judgement.followed and not promised
-    certain = judgement.followed and sees == "transcript" and not coins
+    certain = judgement.followed and judgement.sees == "transcript" and not coins
     judgement.proven = bool(certain and over)
     if judgement.proven:
         judgement.findings = judgement.findings.with_proof(True)
@@ -166,9 +163,9 @@ def _exceeds(spent: Composition, claim: Claim) -> bool:
     return pure_epsilon(claim) is None and spent.refutes(claim)
 
 
-def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
+def _find_costs(judgement: Judgement, worst: Transcript) -> None:
     """Say which steps cost more than the claim has, or that together they do."""
-    pure, losses = pure_epsilon(claim), worst.steps.losses
+    pure, losses = pure_epsilon(judgement.claim), worst.steps.losses
     if not worst.steps:
         return
     if pure is not None:
@@ -177,7 +174,7 @@ def _find_costs(judgement: Judgement, worst: Transcript, claim: Claim) -> None:
         costly = (
             number
             for number, compared in enumerate(worst.by_step)
-            if _exceeds(Composition.of([compared]), claim)
+            if _exceeds(Composition.of([compared]), judgement.claim)
         )
     known = np.where(np.isnan(losses), -np.inf, losses)
     judgement.find_costs(
@@ -215,18 +212,18 @@ def _sampled_transcript(
             flips = np.delete(flips, place)
         values[number] = replace(values[number], value=flips)
     here, there = (
-        Side.of(partial(_again, trace, data), trace.tape.seed, values, at, each)
+        Side.of(partial(trace.again, data=data), trace.tape.seed, values, at, each)
         for data, at, each in zip(
             (pair.data, pair.neighbour), pair.changed, shapes, strict=True
         )
     )
     executions = here.executions, there.executions
     here.others.append((trace, bits))
-    over = batches_of(here, there)
+    batched = SecretBatches(here, there)
     made = Transcript(trace, findings, executions=executions, sampled=True)
     made.unfollowed = [*here.unfollowed, *there.unfollowed]
     others = there.without.tape.observations
-    losses = mixed_losses(here, there, values, over, trace.value, trace)
+    losses = batched.losses(values, trace.value, trace)
     batches: defaultdict[int | None, list[SampledComparison]] = defaultdict(list)
     for number, (one, other) in enumerate(zip(values, others, strict=False)):
         found = next(losses)
@@ -236,46 +233,29 @@ def _sampled_transcript(
                 made.add(one.place, compared, found)
                 made.coin(one.place, "rows are drawn with other probabilities on D'")
         else:
-            step = _compared(here, there, number, over[number])
+            step = batched.compared(number)
             _add_value(made, one.place, step, found)
             made.may_hide(one, *step.both, *step.rest)
-            batches[over[number]].append(step)
+            batches[batched.over[number]].append(step)
             for compared in (*step.both, *step.rest):
                 made.find(compared, one.place, other.place)
     if made.comes_to_an_end(there.without):
-        step, found = _compared(here, there, -1, over[-1]), next(losses)
+        step, found = batched.compared(-1), next(losses)
         (both,), (rest,) = step.both, step.rest
         if both.singular and rest.singular:
             made.end_impossibly(rest)
         elif len(both.shift) or not both.known or found:
             _add_value(made, made.end, step, found)
-            batches[over[-1]].append(step)
+            batches[batched.over[-1]].append(step)
     made.composed += [reduce(SampledComparison.joined, e) for e in batches.values()]
     return made
-
-
-def _again(trace: Trace, data: Array, script: Observations) -> Trace:
-    return trace.again(data=data, script=script)
-
-
-def _compared(
-    here: Side, there: Side, number: int, batch: int | None
-) -> SampledComparison:
-    """Compare the laws of a value on the two sides."""
-    sides = [each for each in (here, there) if each.place is not None]
-    rates = tuple(float(np.exp(each.weights(batch)[1])) for each in sides)
-    (out, within), (out2, within2) = here.laws(number), there.laws(number)
-    moves = tuple((compare(*side.laws(number)),) for side in sides)
-    return SampledComparison(
-        rates, (compare(out, out2),), (compare(within, within2),), moves
-    )
 
 
 def _add_value(
     made: Transcript, place: str, step: SampledComparison, found: float
 ) -> None:
     (both,), (rest,) = step.both, step.rest
-    made.add_part(place, both, found, of=step)
+    made.add(place, both, found, step)
     moves = [each for side in step.moves for each in side]
     if any(each.singular for each in moves):
         made.coin(place, "a number without noise depends on the batch")

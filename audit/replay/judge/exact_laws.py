@@ -27,9 +27,12 @@ from dpaudit.audit.replay.judge.hidden import both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, least_losses
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
-from dpaudit.audit.replay.laws.composition import Composition, pure_epsilon
+from dpaudit.audit.replay.laws.composition import (
+    Composition,
+    most_loss,
+    pure_epsilon,
+)
 from dpaudit.audit.sampling.draws import draw_one
-from dpaudit.claims import Claim
 
 __all__ = ["judge_finite", "judge_open"]
 
@@ -37,17 +40,17 @@ _MOST_OUTCOMES = 64
 _EPSILONS = np.linspace(0.0, 60.0, 601)
 
 
-def judge_open(claim: Claim, first: Trace, second: Trace, judgement: Judgement) -> None:
+def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     """Compare the laws of the release on both sides, and hold them to the claim.
 
     Parameters
     ----------
-    claim : Claim
-    first, second : Trace
-        Open executions on D and on D'.
     judgement : Judgement
         Takes the findings.
+    first, second : Trace
+        Open executions on D and on D'.
     """
+    claim = judgement.claim
     other_seed = first.tape.seed + 1
     judgement.executions = 2
     for trace in (first, second):
@@ -193,22 +196,20 @@ class _Outcome:
     trace: Trace
 
 
-def judge_finite(
-    claim: Claim, sees: str, first: Trace, second: Trace, judgement: Judgement
-) -> bool:
+def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     """Say whether all outcomes could be executed, and hold their laws to the claim.
+
+    Only for claims about the release.
 
     Parameters
     ----------
-    claim : Claim
-    sees : {"release", "transcript"}
-        Only the release is dealt with here.
-    first, second : Trace
-        Executions on D and on D'.
     judgement : Judgement
         Takes the findings.
+    first, second : Trace
+        Executions on D and on D'.
     """
-    if sees != "release" or not (_draws_choices(first) and _draws_choices(second)):
+    claim = judgement.claim
+    if judgement.sees != "release" or not all(map(_draws_choices, (first, second))):
         return False
     executions = 1
     laws: list[list[_Outcome]] = []
@@ -227,9 +228,8 @@ def judge_finite(
     pairs = zip(first.tape.observations, second.tape.observations, strict=False)
     compared = [(one.place, compare(one.law, two.law)) for one, two in pairs]
     judgement.steps = Steps(Step.of(at, step, step.supremum) for at, step in compared)
-    pure = pure_epsilon(claim)
-    if pure is not None:
-        judgement.proven = judgement.loss > pure + 1e-9 * (1 + pure)
+    if pure_epsilon(claim) is not None:
+        judgement.proven = judgement.loss > most_loss(claim)
     else:
         factor = np.exp(_EPSILONS)[:, np.newaxis]
         delta = np.maximum(

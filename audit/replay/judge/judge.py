@@ -45,6 +45,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
@@ -80,16 +81,16 @@ def judge(
         first, second = (execute(mechanism, x, seed + turn, mode=mode) for x in data)
         return first, second
 
-    judgement = Judgement(pair)
+    judgement = Judgement(pair, claim, sees)
     first, second = executed(Mode(public=public))
     opening = seed, first.tape.mode, first.tape.calls
     if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
         first, second = executed(Mode(selects=False, public=public))
     if first.open and second.open and first.law.followed and second.law.followed:
-        judge_open(claim, first, second, judgement)
-    elif not judge_finite(claim, sees, first, second, judgement):
-        judgement = _judge_closed(pair, claim, sees, (first, second), executed)
-    _compare_public(sees, first, second, judgement)
+        judge_open(judgement, first, second)
+    elif not judge_finite(judgement, first, second):
+        judgement = _judge_closed(judgement, (first, second), executed)
+    _compare_public(judgement, first, second)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
         judgement.find(
@@ -103,9 +104,7 @@ def judge(
 
 
 def _judge_closed(
-    pair: Pair,
-    claim: Claim,
-    sees: str,
+    begun: Judgement,
     lazy: tuple[Trace, Trace],
     executed: Callable[[Mode, int], tuple[Trace, Trace]],
 ) -> Judgement:
@@ -117,11 +116,11 @@ def _judge_closed(
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_TURNS):
-        eager = Judgement(pair, mode=mode, branches=branches, turns=turn + 1)
+        eager = begun.anew(mode=mode, branches=branches, turns=turn + 1)
         traces = executed(replace(mode, eager=True), turn)
         for seen, trace in zip(branches, traces, strict=True):
             seen.add(hash((trace.tape.observations.path, trace.layout)))
-        judge_closed(claim, sees, *traces, eager)
+        judge_closed(eager, *traces)
         executions += eager.executions
         if worst is None or eager.rank > worst.rank:
             worst = eager
@@ -134,8 +133,8 @@ def _judge_closed(
     if turn:  # the other mode, of the same draws
         lazy = executed(mode, turn)
         worst.executions += 1
-    other = Judgement(pair, mode=mode, branches=branches, turns=worst.turns)
-    judge_closed(claim, sees, *lazy, other)
+    other = begun.anew(mode=mode, branches=branches, turns=worst.turns)
+    judge_closed(other, *lazy)
     worst.executions += other.executions - 1
     if other.followed and not other.suspicious and not lazy[0].tape.coins:
         other.executions = worst.executions
@@ -155,19 +154,18 @@ def _judge_closed(
     return worst
 
 
-def _compare_public(
-    sees: str, first: Trace, second: Trace, judgement: Judgement
-) -> None:
+def _compare_public(judgement: Judgement, first: Trace, second: Trace) -> None:
     """Add the public values that differ on the neighbour to the findings."""
     if not (first.tape.public or second.tape.public):
         return
     tape = first.tape
     again = first.again(data=judgement.pair.neighbour, script=tape.observations)
     judgement.executions += 1
-    quiet = not any(each.tape.coins or each.tape.unfollowed for each in (first, second))
+    hidden = any(each.tape.coins or each.tape.unfollowed for each in (first, second))
+    seen = judgement.sees == "transcript" and not hidden
     differences = _differences(tape, again.tape)
     for one, other, text in differences:
-        proof = sees == "transcript" and quiet and judgement.followed and not one.after
+        proof = seen and judgement.followed and not one.after
         judgement.find("release", one.place, text, neighbour=other.place, proof=proof)
         if proof:
             judgement.proven, judgement.suspicious, judgement.loss = True, True, np.inf
@@ -196,25 +194,25 @@ def _differences(tape: Tape, again: Tape) -> list[tuple[PublicValue, PublicValue
     """Return public values of one name and place that differ, and the words for it."""
     found = []
     ours, theirs = _by_place(tape), _by_place(again)
-    for key, values in ours.items():
-        others = theirs.get(key, [])
-        name = printable(key[1])
-        for one, other in zip(values, others, strict=False):
-            if not _same(one, other):
-                words = f"is {_words(one)} on D and {_words(other)} on D'"
-                if _words(one) == _words(other):
-                    words = f"({_words(one)}) has other numbers on D'"
-                text = f"{name} must not depend on the data, and {words}"
-                found.append((one, other, text))
-                break
+    for key in ours | theirs:
+        values, others, name = ours.get(key, []), theirs.get(key, []), printable(key[1])
+        pairs = zip(values, others, strict=False)
+        one, other = next((p for p in pairs if not _same(*p)), (None, None))
+        if not values:
+            one = other = others[0]
+            text = f"{name} is noted on D' only"
+        elif one is not None and other is not None:
+            words = f"is {_words(one)} on D and {_words(other)} on D'"
+            if _words(one) == _words(other):
+                words = f"({_words(one)}) has other numbers on D'"
+            text = f"{name} must not depend on the data, and {words}"
+        elif again.script.diverged is None and len(values) != len(others):
+            one = other = values[0]
+            text = f"{name} is noted {len(values)} times on D and {len(others)}"
+            text += " times on D'"
         else:
-            if again.script.diverged is None and len(values) != len(others):
-                text = f"{name} is noted {len(values)} times on D and {len(others)}"
-                found.append((values[0], values[0], f"{text} times on D'"))
-    for key, others in theirs.items():
-        if key not in ours:
-            text = f"{printable(key[1])} is noted on D' only"
-            found.append((others[0], others[0], text))
+            continue
+        found.append((one, other, text))
     return found
 
 
@@ -226,25 +224,21 @@ def _by_place(tape: Tape) -> dict[tuple[str, str], list[PublicValue]]:
     return places
 
 
+def _arrays(one: PublicValue) -> list[Array]:
+    return [] if one.value.numbers is None else arrays_of(one.value.numbers)
+
+
 def _same(one: PublicValue, other: PublicValue) -> bool:
-    if one.value.layout != other.value.layout:
-        return False
-    if one.value.numbers is None or other.value.numbers is None:
-        return True
-    pairs = zip(
-        arrays_of(one.value.numbers), arrays_of(other.value.numbers), strict=True
+    return one.value.layout == other.value.layout and all(
+        np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True)
+        for x, y in zip(_arrays(one), _arrays(other), strict=True)
     )
-    return all(np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True) for x, y in pairs)
 
 
 def _words(one: PublicValue) -> str:
     """Return a value in words, a number as it is."""
-    numbers = one.value.numbers
-    if numbers is not None:
-        arrays = list(arrays_of(numbers))
-        if len(arrays) == 1 and np.size(arrays[0]) == 1:
-            return f"{float(np.ravel(arrays[0])[0]):.6g}"
-        if len(arrays) == 1 and np.size(arrays[0]) <= 4:
-            text = ", ".join(f"{each:.6g}" for each in np.ravel(arrays[0]))
-            return f"[{text}]"
-    return one.value.layout
+    arrays = _arrays(one)
+    if len(arrays) != 1 or arrays[0].size > 4:
+        return one.value.layout
+    text = ", ".join(f"{each:.6g}" for each in arrays[0].ravel())
+    return text if arrays[0].size == 1 else f"[{text}]"

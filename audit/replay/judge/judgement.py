@@ -3,21 +3,21 @@
 import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, overload
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
-from dpaudit.audit.replay.laws.affine import Family, kind_of
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
+from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 
 __all__ = [
-    "RAISES",
     "TWO_MODES",
     "Finding",
     "Findings",
@@ -34,7 +34,7 @@ TWO_MODES = (
     "numbers to which noise is added may be read as one noisy value or as several, and "
     "the claim falls in one of these readings alone"
 )
-RAISES = "raises "
+_RAISES = "raises "
 """How the layout of a release begins that is an exception."""
 _OTHER_RELEASE = (
     "an ordinary execution gives another release than the one that was followed: there "
@@ -72,7 +72,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready Python."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
     def __str__(self) -> str:
         place = self.where
@@ -163,7 +163,7 @@ class Step:
 
 def family_names(families: Iterable[int]) -> str:
     """Return the names of families, as a step shows them."""
-    return "+".join(sorted(kind_of(Family(kind)) for kind in {*map(int, families)}))
+    return "+".join(sorted(Family(kind).words for kind in {*map(int, families)}))
 
 
 class Steps(Sequence[Step]):
@@ -195,13 +195,7 @@ class Steps(Sequence[Step]):
         """The loss of each step."""
         return np.array(self._numbers).reshape(-1, _NUMBERS)[:, -1]
 
-    @overload
-    def __getitem__(self, number: int) -> Step: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Step]: ...
-
-    def __getitem__(self, number: int | slice) -> Step | list[Step]:
+    def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
         number = range(len(self))[number]
@@ -224,6 +218,8 @@ class Judgement:
     Parameters
     ----------
     pair : Pair
+    claim : Claim
+    sees : {"release", "transcript"}
     findings : Findings
     steps : Steps
     loss : float
@@ -259,6 +255,8 @@ class Judgement:
     """
 
     pair: Pair
+    claim: Claim
+    sees: str = "release"
     findings: Findings = field(default_factory=Findings)
     steps: Steps = field(default_factory=Steps)
     loss: float = 0.0
@@ -276,6 +274,10 @@ class Judgement:
     opening: tuple[int, Mode, int] | None = None
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
+
+    def anew(self, **more: Any) -> "Judgement":
+        """Return one of the same pair and claim, that nothing is in yet."""
+        return Judgement(self.pair, self.claim, self.sees, **more)
 
     def find(self, kind: str, where: str, message: str, **more: Any) -> None:
         """Add a finding, as `Findings` does."""
@@ -309,7 +311,7 @@ class Judgement:
 
     def fails_alike(self, layouts: tuple[str, str], where: str) -> bool:
         """Say, and note, whether both sides failed: nothing is learned from that."""
-        if layouts[0] != layouts[1] or not layouts[0].startswith(RAISES):
+        if layouts[0] != layouts[1] or not layouts[0].startswith(_RAISES):
             return False
         self.suspect("structure", where, f"the mechanism {layouts[0]} on both sides")
         return True

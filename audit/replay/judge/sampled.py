@@ -32,8 +32,9 @@ more is shown than noisy values over secret batches.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -48,17 +49,17 @@ from dpaudit.audit.replay.follow.observations import (
 )
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
 from dpaudit.neighbours import Pair
 
 __all__ = [
     "NotThroughNoise",
+    "SecretBatches",
     "Shapes",
     "Side",
-    "batches_of",
     "flips_by_row",
-    "mixed_losses",
 ]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
@@ -125,7 +126,7 @@ class Side:
     @classmethod
     def of(
         cls,
-        given: Callable[[Observations], Trace],
+        given: Callable[..., Trace],
         seed: int,
         values: list[Observation],
         place: int | None,
@@ -136,7 +137,7 @@ class Side:
         Parameters
         ----------
         given : callable
-            Executes the mechanism on the dataset, and gives it a script's values.
+            Executes the mechanism on the dataset, with the values of a ``script``.
         seed : int
         values : list of Observation
             Of the transcript; the flips being those of the common rows, flat.
@@ -152,7 +153,7 @@ class Side:
                 flips = script[number].value
                 flips = flips if place is None else np.insert(flips, place, bit)
                 script[number] = replace(script[number], value=flips, shape=shape)
-            return given(Observations(script))
+            return given(script=Observations(script))
 
         turns = np.arange(len(shapes))
         without = drawn(turns < 0)
@@ -251,11 +252,10 @@ class Side:
                     ]
                 right = bool(recent)
             if not right:
-                place = self.within.returned_at
-                if number >= 0:
-                    place = seen[0][number].place
+                where = seen[0][number].place if number >= 0 else ""
                 raise NotThroughNoise(
-                    place, "a value depends on more than the batch that it is over"
+                    where or self.within.returned_at,
+                    "a value depends on more than the batch that it is over",
                 )
             if by_row:
                 drawn.append(number)
@@ -264,25 +264,87 @@ class Side:
         return found
 
 
-def batches_of(here: Side, there: Side) -> dict[int, int | None]:
-    """Return the flips that each value depends on, by their numbers.
+class SecretBatches:
+    """A transcript over secret batches, on the two datasets.
+
+    Attributes
+    ----------
+    here, there : Side
+    over : dict
+        The flips that each value depends on, by their numbers.
 
     Raises
     ------
     NotThroughNoise
     """
-    found: dict[int, int | None] = {}
-    first, second = (
-        side.batches() if side.place is not None else None for side in (here, there)
-    )
-    for number, allowed in ((first or second) or {}).items():
-        if first is not None and second is not None:
-            allowed = [each for each in allowed if each in second.get(number, allowed)]
-        if not allowed:
-            place = here.within.returned_at
-            raise NotThroughNoise(place, "a value is over other batches on D'")
-        found[number] = allowed[0]
-    return found
+
+    def __init__(self, here: Side, there: Side) -> None:
+        self.here, self.there = here, there
+        self.over: dict[int, int | None] = {}
+        first, second = (
+            None if each.place is None else each.batches() for each in self
+        )
+        for number, allowed in (first or second or {}).items():
+            if first and second:
+                both = second.get(number, allowed)
+                allowed = [each for each in allowed if each in both]
+            if not allowed:
+                place = here.within.returned_at
+                raise NotThroughNoise(place, "a value is over other batches on D'")
+            self.over[number] = allowed[0]
+
+    def __iter__(self) -> Iterator[Side]:
+        return iter((self.here, self.there))
+
+    def compared(self, number: int) -> SampledComparison:
+        """Compare the laws of a value on the two sides."""
+        sides = [each for each in self if each.place is not None]
+        batch = self.over[number]
+        rates = tuple(float(np.exp(each.weights(batch)[1])) for each in sides)
+        rest, both = map(compare, self.here.laws(number), self.there.laws(number))
+        moves = tuple((compare(*side.laws(number)),) for side in sides)
+        return SampledComparison(rates, (rest,), (both,), moves)
+
+    def losses(
+        self, values: list[Observation], release: Array, of: Trace
+    ) -> Iterator[float]:
+        """Yield the losses of values, of flips, and of the release, as far as both go.
+
+        Parameters
+        ----------
+        values : list of Observation
+            Of the transcript; the flips being those of the common rows, flat.
+        release : ndarray
+        of : Trace
+            Whose laws the values were drawn from.
+        """
+        # By batch: of the density on either side, the row being out or in, in units of
+        # the law that the value was drawn from. Another may lack it, and not that one.
+        logs: defaultdict[int | None, Array] = defaultdict(lambda: np.zeros((2, 2)))
+        before: defaultdict[int | None, float] = defaultdict(float)
+        for number in (*range(len(values)), -1):
+            value = release if number < 0 else values[number].value
+            if number in self.here.shapes:
+                rest = [each.rest(number).log_probability(value) for each in self]
+                yield rest[0] - rest[1]
+                continue
+            batch = self.over[number]
+            logs[batch] += [
+                [-loss(of.law_of(number), law, value) for law in side.laws(number)]
+                for side in self
+            ]
+            first, second = map(
+                _log_mixed, [each.weights(batch) for each in self], logs[batch]
+            )
+            after, past = first - second, before[batch]
+            yield 0.0 if after == past else after - past
+            before[batch] = after
+
+
+def _log_mixed(weights: Array, logs: Array) -> float:
+    """Return the log-density of a mixture, from those of its weights and parts."""
+    possible = weights > -np.inf
+    return float(np.logaddexp.reduce((weights + logs)[possible]))
 
 
 def _is_same(law: AnyLaw, other: AnyLaw) -> bool:
@@ -298,76 +360,3 @@ def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:
     # Outcomes are given by their places: they must have the same names.
     keys = [getattr(each, "keys", ()) for each in (law, other)]
     return compared.note is None and not compared.scales_differ and keys[0] == keys[1]
-
-
-@dataclass(eq=False)
-class Mixture:
-    """The density of what was shown over one batch, as a mixture of two.
-
-    In units of a law of reference for each value, logarithms of densities are
-    0 without noise that differs, and -inf where a law is singular to it.
-    """
-
-    weights: Array
-    logs: Array = field(default_factory=lambda: np.zeros(2))
-
-    def add(
-        self,
-        laws: tuple[AnyLaw, AnyLaw],
-        of: AnyLaw,
-        value: Array,
-    ) -> None:
-        """Add a value, given its laws and the one of reference."""
-        self.logs = self.logs + [_relative(law, of, value) for law in laws]
-
-    @property
-    def log(self) -> float:
-        """The logarithm of the density."""
-        possible = self.weights > -np.inf
-        return float(np.logaddexp.reduce((self.weights + self.logs)[possible]))
-
-
-def _relative(law: AnyLaw, of: AnyLaw, value: Array) -> float:
-    # The value was drawn from the latter, so the law may lack it, and not that one.
-    return -loss(of, law, value)
-
-
-def mixed_losses(
-    here: Side,
-    there: Side,
-    values: list[Observation],
-    over: Mapping[int, int | None],
-    release: Array,
-    of: Trace,
-) -> Iterator[float]:
-    """Yield the losses of values, of flips, and of the release, as far as both go.
-
-    Parameters
-    ----------
-    here, there : Side
-    values : list of Observation
-        Of the transcript; the flips being those of the common rows, flat.
-    over : Mapping
-        The flips that each value depends on.
-    release : ndarray
-    of : Trace
-        Whose laws the values were drawn from.
-    """
-    mixtures: dict[int | None, tuple[Mixture, Mixture]] = {}
-    before: dict[int | None, float] = {}
-    for number in (*range(len(values)), -1):
-        value = release if number < 0 else values[number].value
-        if number in here.shapes:
-            rest = [each.rest(number).log_probability(value) for each in (here, there)]
-            yield rest[0] - rest[1]
-            continue
-        batch = over[number]
-        if batch not in mixtures:
-            first, second = (Mixture(each.weights(batch)) for each in (here, there))
-            mixtures[batch] = first, second
-        for mixture, side in zip(mixtures[batch], (here, there), strict=True):
-            mixture.add(side.laws(number), of.law_of(number), value)
-        first, second = mixtures[batch]
-        after, past = first.log - second.log, before.get(batch, 0.0)
-        yield 0.0 if after == past else after - past
-        before[batch] = after

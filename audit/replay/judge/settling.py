@@ -12,12 +12,13 @@ violation to those who see transcripts, and may be one to others. So it is left 
 if tests do not show it.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute, place_of_definition
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import DrawLog
@@ -29,10 +30,9 @@ from dpaudit.audit.replay.judge.statistics import (
     SimulatedMechanism,
     refuted_by_losses,
 )
-from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.audit.replay.laws.composition import most_loss
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
-from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
 
 __all__ = ["Settlement"]
@@ -65,18 +65,16 @@ class Settlement:
     mechanism : Mechanism or callable
     worst : Judgement
         Of the worst pair; takes what stands in the way of a verdict.
-    claim : Claim
     log : DrawLog
         Of all executions.
     opened : Judgement
         Of the pair that was executed first.
-    sees : {"release", "transcript"}
     until : float
         Of the clock, when there is no time to execute again.
-    audit : callable
-        `dpaudit.audit.audit`, for a test on releases.
     options : dict
-        Of a test, and where that on releases is kept.
+        Of `dpaudit.audit.audit`, for a test on releases,
+    run : Run
+        and where that is kept.
     refuted : bool
     samples : int
         Releases, or transcripts, that a test drew on either side.
@@ -92,12 +90,9 @@ class Settlement:
 
     mechanism: Any
     worst: Judgement
-    claim: Claim
     log: DrawLog
     opened: Judgement
-    sees: str
     until: float
-    audit: Callable[..., Any]
     options: dict[str, Any]
     run: Run
     refuted: bool = False
@@ -110,17 +105,16 @@ class Settlement:
     def settle(self) -> None:
         """Settle it, by what costs least."""
         worst = self.worst
-        if worst.suspicious and not self._has_state(self._kept_before):
+        before = partial(kept_noise, self.mechanism, self.log.places)
+        if worst.suspicious and not self._has_state(before):
             self._test_exact_laws()
-            tested = self.sees == "transcript" and self.samples
+            tested = worst.sees == "transcript" and self.samples
             if not (self.exact or tested or self._has_state(self._draws_otherwise)):
                 self._test_releases()
         elif worst.turns and not worst.suspicious:
             self._has_state(self._draws_otherwise)
         self._has_state()
-        pure = pure_epsilon(self.claim)
-        most = math.inf if pure is None else pure + 1e-9 * (1 + pure)
-        if worst.followed and not self.refuted and worst.loss > most:
+        if worst.followed and not self.refuted and worst.loss > most_loss(worst.claim):
             self._withdraw(_ABOVE.format(worst.loss))
 
     def _test_exact_laws(self) -> None:
@@ -131,15 +125,15 @@ class Settlement:
         if self.exact and not self.refuted:
             simulated: Any = SimulatedMechanism(worst.pair, *worst.laws)
             options = self.options | {"budget": _SIMULATED}
-            self.refuted = self.audit(simulated, **options).refuted
-        elif not self.exact and self.sees == "transcript" and worst.transcripts:
+            self.refuted = audit(simulated, **options).refuted
+        elif not self.exact and worst.sees == "transcript" and worst.transcripts:
             self._test_transcripts()
         if not self.refuted or worst.again is None:
             return
         with single_threaded():
             alpha = (1 - self.options["confidence"]) / 2
             stands, self.repeats = repeat(
-                worst.again, self.claim, alpha, bare=worst.bare, until=self.until
+                worst.again, worst.claim, alpha, bare=worst.bare, until=self.until
             )
         if not stands:
             # Noise that is not recorded has had its chance to come out alike, and has
@@ -154,15 +148,14 @@ class Settlement:
 
         A claim that is true in one of them is refuted with probability at most alpha.
         """
-        worst, options = self.worst, self.options
-        found = []
+        worst, options, found = self.worst, self.options, []
         for mode in (replace(worst.mode, eager=True), worst.mode):
             followed = ReplayedMechanism(self.mechanism, mode=mode, pair=worst.pair)
             try:
                 false, drawn = refuted_by_losses(
                     followed,
                     worst.pair,
-                    self.claim,
+                    worst.claim,
                     alpha=1 - options["confidence"],
                     most=options["budget"],
                     seed=options["seed"],
@@ -181,24 +174,19 @@ class Settlement:
 
     def _test_releases(self) -> None:
         """Let releases decide."""
-        found = self.audit(self.mechanism, **self.options, run=self.run)
+        found = audit(self.mechanism, **self.options, run=self.run)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
 
     def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
-        kept: Unfollowed | None = None
-        if self.log.late:
-            kept = self.log.late[0]
-        elif look is not None:
+        kept = next(iter(self.log.late), None)
+        if kept is None and look is not None:
             kept = look()
         if kept is not None:
             self._withdraw(kept.why, kept.place)
             self.witness = None
         return kept is not None
-
-    def _kept_before(self) -> Unfollowed | None:
-        return kept_noise(self.mechanism, self.log.places)
 
     def _draws_otherwise(self) -> Unfollowed | None:
         """Look whether the first execution, when it is made again, draws as it did."""

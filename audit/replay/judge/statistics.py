@@ -40,11 +40,10 @@ from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import EAGER, Mode
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
+    SecretBatches,
     Shapes,
     Side,
-    batches_of,
     flips_by_row,
-    mixed_losses,
 )
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -229,25 +228,23 @@ class ReplayedMechanism:
             for each in (data, other)
         )
         try:
-            over = batches_of(here, there)
+            batched = SecretBatches(here, there)
         except NotThroughNoise as error:
             raise UnsupportedError(f"{error.place}: {error.why}") from None
         traces = here.without, here.within, there.without, there.within
         for trace in traces:
             _check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in traces]
-        if any(possible) and not all(possible):
-            if not any(possible[2:]) and all(possible[:2]):
-                return math.inf
-            if not any(possible[:2]) and all(possible[2:]):
-                return -math.inf
+        if all(possible[:2]) and not any(possible[2:]):
+            return math.inf
+        if all(possible[2:]) and not any(possible[:2]):
+            return -math.inf
         if not all(possible):
             raise UnsupportedError("a number without noise depends on the batch")
         numbers = [*range(len(script)), -1]
         if any(here.differs(there, number) for number in numbers):
             raise UnsupportedError("a number has no noise, or rows other probabilities")
-        of = here.without
-        return sum(mixed_losses(here, there, script, over, release, of))
+        return sum(batched.losses(script, release, here.without))
 
     def _loss(self, values: dict[str, Array], data: Array, other: Array) -> float:
         """Return the loss of one transcript; an audit asks for each many times."""

@@ -126,7 +126,10 @@ class Transcript:
         np.minimum.at(scale, step, compared.scale)
         kinds = np.zeros(count, dtype=np.intp)
         np.bitwise_or.at(kinds, step, 1 << compared.family)
-        names = {each: _names(each) for each in np.unique(kinds).tolist()}
+        names = {
+            kind: family_names(each for each in Family if kind >> each & 1)
+            for kind in np.unique(kinds).tolist()
+        }
         numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]
         self.steps.extend(
             here.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
@@ -135,18 +138,16 @@ class Transcript:
         self.composed.append(compared)
         self.loss += float(losses.sum())
         for number in np.flatnonzero(np.isnan(losses))[:1].tolist():
-            self._not_known(here.places[number])
+            self.unknown_at = self.unknown_at or here.places[number]
         for number in np.flatnonzero(l1 == 0).tolist():
             if here.ways[number] != DECLARED:
                 self.unmoved[here.places[number]] = None
         seen = set()
         for unit in np.flatnonzero(~compared.alike).tolist():
-            number = int(step[unit])
-            if here.places[number] not in seen:
-                seen.add(here.places[number])
-                self._find_scales(
-                    compared, unit, here.places[number], other.places[number]
-                )
+            place, there = (each.places[int(step[unit])] for each in (here, other))
+            if place not in seen:
+                seen.add(place)
+                self._find_scales(compared, unit, place, there)
         return True
 
     def _compare_one(self, one: Observation, other: Observation) -> None:
@@ -175,41 +176,26 @@ class Transcript:
             for end, size in zip(ends.tolist(), units.tolist(), strict=True):
                 yield compared.part(np.arange(end - size, end))
 
-    def add(self, place: str, compared: LawComparison, step_loss: float) -> None:
-        """Add a step that composes by its comparison."""
-        self.composed.append(compared)
-        if compared.bound is None:
-            self.add_part(place, compared, step_loss, of=compared)
-        else:
+    def add(
+        self,
+        place: str,
+        compared: LawComparison,
+        step_loss: float,
+        of: SampledComparison | None = None,
+    ) -> None:
+        """Add a step; `of` is what it is by itself, if it composes with others."""
+        shown = step_loss
+        if of is None:
+            self.composed.append(compared)
+        if of is None and compared.bound is not None:
             promised = pure_epsilon(compared.bound)
-            self._note(place, compared, np.nan if promised is None else promised)
-
-    def add_part(
-        self,
-        place: str,
-        compared: LawComparison,
-        step_loss: float,
-        *,
-        of: _AnyComparison,
-    ) -> None:
-        """Add a step that may compose with others; `of` is what it is by itself."""
-        self.loss += step_loss
-        self._note(place, compared, step_loss, of)
-        if np.isnan(step_loss) and compared.note is None:
-            self._not_known(place)
-
-    def _note(
-        self,
-        place: str,
-        compared: LawComparison,
-        step_loss: float,
-        of: _AnyComparison | None = None,
-    ) -> None:
+            shown = np.nan if promised is None else promised
+        else:
+            self.loss += step_loss
+            if np.isnan(step_loss) and compared.note is None:
+                self.unknown_at = self.unknown_at or place
         self.compared.append((of or compared, np.array([len(compared.shift)])))
-        self.steps.append(Step.of(place, compared, step_loss))
-
-    def _not_known(self, place: str) -> None:
-        self.unknown_at = self.unknown_at or place
+        self.steps.append(Step.of(place, compared, shown))
 
     def coin(self, place: str, why: str) -> None:
         """Note what stands in the way of a proof, and where."""
@@ -272,7 +258,3 @@ class Transcript:
         kind, where = self.trace.origin(compared.entry)
         text = f"{compared.singular}, all noisy values being the same"
         self.findings.add(kind, where, text)
-
-
-def _names(kinds: int) -> str:
-    return family_names(kind for kind in Family if kinds >> kind & 1)

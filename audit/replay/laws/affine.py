@@ -30,7 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import asarray, full  # the real ones, in an execution too
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["DRAW", "AffineLaw", "Family", "kind_of", "log_density"]
+__all__ = ["STANDARD", "AffineLaw", "Family", "log_density"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
@@ -65,39 +65,64 @@ class Family(IntEnum):
     TRUSTED = 12
     """A law that is not known, of which a bound is taken for true."""
 
+    @property
+    def words(self) -> str:
+        """Its name, for people."""
+        return self.name.lower().replace("_", " ")
 
-def kind_of(family: Family) -> str:
-    """Return the name of a family, for people."""
-    return family.name.lower().replace("_", " ")
+
+class _Standard(NamedTuple):
+    """What is known of the standard draws of a family.
+
+    Parameters
+    ----------
+    draw : callable
+        Generator, size -> draws.
+    log_density : callable
+    linear : bool
+        Whether the supremum of the loss of a shift is its size.
+    """
+
+    draw: Callable[[np.random.Generator, Any], Any]
+    log_density: Callable[[Array], Array]
+    linear: bool = False
 
 
-DRAW: dict[Family, Callable[[np.random.Generator, Any], Any]] = {
-    Family.GAUSSIAN: lambda rng, size: rng.standard_normal(size),
-    Family.LAPLACE: lambda rng, size: rng.laplace(size=size),
-    Family.EXPONENTIAL: lambda rng, size: rng.standard_exponential(size),
-    Family.UNIFORM: lambda rng, size: rng.random(size),
-    Family.GUMBEL: lambda rng, size: rng.gumbel(size=size),
-    Family.LOGISTIC: lambda rng, size: rng.logistic(size=size),
+STANDARD = {
+    Family.GAUSSIAN: _Standard(
+        lambda rng, size: rng.standard_normal(size),
+        lambda u: -u * u / 2 - math.log(2 * math.pi) / 2,
+    ),
+    Family.LAPLACE: _Standard(
+        lambda rng, size: rng.laplace(size=size),
+        lambda u: -np.abs(u) - math.log(2),
+        linear=True,
+    ),
+    Family.EXPONENTIAL: _Standard(
+        lambda rng, size: rng.standard_exponential(size),
+        lambda u: np.where(u >= 0, -u, -np.inf),
+    ),
+    Family.UNIFORM: _Standard(
+        lambda rng, size: rng.random(size),
+        lambda u: np.where((u >= 0) & (u <= 1), 0.0, -np.inf),
+    ),
+    Family.GUMBEL: _Standard(
+        lambda rng, size: rng.gumbel(size=size), lambda u: -(u + np.exp(-u))
+    ),
+    Family.LOGISTIC: _Standard(
+        lambda rng, size: rng.logistic(size=size),
+        lambda u: -np.abs(u) - 2 * np.log1p(np.exp(-np.abs(u))),
+        linear=True,
+    ),
 }
-"""Standard draws of the families that are noise."""
+"""The families that are noise: a new one has its place here."""
 
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:
     """Return the log-densities of standard draws, each of its own family."""
-    size = np.abs(u)
     with np.errstate(all="ignore"):
-        return np.select(
-            [family == kind for kind in DRAW],
-            [
-                -u * u / 2 - math.log(2 * math.pi) / 2,
-                -size - math.log(2),
-                np.where(u >= 0, -u, -np.inf),
-                np.where((u >= 0) & (u <= 1), 0.0, -np.inf),
-                -(u + np.exp(-u)),
-                -size - 2 * np.log1p(np.exp(-size)),
-            ],
-            np.nan,
-        )
+        every = [standard.log_density(u) for standard in STANDARD.values()]
+        return np.select([family == kind for kind in STANDARD], every, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +267,8 @@ class AffineLaw:
             normals = rng.standard_normal((size, self.factor.shape[1]))
             return asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
-        every = [draw(rng, shape) for draw in DRAW.values()]
-        draws = np.select([self.family == kind for kind in DRAW], every)
+        every = [standard.draw(rng, shape) for standard in STANDARD.values()]
+        draws = np.select([self.family == kind for kind in STANDARD], every)
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
 

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family, log_density
+from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
 from dpaudit.claims import Claim
 
 __all__ = [
     "AnyLaw",
     "LawComparison",
-    "ValueLaw",
     "compare",
     "equal",
     "loss",
@@ -30,7 +29,7 @@ __all__ = [
 _SAME = 1e-9  # relative: what differs by less is one scale, or one slope
 _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
-_LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
+_LINEAR = [*(family for family in STANDARD if STANDARD[family].linear), Family.CHOICE]
 _none: Callable[[], Array] = partial(np.empty, 0)
 _no_families: Callable[[], NDArray[np.intp]] = partial(np.array, [], np.intp)
 
@@ -179,7 +178,7 @@ class LawComparison:
         return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
 
 
-class ValueLaw(Protocol):
+class _ValueLaw(Protocol):
     """The law of a noisy value, which compares itself with one of its kind."""
 
     @property
@@ -196,7 +195,7 @@ class ValueLaw(Protocol):
         ...
 
 
-AnyLaw: TypeAlias = AffineLaw | ValueLaw
+AnyLaw: TypeAlias = AffineLaw | _ValueLaw
 
 
 def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:

@@ -32,7 +32,7 @@ from dpaudit.claims import (
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Pair
 
-__all__ = ["Composition", "pure_epsilon"]
+__all__ = ["Composition", "most_loss", "pure_epsilon"]
 
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
@@ -49,6 +49,12 @@ def pure_epsilon(claim: Claim) -> float | None:
     if isinstance(claim, PureDP | ApproxDP) and not claim.parameters.get("delta", 0.0):
         return float(claim.parameters["epsilon"])
     return None
+
+
+def most_loss(claim: Claim) -> float:
+    """Return the largest loss that a claim allows, but for rounding."""
+    pure = pure_epsilon(claim)
+    return math.inf if pure is None else pure + 1e-9 * (1 + pure)
 
 
 @dataclass(frozen=True)
@@ -114,9 +120,8 @@ class Composition:
         """
         if math.isnan(self.supremum):
             return False
-        pure = pure_epsilon(claim)
-        if pure is not None:
-            return self.supremum > pure + 1e-9 * (1 + pure)
+        if pure_epsilon(claim) is not None:
+            return self.supremum > most_loss(claim)
         if self.mu is not None:
             return _gaussian_refutes(self.mu, claim)
         bound = 1.0001 * claim.delta(_EPSILONS) + 1e-9

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family, kind_of
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
 __all__ = ["NonAffineLaw", "discrete_gaussian_log_sum"]
@@ -67,7 +67,7 @@ class NonAffineLaw:
     @property
     def kind(self) -> str:
         """What it is, for people."""
-        return f"{kind_of(self.family)} noise"
+        return f"{self.family.words} noise"
 
     @property
     def noisy(self) -> NDArray[np.bool_]:

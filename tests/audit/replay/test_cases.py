@@ -108,7 +108,7 @@ def test_a_scale_that_depends_on_the_data_is_no_violation_by_itself():
 
 
 def test_a_proof_is_worse_than_a_suspicion_and_that_worse_than_a_loss():
-    lossy, suspicious, proven = (Judgement(SGD) for _ in range(3))
+    lossy, suspicious, proven = (Judgement(SGD, PureDP(1.0)) for _ in range(3))
     lossy.loss, suspicious.suspicious, proven.proven = 9.0, True, True
     assert lossy.rank < suspicious.rank < proven.rank
 
