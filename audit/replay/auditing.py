@@ -73,19 +73,19 @@ def replay(
     confidence : float
         In (0, 1), of the statistical test that follows where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
-        So is one whose noise nobody records, by numbers that seem to have none
+        So is one whose noise is not recorded, by numbers that seem to have none
         (`dpaudit.audit.replay.judge.hidden`).
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}
-        To whom the claim applies: to whoever sees the release, or whoever sees every
+        To whom the claim applies: to those who see the release, or those who see every
         noisy value on the way too. The latter is what a proof by composition promises;
         a proof that hides values (a noisy maximum, secret batches) does not.
     batches : {"secret", "public"}
         Whether the flips, permutations and choices that make batches of rows may be
         hidden, or are values that everybody sees. If they are secret, and each row is
-        in a batch by a flip of its own, nobody knows of the row that differs whether it
-        is, and everybody knows it of the others (`dpaudit.audit.replay.judge.sampled`).
+        in a batch by a flip of its own, it is hidden whether the row that differs is,
+        and known of the others (`dpaudit.audit.replay.judge.sampled`).
     budget : Budget or int
         Most executions a side of that test; a number is just that. No further pair is
         tried after its seconds: one always is, and what it proves of noise that was

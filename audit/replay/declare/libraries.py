@@ -133,13 +133,8 @@ def _claim(measure: str, spent: Any) -> Claim | None:
     numbers = spent if isinstance(spent, tuple) else (spent,)
     if not all(isinstance(e, float | int) and math.isfinite(e) for e in numbers):
         return None
-    if measure == "MaxDivergence":
-        return PureDP(max(numbers[0], 1e-100))
-    if measure == "ZeroConcentratedDivergence":
-        return ZeroConcentratedDP(max(numbers[0], 1e-100))
-    if measure == "Approximate(MaxDivergence)" and len(numbers) == 2:
-        return ApproxDP(max(numbers[0], 1e-100), numbers[1])
-    return None
+    kind = _MEASURES.get((measure, len(numbers)))
+    return None if kind is None else kind(max(numbers[0], 1e-100), *numbers[1:])
 
 
 def _made_by(measurement: Any) -> Any:
@@ -207,6 +202,11 @@ def _norm(order: float) -> Callable[[Any, Any], float]:
     return distance
 
 
+_MEASURES: dict[tuple[str, int], Callable[..., Claim]] = {
+    ("MaxDivergence", 1): PureDP,
+    ("ZeroConcentratedDivergence", 1): ZeroConcentratedDP,
+    ("Approximate(MaxDivergence)", 2): ApproxDP,
+}
 _METRICS: dict[str, Callable[[Any, Any], float]] = {
     "SymmetricDistance": _symmetric,
     "InsertDeleteDistance": _insert_delete,

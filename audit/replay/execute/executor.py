@@ -22,7 +22,7 @@ from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, joined
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
@@ -281,6 +281,6 @@ class _Reader:
     def joined(self) -> Tracked:
         """Return all numbers as one flat array."""
         self._end_scalars()
-        return joined(
+        return Tracked.joined(
             self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
         )

@@ -59,6 +59,11 @@ _LEGACY: dict[str, Callable[..., Any]] = {
 }
 _ENTROPY = ("urandom", "getrandom", "_urandom")
 _SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
+_LOSING: dict[Any, tuple[str, ...]] = {
+    np.random: _SEEDING,
+    random: ("seed", "_urandom"),
+    os: ("urandom", "getrandom", "fork", "forkpty", "posix_spawn"),
+}
 _PYTHON: dict[str, Callable[..., Any]] = {
     "random": lambda rng: rng.random(),
     "uniform": lambda rng, a, b: rng.uniform(0.0, 1.0) * (b - a) + a,
@@ -98,10 +103,10 @@ def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[N
 
 
 class _Replacements:
-    """Functions in place of others, for whichever execution it is that runs now.
+    """Functions in place of others, for the execution that runs now.
 
     They are made once, and again if what they stand for is not there any more: where a
-    mechanism executes another, say, or somebody else replaced a function meanwhile.
+    mechanism executes another, say, or other code replaced a function meanwhile.
     Code that keeps one of them has, after the execution, the function that it stands
     for.
 
@@ -114,34 +119,29 @@ class _Replacements:
     def __init__(self, follows: bool) -> None:
         self.tape: Tape | None = None
         self.rng: Any = None
-        # By the owner: what stands in its namespace, and what shall stand there.
-        self._real: dict[Any, dict[str, Any]] = {}
-        self._ours: dict[Any, dict[str, Any]] = {}
-        for owner, name, function in self._all(follows):
-            if hasattr(owner, name):
-                self._real.setdefault(owner, {})[name] = getattr(owner, name)
-                self._ours.setdefault(owner, {})[name] = function
+        # Where it stands, its name, what stands there, and what shall stand there.
+        self._every = [
+            (vars(owner), name, getattr(owner, name), ours)
+            for owner, name, ours in self._all(follows)
+            if hasattr(owner, name)
+        ]
 
     @property
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
-        return all(
-            vars(owner).get(name) is real
-            for owner, functions in self._real.items()
-            for name, real in functions.items()
-        )
+        return all(space.get(name) is real for space, name, real, _ in self._every)
 
     @contextmanager
     def put(self, tape: Tape, rng: RecordingGenerator) -> Iterator[None]:
         """Replace functions for an execution, and make all as it was after it."""
         self.tape, self.rng = tape, rng
         try:
-            for owner, functions in self._ours.items():
-                vars(owner).update(functions)
+            for space, name, _, ours in self._every:
+                space[name] = ours
             yield
         finally:
-            for owner, functions in self._real.items():
-                vars(owner).update(functions)
+            for space, name, real, _ in self._every:
+                space[name] = real
             self.tape = self.rng = None
 
     def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:
@@ -153,17 +153,8 @@ class _Replacements:
         for owner, name, function in _of_generators():
             real = getattr(owner, name, None)
             yield owner, name, _for_this_thread(self, function, real)
-        for owner, name in (
-            *((np.random, name) for name in _SEEDING),
-            (random, "seed"),
-            (os, "urandom"),
-            (os, "getrandom"),
-            (random, "_urandom"),
-            (os, "fork"),
-            (os, "forkpty"),
-            (os, "posix_spawn"),
-        ):
-            if hasattr(owner, name):
+        for owner, names in _LOSING.items():
+            for name in names:
                 yield owner, name, _losing(self, owner, name)
 
 
@@ -206,7 +197,7 @@ def _for_this_thread(
 
 
 def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
-    real = getattr(owner, name)
+    real: Any = getattr(owner, name, None)  # of this system
     shown = "random.seed" if owner is random and name == "seed" else name
 
     def call(*args: Any, **kwargs: Any) -> Any:

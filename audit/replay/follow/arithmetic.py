@@ -31,29 +31,27 @@ _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
 
 def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
     """Return the result of a function that keeps the form, else NotImplemented."""
-    if ufunc.nin == 1:
-        if ufunc is np.negative:
-            return _scaled(left, np.array(-1.0))
-        return left.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
+    if ufunc is np.negative:
+        return _scaled(left, np.array(-1.0))
+    if ufunc in (np.positive, np.conjugate):
+        return left.copy()
     if ufunc is np.add or ufunc is np.subtract:
         return _added(left, right, 1.0 if ufunc is np.add else -1.0)
     if ufunc is np.multiply or ufunc is np.true_divide:
-        if isinstance_tracked(left) and not (isinstance_tracked(right) and right.noisy):
-            factor = numeric(right)
-            if factor is None:
-                return NotImplemented
-            with np.errstate(all="ignore"):
-                inverse = ufunc is np.true_divide
-                return _scaled(left, factor, divide=inverse)
-        if isinstance_tracked(right) and ufunc is np.multiply:
-            factor = numeric(left)
-            return NotImplemented if factor is None else _scaled(right, factor)
-        return NotImplemented
+        divide, second = ufunc is np.true_divide, _noisy(right)
+        value, factor = (right, numeric(left)) if second else (left, numeric(right))
+        if factor is None or (second and divide):
+            return NotImplemented
+        return _scaled(value, factor, divide=divide)
     if ufunc is np.matmul:
         return matrix_product(left, right)
     if ufunc is np.copysign:
         return _with_random_sign(left, right)
     return NotImplemented
+
+
+def _noisy(value: Any) -> bool:
+    return bool(isinstance_tracked(value) and value.noisy)
 
 
 def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
@@ -121,17 +119,15 @@ def _image(
 
 def _added(left: Any, right: Any, sign: float) -> Any:
     """Return left + sign * right."""
-    parts: list[tuple[Any, float]] = [(left, 1.0), (right, sign)]
-    for part, _ in parts:
-        if isinstance_tracked(part) and part.noisy:
+    for part in (left, right):
+        if _noisy(part):
             part.settle()
-    noisy = [p for p in parts if isinstance_tracked(p[0]) and p[0].noisy]
-    if not noisy:
+    first, second = _noisy(left), _noisy(right)
+    if not (first or second):
         return NotImplemented
-    if len(noisy) == 1:
-        ((value, own),) = noisy
-        value = cast(Tracked, value)
-        other, others = parts[1] if parts[0][0] is value else parts[0]
+    if not (first and second):
+        value, own = (left, 1.0) if first else (right, sign)
+        other, others = (right, sign) if first else (left, 1.0)
         addend = numeric(other)
         if addend is None:
             return NotImplemented
@@ -240,13 +236,9 @@ def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | 
 
 def matrix_product(left: Any, right: Any) -> Any:
     """Return the product of an ordinary matrix and one with noise, either way round."""
-    if isinstance_tracked(left) and left.noisy:
-        if isinstance_tracked(right) and right.noisy:
-            return NotImplemented
-        if left.ndim != 2 and not (left.ndim == 1):
-            return NotImplemented
+    if _noisy(left):
         other = numeric(right)
-        if other is None or other.ndim not in (1, 2):
+        if left.ndim not in (1, 2) or other is None or other.ndim not in (1, 2):
             return NotImplemented
         product = matrix_product(other.T, left.T if left.ndim == 2 else left)
         return product if product is NotImplemented or product.ndim < 2 else product.T

@@ -6,15 +6,15 @@ A draw is *fresh* until the code looks at some value that it is part of. Then it
 
 **Terms** say which draws are part of each entry of an array, and how much of them.
 
-Most arrays with noise are looked at without anybody asking for their terms one by one.
-So these are written out when they are asked for, and until then known by what they are:
-a *block* of draws, or an *image* of fewer numbers with noise.
+The terms of most arrays are never asked for one by one. So they are written out when
+they are asked for, and until then known by what they are: a *block* of draws, or an
+*image* of fewer numbers with noise.
 
 An image is A n + b, where n is an array with noise, A an ordinary linear map without a
 kernel, and b ordinary numbers: the difference of a noisy vector and every row of a
-matrix, or its product with a tall matrix. Whoever knows A and b learns as much from it
-as from n. So it is n that the code looks at if it looks at an image: the noisy value
-then does not change its shape, or its scale, with ordinary numbers that come after it.
+matrix, or its product with a tall matrix. With A and b known, it shows as much as n. So
+it is n that the code looks at if it looks at an image: the noisy value then does not
+change its shape, or its scale, with ordinary numbers that come after it.
 """
 
 import math

@@ -27,7 +27,6 @@ from dpaudit.audit.replay.follow.tracked import (
     Tracked,
     has_noise,
     isinstance_tracked,
-    joined,
     looked_at_within,
     numeric,
 )
@@ -86,7 +85,7 @@ class _Entries:
         """Return entries in place of their places."""
         if isinstance(places, list | tuple):
             return type(places)(self.gather(part) for part in places)
-        return joined(self._tape, self._parts).taken(np.asarray(places))
+        return Tracked.joined(self._tape, self._parts).taken(np.asarray(places))
 
 
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:

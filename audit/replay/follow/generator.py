@@ -322,7 +322,7 @@ def foreign_draws_allowed() -> Iterator[None]:
 
 
 class ForeignGenerators:
-    """Generators, and whether anybody draws from them in the block.
+    """Generators, and whether they are drawn from in the block.
 
     Parameters
     ----------

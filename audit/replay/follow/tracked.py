@@ -28,7 +28,6 @@ __all__ = [
     "Tracked",
     "has_noise",
     "isinstance_tracked",
-    "joined",
     "looked_at_within",
     "numeric",
 ]
@@ -79,6 +78,15 @@ class Tracked(NDArrayOperatorsMixin):
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
         """Return numbers without noise, which noise may be written into."""
         return cls(tape, mean, Terms.none(mean.size), bare=True)
+
+    @classmethod
+    def joined(cls, tape: Tape, parts: "list[Tracked]") -> "Tracked":
+        """Return the entries of some arrays as one flat array."""
+        width = max(part.index.shape[1] for part in parts)
+        mean = np.concatenate([part.centre.ravel() for part in parts])
+        columns = zip(*[_widened(part, width) for part in parts], strict=True)
+        terms = Terms(*[np.concatenate(column) for column in columns])
+        return cls(tape, mean, terms, bare=all(part.bare for part in parts))
 
     @property
     def index(self) -> NDArray[np.intp]:
@@ -345,15 +353,6 @@ def numeric(value: Any) -> Array | None:
     if array.dtype.kind not in "fiub":
         return None
     return array.astype(np.float64, copy=False)
-
-
-def joined(tape: Tape, parts: list[Tracked]) -> Tracked:
-    """Return the entries of some arrays as one flat array."""
-    width = max(part.index.shape[1] for part in parts)
-    mean = np.concatenate([part.centre.ravel() for part in parts])
-    columns = zip(*[_widened(part, width) for part in parts], strict=True)
-    terms = Terms(*[np.concatenate(column) for column in columns])
-    return Tracked(tape, mean, terms, bare=all(part.bare for part in parts))
 
 
 def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:

@@ -7,8 +7,8 @@ refutes a claim, the pair that it is about is executed again, m times on either 
 **What the numbers without noise show.** Let S be a set of releases that has probability
 1 on D, and 0 on D', if all randomness is what was recorded (the number is v; its layout
 is this one). Let p be the true probability of S on D, and q that on D'. Each execution
-has fresh draws, recorded and hidden, of its own (`seeds`: those on D' are others than
-those on D), and all of them lie in S on D, and none on D', with probability
+has fresh draws, recorded and hidden, of its own (`both_again`: those on D' are others
+than those on D), and all of them lie in S on D, and none on D', with probability
 (p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
 
 .. math:: p \le A q + \delta, \qquad 1 - q \le A (1 - p) + \delta.
@@ -88,11 +88,6 @@ def repeats_needed(claim: Claim, alpha: float) -> int:
     return math.ceil(math.log(alpha) / (2 * most)) if most < 0 else 2**62
 
 
-def seeds(seed: int, turn: int) -> tuple[int, int]:
-    """Return the seeds of the n-th time, n >= 1: none is used twice."""
-    return seed + 2 * turn - 1, seed + 2 * turn
-
-
 def in_any_order(
     seed: int, turn: int, first: Callable[[], T], second: Callable[[], U]
 ) -> tuple[T, U]:
@@ -107,9 +102,12 @@ def in_any_order(
 def both_again(
     seed: int, turn: int, sides: tuple[S, S], again: Callable[[S, int], T]
 ) -> tuple[T, T]:
-    """Execute two sides for the n-th time, from seeds of their own, in any order."""
-    pairs = zip(sides, seeds(seed, turn), strict=True)
-    first, second = (partial(again, side, fresh) for side, fresh in pairs)
+    """Execute two sides for the n-th time, n >= 1, in any order.
+
+    Each is executed from a seed of its own: none is used twice.
+    """
+    first = partial(again, sides[0], seed + 2 * turn - 1)
+    second = partial(again, sides[1], seed + 2 * turn)
     return in_any_order(seed, turn, first, second)
 
 
@@ -126,7 +124,7 @@ def repeat(
     bare : bool
         Whether the refutation rests on what has no recorded noise. Then it takes as
         many executions as are needed; else as many, or `_MOST` where that is fewer,
-        whatever the time is: no proof stands on none.
+        at any time: no proof stands on none.
     until : float
         Of the clock, when it is too late for the former.
     """

@@ -25,7 +25,6 @@ __all__ = [
     "Repeat",
     "Step",
     "Steps",
-    "family_names",
 ]
 
 Repeat: TypeAlias = Callable[[int], tuple[bool, int]]
@@ -148,7 +147,7 @@ class Step:
         scale = 0.0
         if len(compared.scale) and not math.isnan(l1):
             scale = float(compared.scale.min())
-        return cls(place, family_names(compared.family), scale, l1, l2, loss)
+        return cls(place, Family.shown(compared.family), scale, l1, l2, loss)
 
     @property
     def words(self) -> str:
@@ -159,11 +158,6 @@ class Step:
         if self.family != "trusted":
             far += f" (l2: {self.l2:.6g}), at scale {self.scale:.6g}"
         return f"{far}: the loss may be {self.loss:.6g}"
-
-
-def family_names(families: Iterable[int]) -> str:
-    """Return the names of families, as a step shows them."""
-    return "+".join(sorted(Family(kind).words for kind in {*map(int, families)}))
 
 
 class Steps(Sequence[Step]):

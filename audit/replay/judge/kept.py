@@ -3,8 +3,8 @@
 An ordinary number that was drawn when a module was imported, or a mechanism was made,
 is the same in every execution. It looks like any other constant, and a claim that its
 noise would keep looks broken. No number of executions in this process tells them apart;
-the source does: a name that the code reads is bound to what somebody draws, and no
-execution came by the line of that draw.
+the source does: a name that the code reads is bound to a draw, and no execution came
+by the line of that draw.
 
 Names are those of the module, of functions around the mechanism, of its defaults, and
 of its attributes; so are those that another module binds and this one imports. What

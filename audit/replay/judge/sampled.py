@@ -7,13 +7,13 @@ probabilities of that row's own flip. This module replays a transcript with the 
 the common rows as they were, and the row that differs in every batch, or in none; and
 the density of a transcript is the product, over batches, of such mixtures.
 
-**Whom that is about.** The loss here is that of somebody who sees the flips of all the
-other rows. A proof by amplification bounds it: for each fixed choice of the other rows
-in the batches it bounds the divergence of two mixtures, and as the divergence is
+**Whom that is about.** The loss here is that of an observer who sees the flips of all
+the other rows. A proof by amplification bounds it: for each fixed choice of the other
+rows in the batches it bounds the divergence of two mixtures, and as the divergence is
 jointly convex, that of the averages over all choices is no larger. So a claim that is
-proven like this holds against all who see the flips of all the other rows, and is
-false where it is not true of them. A claim whose proof needs these flips to be secret,
-too, is another one.
+proven like this holds against all who see the flips of all the other rows, and is false
+where it is not true of them. A claim whose proof needs these flips to be secret, too,
+is another one.
 
 **What it takes for granted**, and checks. Given the values before it, each value
 depends on the flip of the row for one batch alone: so the density of all of them is a

@@ -14,7 +14,7 @@ from dpaudit.audit.replay.follow.observations import (
     Unfollowed,
 )
 from dpaudit.audit.replay.follow.tape import DECLARED
-from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps, family_names
+from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
@@ -127,7 +127,7 @@ class Transcript:
         kinds = np.zeros(count, dtype=np.intp)
         np.bitwise_or.at(kinds, step, 1 << compared.family)
         names = {
-            kind: family_names(each for each in Family if kind >> each & 1)
+            kind: Family.shown(each for each in Family if kind >> each & 1)
             for kind in np.unique(kinds).tolist()
         }
         numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]

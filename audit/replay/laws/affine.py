@@ -26,7 +26,7 @@ for every other pair of the families here that is not one law.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -69,6 +69,11 @@ class Family(IntEnum):
     def words(self) -> str:
         """Its name, for people."""
         return self.name.lower().replace("_", " ")
+
+    @classmethod
+    def shown(cls, families: Iterable[int]) -> str:
+        """Return the names of families, as a step shows them."""
+        return "+".join(sorted(cls(kind).words for kind in {*map(int, families)}))
 
 
 class _Standard(NamedTuple):

@@ -130,7 +130,7 @@ class SampledComparison:
         every = [*self.rest, *self.both, *(c for each in self.moves for c in each)]
         if any(c.singular or not c.known or c.scales_differ for c in every):
             return None
-        if _moves(self.rest) or self.rates[0] != self.rates[-1]:
+        if any(each.moved for each in self.rest) or self.rates[0] != self.rates[-1]:
             return None
         rate, replaced = self.rates[0], len(self.moves) > 1
         moved = [units(each) for each in self.moves]
@@ -161,10 +161,6 @@ def _mixed(loss: float, rate: float) -> float:
 
 def _supremum(values: Iterable[LawComparison]) -> float:
     return float(sum(each.supremum for each in values))
-
-
-def _moves(values: Iterable[LawComparison]) -> bool:
-    return any(each.moved for each in values)
 
 
 def units(values: Iterable[LawComparison]) -> tuple[NDArray[np.intp], Array]:

@@ -119,7 +119,7 @@ class ChoiceLaw:
                 gaps = np.where(first == second, 0.0, first - second)
         # What rounding may have added to a probability is taken off.
         ends = gaps.max(axis=1, initial=0.0), -gaps.min(axis=1, initial=0.0)
-        return max(_without_rounding(float(end.sum())) for end in ends)
+        return max(max(0.0, float(end.sum()) - 1e-12) for end in ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +233,6 @@ def least_losses(p: Array, off: Array, q: Array, off_there: Array) -> Array:
     least = np.where(above > 0, above, np.where(below < 0, below, 0.0))
     least = np.where((q == 0) & (p > _SIZEABLE), np.inf, least)
     return np.asarray(np.where((p == 0) & (q > _SIZEABLE), -np.inf, least))
-
-
-def _without_rounding(loss: float) -> float:
-    return max(0.0, loss - 1e-12)
 
 
 def noisy_maximum(mean: Array, scale: float, family: int) -> Array | None:
