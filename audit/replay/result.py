@@ -6,8 +6,8 @@ nothing by itself.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from enum import Enum, StrEnum
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpaudit.audit.judged import PrintedResult
@@ -173,13 +173,15 @@ class ReplayResult(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python; infinity and NaN as text."""
-        told: dict[str, Any] = {}
-        for each in fields(self):
-            if each.name == "pair":  # the witness has it
-                told["layer"] = "replay"
-            else:
-                told[each.name] = _plain(getattr(self, each.name))
-        return told
+        told = super().to_dict()
+        told = {"layer" if name == "pair" else name: told[name] for name in told}
+        steps = [asdict(step) for step in self.steps]
+        return told | {
+            "layer": "replay",
+            "findings": [finding.to_dict() for finding in self.findings],
+            "steps": [{k: _finite(step[k]) for k in step} for step in steps],
+            "loss": _finite(self.loss),
+        }
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the steps as a table, a row to each."""
@@ -220,18 +222,9 @@ class ReplayResult(PrintedResult):
         return "\n".join(lines)
 
 
-def _plain(value: Any) -> Any:
-    """Return a part of a result as JSON-ready Python."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, Step):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Enum):
-        return value.value
+def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(each) for each in value]
     return value
 
 
