@@ -83,18 +83,8 @@ __all__ = [
     "CalibratedNoise",
     "Noise",
     "NoiseMemory",
-    "PastMemory",
-    "PolesMemory",
     "PublishedNodeNoise",
     "PublishedStepNoise",
-    "StackMemory",
-    "accumulate",
-    "coordinates",
-    "differences",
-    "pack",
-    "pack_rows",
-    "tree_height",
-    "unpack",
 ]
 
 

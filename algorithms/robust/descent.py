@@ -36,7 +36,6 @@ axis of trials.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +59,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = ["DEFAULT_ITERATIONS", "NoisyDescent", "published_values"]
+__all__ = ["NoisyDescent"]
 
 DEFAULT_ITERATIONS = 20
 _WORK = 2**20  # entries of the points of the trials that run side by side
@@ -117,11 +116,6 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
                 )
         self.batches.check_relation(self.relation)
         check_start(self.start, self.relation)
-
-    @classmethod
-    def printed(cls) -> dict[str, Any]:
-        """Return the fields that a paper prints otherwise: none, or a subclass's."""
-        return {}
 
     def noise_scale(self, count: int) -> float:
         """Return sigma, the deviation of the noise on a sum, for `count` rows."""

@@ -22,14 +22,9 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = [
-    "added_pair",
-    "apart_pair",
-    "balanced_pair",
-    "lone_pair",
-    "odd_pair",
-    "shown_pair",
-]
+__all__ = ["odd_pair", "shown_pair"]
+
+_DIAGONAL = np.sqrt(0.5)
 
 
 def shown_pair(
@@ -57,27 +52,21 @@ def shown_pair(
     array([[ 1.  ,  0.  ],
            [ 0.71, -0.71]])
     """
-    rows = _rows(n_components, dimension, count, least=n_components + 1)
-    rows[-1, n_components - 1], rows[-1, n_components] = cos(angle), sin(angle)
-    other = rows.copy()
-    other[-1, n_components] *= -1
-    return Pair(rows, other, Relation.REPLACE_ONE)
+    lean, out = cos(angle), sin(angle)
+    return _replaced(n_components, dimension, count, [lean, out], [lean, -out])
 
 
 def added_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
-    """Return the rows of `shown_pair`, and the same without the last; ADD_REMOVE.
-
-    The default D is r + 1.
-    """
-    shown = shown_pair(n_components, dimension, count=count)
-    return Pair(shown.data[:-1], shown.data, Relation.ADD_REMOVE)
+    """Return the rows of `shown_pair`, and the same without the last; ADD_REMOVE."""
+    rows = shown_pair(n_components, dimension, count=count).data
+    return Pair(rows[:-1], rows, Relation.ADD_REMOVE)
 
 
 def odd_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     """Return the rows of `shown_pair`, and the same with e_r for the last; REPLACE_ONE.
 
     In the neighbour all rows are in the span of the first r basis vectors, so nothing
-    but noise takes V out of it. The default D is r + 1.
+    but noise takes V out of it.
 
     Examples
     --------
@@ -85,29 +74,14 @@ def odd_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     array([[1., 0.],
            [1., 0.]])
     """
-    rows = shown_pair(n_components, dimension, count=count).data
-    other = rows.copy()
-    other[-1] = 0
-    other[-1, n_components - 1] = 1
-    return Pair(rows, other, Relation.REPLACE_ONE)
+    ends = [cos(np.pi / 4), sin(np.pi / 4)], [1.0, 0.0]
+    return _replaced(n_components, dimension, count, *ends)
 
 
 def lone_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     """Return rows at the first r basis vectors, with and without one at the next.
 
-    Parameters
-    ----------
-    n_components : int
-        r.
-    dimension : int, optional
-        D > r. Default: r + 1.
-    count : int
-        How many rows there are beside the last.
-
-    Returns
-    -------
-    Pair
-        ADD_REMOVE.
+    The relation is ADD_REMOVE, and D > r, by default r + 1.
 
     Examples
     --------
@@ -115,8 +89,7 @@ def lone_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     array([[1., 0.],
            [0., 1.]])
     """
-    rows = _rows(n_components, dimension, count, least=n_components + 1)
-    rows[-1, n_components] = 1
+    rows = _rows(n_components, dimension, count, [0.0, 1.0])
     return Pair(rows[:-1], rows, Relation.ADD_REMOVE)
 
 
@@ -131,10 +104,8 @@ def apart_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     array([[1., 0., 0.],
            [0., 0., 1.]])
     """
-    rows = _rows(n_components, dimension, count, least=n_components + 2)
-    other = rows.copy()
-    rows[-1, n_components] = other[-1, n_components + 1] = 1
-    return Pair(rows, other, Relation.REPLACE_ONE)
+    ends = [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+    return _replaced(n_components, dimension, count, *ends)
 
 
 def balanced_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
@@ -152,19 +123,41 @@ def balanced_pair(n_components: int, dimension: int | None, *, count: int) -> Pa
            [ 0.  ,  1.  ],
            [ 0.71, -0.71]])
     """
-    rows = _rows(n_components, dimension, count, least=n_components + 1)
-    rows[np.arange(count)] = 0
-    rows[np.arange(count), np.arange(count) % (n_components + 1)] = 1
-    rows[-1, n_components - 1] = rows[-1, n_components] = np.sqrt(0.5)
-    other = rows.copy()
-    other[-1, n_components] *= -1
-    return Pair(rows, other, Relation.REPLACE_ONE)
+    ends = [_DIAGONAL, _DIAGONAL], [_DIAGONAL, -_DIAGONAL]
+    return _replaced(n_components, dimension, count, *ends, further=1)
 
 
-def _rows(n_components: int, dimension: int | None, count: int, *, least: int) -> Array:
+def _replaced(
+    n_components: int,
+    dimension: int | None,
+    count: int,
+    one: list[float],
+    other: list[float],
+    further: int = 0,
+) -> Pair:
+    """Return rows with either end; REPLACE_ONE."""
+    first, second = (
+        _rows(n_components, dimension, count, end, further) for end in (one, other)
+    )
+    return Pair(first, second, Relation.REPLACE_ONE)
+
+
+def _rows(
+    n_components: int,
+    dimension: int | None,
+    count: int,
+    end: list[float],
+    further: int = 0,
+) -> Array:
+    """Return rows at the first basis vectors in turn, and a last one.
+
+    What is given of that are its entries from e_r on.
+    """
     r = check_count("n_components", n_components)
+    least = r - 1 + len(end)
     d = check_length(dimension, least, minimum=least)
     count = check_count("count", count)
     rows = np.zeros((count + 1, d))
-    rows[np.arange(count), np.arange(count) % r] = 1
+    rows[np.arange(count), np.arange(count) % (r + further)] = 1
+    rows[-1, r - 1 : least] = end
     return rows

@@ -34,8 +34,6 @@ __all__ = [
     "PublishedNoise",
     "Space",
     "Start",
-    "Values",
-    "check_start",
 ]
 
 

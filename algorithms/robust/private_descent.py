@@ -37,21 +37,39 @@ from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["FullBatchDescent", "RandomBatchDescent", "remaining_mu"]
+__all__ = ["FullBatchDescent", "RandomBatchDescent"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullBatchDescent(NoisyDescent):
-    """Private descent on all rows, whose transcript has Gaussian steps."""
+class PrivateDescent(NoisyDescent):
+    """Private descent, and what an objective has of its own in its constructors."""
 
     claim: Claim
-    batches: AllRows = field(default_factory=AllRows)
-    noise: FixedNoise
 
     title: ClassVar[str] = "descent"
     """Who spends the whole budget."""
 
-    @hands_on("iterations", "step_sizes", n_components=1)
+    @classmethod
+    def paid(
+        cls, epsilon: float, delta: float, relation: Relation, **fields: Any
+    ) -> dict[str, Any]:
+        """Return the fields of a calibrated mechanism, with what it starts from."""
+        return fields
+
+    @classmethod
+    def printed(cls, epsilon: float, **fields: Any) -> dict[str, Any]:
+        """Return the fields, with those that a paper prints otherwise."""
+        return fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullBatchDescent(PrivateDescent):
+    """Private descent on all rows, whose transcript has Gaussian steps."""
+
+    batches: AllRows = field(default_factory=AllRows)
+    noise: FixedNoise
+
+    @hands_on("iterations", "step_sizes", also="paid", n_components=1)
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven sigma, under REPLACE_ONE.
@@ -60,22 +78,28 @@ class FullBatchDescent(NoisyDescent):
         ----------
         epsilon, delta : float
             The promise for start and steps together.
+
+        Raises
+        ------
+        InputError
+            If a value is not allowed, or the start leaves nothing.
         """
         claim = ApproxDP(epsilon, delta)
+        fields = cls.paid(epsilon, delta, Relation.REPLACE_ONE, **fields)
         made = cls(claim=claim, noise=FixedNoise(1.0), **fields)
         rest = remaining_mu(epsilon, delta, made.start)
         sigma = sqrt(made.iterations) * made.objective.sensitivity / rest
         return replace(made, noise=FixedNoise(sigma))
 
-    @hands_on("iterations", "step_sizes", n_components=1)
+    @hands_on("iterations", "step_sizes", also="printed", n_components=1)
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return what the paper has, with its claim."""
+        """Return what the paper has, to the letter, with its claim and c = 1."""
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
         steps = check_count("iterations", fields.get("iterations", DEFAULT_ITERATIONS))
         noise = FixedNoise(cls.printed_sigma(epsilon, delta, steps))
-        fields = cls.printed() | fields
+        fields = cls.printed(epsilon, **fields)
         return cls(claim=ApproxDP(epsilon, delta), noise=noise, **fields)
 
     @staticmethod
@@ -112,17 +136,13 @@ class FullBatchDescent(NoisyDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomBatchDescent(NoisyDescent):
+class RandomBatchDescent(PrivateDescent):
     """Private descent on secret random batches, with a known likelihood."""
 
-    claim: Claim
     batches: RandomBatches
     noise: Noise
 
-    title: ClassVar[str] = "descent"
-    """Who spends the whole budget."""
-
-    @hands_on("iterations", "step_sizes", n_components=1)
+    @hands_on("iterations", "step_sizes", also="paid", n_components=1)
     @classmethod
     def calibrated(
         cls,
@@ -150,6 +170,7 @@ class RandomBatchDescent(NoisyDescent):
         relation = Relation.parse(relation)
         steps = fields.get("iterations", DEFAULT_ITERATIONS)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, steps)
+        fields = cls.paid(epsilon, delta, relation, **fields)
         made = cls(
             claim=ApproxDP(epsilon, delta),
             relation=relation,
@@ -167,7 +188,7 @@ class RandomBatchDescent(NoisyDescent):
         )
         return replace(made, noise=FixedNoise(multiplier / made.objective.norm_ratio))
 
-    @hands_on("iterations", "step_sizes", n_components=1)
+    @hands_on("iterations", "step_sizes", also="printed", n_components=1)
     @classmethod
     def as_published(
         cls,
@@ -186,7 +207,7 @@ class RandomBatchDescent(NoisyDescent):
             B. Default: the paper's rule, for the rows there are.
         """
         steps = fields.get("iterations", DEFAULT_ITERATIONS)
-        fields = cls.printed() | fields
+        fields = cls.printed(epsilon, **fields)
         return cls(
             noise=PublishedNoise.of_claim(epsilon, delta, steps),
             batches=WithReplacement.as_published(epsilon, steps, batch_size),

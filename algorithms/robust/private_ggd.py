@@ -64,7 +64,7 @@ transcript shows each of the about 20 steps that a row is in, and which row it w
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dpaudit.algorithms.robust.initialisation import GaussianStart, PublishedStart
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
@@ -74,28 +74,57 @@ from dpaudit.algorithms.robust.private_descent import (
     RandomBatchDescent,
 )
 from dpaudit.algorithms.shared.batches import WithReplacement
-from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction
 
 __all__ = ["PrivateGGD", "PrivateSGGD"]
 
-_START_SHARE = 0.2
 
+class _OnGlad:
+    """Where descent on GLAD starts."""
 
-def _paid_start(
-    epsilon: float, delta: float, share: float, relation: Relation | str
-) -> GaussianStart:
-    """Return a start that costs that share of the mu^2 of (epsilon, delta)."""
-    mu = gaussian_mu(epsilon, delta)
-    return GaussianStart(
-        sqrt(check_fraction("start_share", share)) * mu, Relation.parse(relation)
-    )
+    @classmethod
+    def paid(
+        cls,
+        epsilon: float,
+        delta: float,
+        relation: Relation,
+        *,
+        start: Start | None = None,
+        start_share: float = 0.2,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Return the fields with V_0 from a start whose claim is counted.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for start and steps together.
+        relation : Relation
+        start : Start, optional
+            Default: a `GaussianStart`.
+        start_share : float
+            What that costs, of the mu^2 of (epsilon, delta).
+        **fields
+            The others.
+        """
+        if start is None:
+            mu = gaussian_mu(epsilon, delta)
+            share = check_fraction("start_share", start_share)
+            start = GaussianStart(sqrt(share) * mu, relation)
+        return {"start": start, **fields}
+
+    @classmethod
+    def printed(
+        cls, epsilon: float, *, start: Start | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Return the fields; by default V_0 is from a `PublishedStart` at epsilon."""
+        return {"start": PublishedStart(epsilon) if start is None else start, **fields}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateGGD(FullBatchDescent):
+class PrivateGGD(_OnGlad, FullBatchDescent):
     """dp-GGD: descent on GLAD on all rows; the release is a basis of V_T.
 
     Parameters
@@ -113,58 +142,12 @@ class PrivateGGD(FullBatchDescent):
     >>> basis = mechanism.release(rows, rng=np.random.default_rng(0))
     >>> basis.shape
     (5, 2)
+    >>> mechanism = PrivateGGD.as_published(0.8, 2000**-0.5, iterations=2000)
+    >>> round(mechanism.noise.sigma / 2000, 3)  # on the mean of 2000 rows
+    0.106
     """
 
     title: ClassVar[str] = "dp-ggd"
-
-    @hands_on("iterations", "step_sizes", n_components=1)
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        start: Start | None = None,
-        start_share: float = _START_SHARE,
-        **fields: Any,
-    ) -> Self:
-        """Return the mechanism at the smallest proven sigma, under REPLACE_ONE.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for start and steps together.
-        start : Start, optional
-            How V_0 is chosen; its claim is counted. Default: a `GaussianStart`.
-        start_share : float
-            Of mu^2, for the default start.
-
-        Raises
-        ------
-        InputError
-            If a value is not allowed, or the start leaves nothing.
-        """
-        if start is None:
-            start = _paid_start(epsilon, delta, start_share, Relation.REPLACE_ONE)
-        return super().calibrated(epsilon, delta, start=start, **fields)
-
-    @hands_on("iterations", "step_sizes", n_components=1)
-    @classmethod
-    def as_published(
-        cls, epsilon: float, delta: float, *, start: Start | None = None, **fields: Any
-    ) -> Self:
-        """Return Theorem 6 to the letter, with its claim and c = 1.
-
-        By default V_0 is from a `PublishedStart` at epsilon.
-
-        Examples
-        --------
-        >>> mechanism = PrivateGGD.as_published(0.8, 2000**-0.5, iterations=2000)
-        >>> round(mechanism.noise.sigma / 2000, 3)  # on the mean of 2000 rows
-        0.106
-        """
-        start = PublishedStart(epsilon) if start is None else start
-        return super().as_published(epsilon, delta, start=start, **fields)
 
     @staticmethod
     def printed_sigma(epsilon: float, delta: float, iterations: int) -> float:
@@ -186,7 +169,7 @@ class PrivateGGD(FullBatchDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateSGGD(RandomBatchDescent):
+class PrivateSGGD(_OnGlad, RandomBatchDescent):
     """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T.
 
     Examples
@@ -194,67 +177,12 @@ class PrivateSGGD(RandomBatchDescent):
     >>> mechanism = PrivateSGGD.calibrated(1.0, 1e-5, n_components=2)
     >>> mechanism.batches
     PoissonBatches(rate=0.112, batch_size=224.0)
+    >>> mechanism = PrivateSGGD.as_published(0.8, 2000**-0.5, iterations=2000)
+    >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
+    0.000545
     """
 
     title: ClassVar[str] = "dp-sggd"
-
-    @hands_on("iterations", "step_sizes", n_components=1)
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.REPLACE_ONE,
-        rows: int = 2000,
-        batch_size: int | None = None,
-        start: Start | None = None,
-        start_share: float = _START_SHARE,
-        **fields: Any,
-    ) -> Self:
-        """Return the mechanism at the smallest noise of the accountant.
-
-        For `start` and `start_share` see `PrivateGGD.calibrated`, for the others
-        `RandomBatchDescent.calibrated`.
-        """
-        if start is None:
-            start = _paid_start(epsilon, delta, start_share, relation)
-        return super().calibrated(
-            epsilon,
-            delta,
-            relation=relation,
-            rows=rows,
-            batch_size=batch_size,
-            start=start,
-            **fields,
-        )
-
-    @hands_on("iterations", "step_sizes", n_components=1)
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        batch_size: int | None = None,
-        start: Start | None = None,
-        **fields: Any,
-    ) -> Self:
-        """Return Theorem 6 to the letter, with its claim and c_2 = 1; REPLACE_ONE.
-
-        The arguments are those of `PrivateGGD.as_published`; a `batch_size` takes the
-        place of the paper's rule.
-
-        Examples
-        --------
-        >>> mechanism = PrivateSGGD.as_published(0.8, 2000**-0.5, iterations=2000)
-        >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
-        0.000545
-        """
-        start = PublishedStart(epsilon) if start is None else start
-        return super().as_published(
-            epsilon, delta, batch_size=batch_size, start=start, **fields
-        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row shows in the steps that it is in.

@@ -97,12 +97,12 @@ class _OnReaper:
     printed_geometry: ClassVar[Geometry] = Euclidean()
 
     @classmethod
-    def printed(cls) -> dict[str, Any]:
-        start, objective = RandomMatrixStart(), Reaper(diagonal_ratio=1.0)
+    def printed(cls, epsilon: float, **fields: Any) -> dict[str, Any]:
         return {
-            "objective": objective,
+            "objective": Reaper(diagonal_ratio=1.0),
             "geometry": cls.printed_geometry,
-            "start": start,
+            "start": RandomMatrixStart(),
+            **fields,
         }
 
 

@@ -24,12 +24,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.errors import UnsupportedError
 
-__all__ = [
-    "BatchNumbers",
-    "MixturePair",
-    "multinomial_numbers",
-    "poisson_numbers",
-]
+__all__ = ["BatchNumbers", "MixturePair"]
 
 _MAX_ROWS = 4
 _MAX_TERMS = 20_000

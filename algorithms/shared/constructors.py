@@ -26,7 +26,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def hands_on(
-    *names: str, but: tuple[str, ...] = (), to: str = "", **defaults: Any
+    *names: str,
+    but: tuple[str, ...] = (),
+    to: str = "",
+    also: str = "",
+    **defaults: Any,
 ) -> Callable[[_F], _F]:
     """Return a decorator for a class method that ends in ``cls(..., **fields)``.
 
@@ -38,6 +42,8 @@ def hands_on(
         In place of names: it takes all fields but these.
     to : str
         The attribute of the class that says whose fields they are. Default: its own.
+    also : str
+        The class method whose keyword arguments it takes as well.
     **defaults
         Further fields, with other defaults than the class has.
 
@@ -62,7 +68,8 @@ def hands_on(
 
     def decorate(method: _F) -> _F:
         function = cast(Any, method).__func__
-        return cast(_F, _HandingOn(function, (*names, *defaults), but, to, defaults))
+        names_of = (*names, *defaults)
+        return cast(_F, _HandingOn(function, names_of, but, to, also, defaults))
 
     return decorate
 
@@ -76,10 +83,12 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
         names: tuple[str, ...],
         but: tuple[str, ...],
         to: str,
+        also: str,
         defaults: dict[str, Any],
     ) -> None:
         super().__init__(function)
-        self._names, self._but, self._to, self._defaults = names, but, to, defaults
+        self._names, self._but, self._to = names, but, to
+        self._also, self._defaults = also, defaults
         self._made = cache(self._make)
 
     def __get__(self, instance: object, owner: type | None = None) -> MethodType:
@@ -115,6 +124,9 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
                     annotation=types[each.name],
                 )
             )
+        if self._also:
+            more = signature(getattr(kind, self._also)).parameters.values()
+            shown += [each for each in more if each.kind is Parameter.KEYWORD_ONLY]
 
         @wraps(function)
         def constructor(cls: Any, *args: Any, **given: Any) -> Any:

@@ -84,7 +84,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length, check_positive
 
-__all__ = ["DEFAULT_ITERATIONS", "DEFAULT_NUMERATOR", "BlockOja", "MinibatchOja"]
+__all__ = ["DEFAULT_ITERATIONS", "BlockOja", "MinibatchOja"]
 
 DEFAULT_ITERATIONS = 20
 DEFAULT_NUMERATOR, DEFAULT_OFFSET = 60.0, 1.0

@@ -59,13 +59,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "POWER_STEPS",
-    "MinibatchPCA",
-    "OneComponent",
-    "RowBatch",
-    "default_steps",
-]
+__all__ = ["MinibatchPCA"]
 
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
 _LEAST = 4  # a difference in the one half, and a mean in the other

@@ -38,14 +38,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "WORK",
-    "Moments",
-    "Where",
-    "batch_sensitivity",
-    "own_products",
-    "unit_of",
-]
+__all__ = ["Moments", "Where", "batch_sensitivity"]
 
 Where: TypeAlias = slice | NDArray[np.intp]
 

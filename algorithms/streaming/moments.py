@@ -26,7 +26,6 @@ from dpaudit.algorithms.streaming.moment_products import (
     WORK,
     Moments,
     Where,
-    own_products,
 )
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
@@ -40,8 +39,6 @@ __all__ = [
     "ProductGradients",
     "StreamedMoments",
     "as_moments",
-    "own_products",
-    "rebatched",
 ]
 
 _LARGEST = 2.0**1000

@@ -79,8 +79,12 @@ from dpaudit.algorithms.shared.step_sizes import (
     as_step_sizes,
 )
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
-from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
-from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
+from dpaudit.algorithms.streaming.moment_products import (
+    batch_sensitivity,
+    own_products,
+    unit_of,
+)
+from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive

@@ -53,14 +53,7 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length
 
-__all__ = [
-    "batch_pairs",
-    "far_row",
-    "far_row_of_a_half",
-    "half_pairs",
-    "oblique_pair",
-    "scale_rows",
-]
+__all__ = ["far_row", "far_row_of_a_half"]
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
 _FAR = 1.5  # by how much a far row passes its windows

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 
-__all__ = ["DEFAULT_BALL", "DEFAULT_TAIL", "Ball", "Tail", "Window"]
+__all__ = ["Ball", "Tail", "Window"]
 
 _HUGE = 2.0**500
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from seeded import rng
 
 from dpaudit.algorithms.streaming import moment_products
+from dpaudit.algorithms.streaming.moment_products import own_products
 from dpaudit.algorithms.streaming.moments import (
     Moments,
     StreamedMoments,
     as_moments,
-    own_products,
 )
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows

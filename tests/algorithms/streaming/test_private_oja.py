@@ -15,8 +15,7 @@ from seeded import prepared, rng
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
-from dpaudit.algorithms.streaming.moment_products import batch_sensitivity
-from dpaudit.algorithms.streaming.moments import own_products
+from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, own_products
 from dpaudit.algorithms.streaming.oja import PrivateOja
 from dpaudit.gaussian import gaussian_mu
 
