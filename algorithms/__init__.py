@@ -1,11 +1,16 @@
 """Differentially private algorithms, one family per file, and their catalogue."""
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
-from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
+from dpaudit.algorithms.covariance.entrywise import (
+    AnalyzeGauss,
+    GOEGaussian,
+    LaplaceCovariance,
+)
 from dpaudit.algorithms.covariance.k_norm import KNormCovariance
-from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
-from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
-from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.covariance.symmetric_noise import (
+    SymmetricNoise,
+    SymmetrisedWishart,
+)
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
@@ -37,13 +42,15 @@ from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.exact_exponential import (
+    ExactExponential,
+    ExponentialMechanism,
+)
+from dpaudit.algorithms.subspace.exponential import DeflationExponential
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.power_method import LaplacePowerMethod, PowerMethod
-from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
 from dpaudit.algorithms.subspace.published_private_subspace import (
+    PrivateSubspace,
     PublishedPrivateSubspace,
 )
 from dpaudit.algorithms.training.dp_sgd import DPSGD

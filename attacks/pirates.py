@@ -38,7 +38,7 @@ Where the paper is wrong, or silent:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +53,6 @@ from dpaudit.validation import check_count, check_generator
 
 __all__ = [
     "EigenvectorPirate",
-    "Pirate",
     "SubspacePirate",
     "SubspaceSource",
     "ask",
@@ -66,14 +65,6 @@ SubspaceSource = Mechanism | Callable[..., Any]
 
 _STEPS = 40
 _SYMMETRY = 1e-6
-
-
-class Pirate(Protocol):
-    """Whoever makes a word of a coalition's codewords."""
-
-    def pirate(self, codewords: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return a word of -1 and 1, or of 0 throughout, shape (n,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -104,6 +95,7 @@ class EigenvectorPirate:
         check_count("pad_ratio", self.pad_ratio)
 
     def pirate(self, codewords: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return a word of -1 and 1, or of 0 throughout, shape (n,)."""
         words = check_symbols("codewords", codewords)
         check_generator(rng)
         # Lines 1 to 8: the disguise is the random signed permutation.
@@ -147,6 +139,7 @@ class SubspacePirate:
         check_count("pad_ratio", self.pad_ratio)
 
     def pirate(self, codewords: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return a word of -1 and 1, or of 0 throughout, shape (n,)."""
         words = check_symbols("codewords", codewords)
         check_generator(rng)
         m, n = words.shape

@@ -50,7 +50,7 @@ from dpaudit.mechanism import (
 from dpaudit.outputs import map_arrays
 from dpaudit.subspace import second_moment
 
-__all__ = ["ExactLoss", "GaussianTranscript", "MeanShift", "Support", "consult_rows"]
+__all__ = ["ExactLoss", "GaussianTranscript", "MeanShift", "Support"]
 
 
 def consult_rows(

@@ -43,9 +43,9 @@ from dpaudit.fingerprinting.instances import HardInstance
 from dpaudit.mechanism import Release
 from dpaudit.validation import check_count, check_name
 
-__all__ = ["Rounding", "TracingAttack"]
+__all__ = ["TracingAttack"]
 
-Rounding: TypeAlias = Literal["sign", "clip"]
+_Rounding: TypeAlias = Literal["sign", "clip"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ class TracingAttack:
     """
 
     instance: HardInstance
-    rounding: Rounding = "clip"
+    rounding: _Rounding = "clip"
 
     def __post_init__(self) -> None:
         if not isinstance(self.instance, HardInstance):
             raise InputError(f"instance must be a HardInstance, got {self.instance!r}")
-        check_name("rounding", self.rounding, get_args(Rounding))
+        check_name("rounding", self.rounding, get_args(_Rounding))
 
     @property
     def rows(self) -> Array:

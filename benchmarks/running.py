@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, PureDP
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.audit import Budget, Run, audit
 from dpaudit.audit.keeping import checkpoint
 

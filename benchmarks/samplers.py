@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import CATALOGUE, build, entry, names_of
-from dpaudit.algorithms.covariance.noise import symmetric_gaussian, wishart
+from dpaudit.algorithms.covariance.second_moment import symmetric_gaussian, wishart
 from dpaudit.neighbours import Relation
 
 DIMENSION = 64

@@ -2,11 +2,16 @@
 
 from functools import partial
 
-from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
+from dpaudit.algorithms.covariance.entrywise import (
+    AnalyzeGauss,
+    GOEGaussian,
+    LaplaceCovariance,
+)
 from dpaudit.algorithms.covariance.k_norm import KNormCovariance
-from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
-from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
-from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.covariance.symmetric_noise import (
+    SymmetricNoise,
+    SymmetrisedWishart,
+)
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.entries import Entry, Refutation
 

@@ -1,4 +1,4 @@
-"""What every mechanism that perturbs the second-moment matrix shares.
+r"""What every mechanism that perturbs the second-moment matrix shares.
 
 The query is A = sum_i x_i x_i^T over rows x_i of norm at most `row_norm`, not divided
 by the number of rows. Rows beyond the bound are clipped onto it, each on its own, so
@@ -17,21 +17,27 @@ Sensitivities, for rows in the unit ball and D' = D with one change:
   the diagonal is at most ||S||_F^2 <= 2, hence 2, attained at two basis vectors.
 - Upper triangle in l1, over (d + 1)/2. ADD_REMOVE: 1, attained in every dimension.
   REPLACE_ONE: sqrt(20)/3, attained at d = 2; what it is in each dimension is proved in
-  `dpaudit.algorithms.covariance.laplace_covariance`.
+  `dpaudit.algorithms.covariance.entrywise`.
 - Nuclear norm. ADD_REMOVE: 1. REPLACE_ONE: 2, by the triangle inequality, attained at
   orthonormal x and y.
 - Larger part, max(tr S_+, tr S_-). 1 under either: tr S_+ is the largest tr(P S) over
   0 <= P <= I, which for S = x x^T - y y^T is at most ||x||^2, and likewise tr S_-.
 
 All scale with the square of the norm bound; for REPLACE_ONE at d = 1 they are loose.
+
+The noise is made of random symmetric matrices, many at a time. Each function returns an
+array of shape (size, d, d) and touches no more memory than that plus the normals it is
+made of. Their distributions are tested for goodness of fit, and their throughput
+against bare NumPy in ``benchmarks/``.
 """
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.arrays import Array
@@ -47,8 +53,10 @@ __all__ = [
     "SecondMomentMechanism",
     "full_row_pair",
     "second_moment_sensitivity",
+    "symmetric_gaussian",
+    "symmetric_laplace",
+    "wishart",
 ]
-
 
 _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("frobenius", Relation.ADD_REMOVE): 1.0,
@@ -154,3 +162,102 @@ class SecondMomentMechanism(Batched[ArrayLike], Checked):
 
     def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:
         return self.statistic(data) - self.statistic(other)
+
+
+@cache
+def _triangle_layout(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where each entry of a flat d x d matrix lies in its upper triangle.
+
+    The second array holds the positions of the diagonal within the triangle.
+    """
+    rows, columns = np.triu_indices(dimension)
+    place = np.empty((dimension, dimension), dtype=np.intp)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return place.ravel(), np.flatnonzero(rows == columns)
+
+
+def symmetric_gaussian(
+    size: int, dimension: int, *, off_diagonal: float, diagonal: float, rng: Rng
+) -> Array:
+    """Draw symmetric matrices with independent Gaussian upper triangles.
+
+    Parameters
+    ----------
+    size, dimension : int
+        How many matrices, and their d.
+    off_diagonal, diagonal : float
+        Standard deviations of the entries above and on the diagonal.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, shape (size, d, d)
+    """
+    place, on_diagonal = _triangle_layout(dimension)
+    scale = np.full(dimension * (dimension + 1) // 2, off_diagonal)
+    scale[on_diagonal] = diagonal
+    triangle = rng.standard_normal((size, len(scale)))
+    triangle *= scale
+    return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
+
+
+def symmetric_laplace(size: int, dimension: int, *, scale: float, rng: Rng) -> Array:
+    """Draw symmetric matrices with i.i.d. Laplace upper triangles, shape (size, d, d).
+
+    Parameters
+    ----------
+    size, dimension : int
+        How many matrices, and their d.
+    scale : float
+        Mean absolute value of the entries on and above the diagonal.
+    rng : numpy.random.Generator
+    """
+    place, _ = _triangle_layout(dimension)
+    triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))
+    return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
+
+
+def wishart(
+    size: int, dimension: int, *, degrees: int, scale: float, rng: Rng
+) -> Array:
+    """Draw Wishart matrices Z Z^T, Z having `degrees` columns N(0, scale I).
+
+    Of Z with many columns only its triangular factor is drawn (Bartlett 1933).
+
+    Parameters
+    ----------
+    size, dimension : int
+        How many matrices, and their d.
+    degrees : int
+        Degrees of freedom, >= 1; the matrix is singular below d.
+    scale : float
+        Variance of each entry of Z.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, shape (size, d, d)
+        Exactly symmetric, positive semi-definite.
+    """
+    if degrees <= 2 * dimension:
+        factors = rng.standard_normal((size, dimension, degrees))
+    else:
+        factors = _bartlett_factors(size, dimension, degrees, rng)
+    factors *= np.sqrt(scale)
+    # NumPy hands a product of an array with its own transpose to BLAS syrk.
+    return np.asarray(factors @ factors.swapaxes(-2, -1))
+
+
+def _bartlett_factors(size: int, dimension: int, degrees: int, rng: Rng) -> Array:
+    """Draw the Cholesky factors of W_d(I, degrees), shape (size, d, d).
+
+    Independent entries: standard normal below the diagonal, and on it the roots of
+    chi-squares with degrees, degrees - 1, ... degrees of freedom.
+    """
+    factors = np.zeros((size, dimension, dimension))
+    rows, columns = np.tril_indices(dimension, -1)
+    factors[:, rows, columns] = rng.standard_normal((size, len(rows)))
+    on_diagonal = np.arange(dimension)
+    squares = rng.chisquare(degrees - on_diagonal, size=(size, dimension))
+    factors[:, on_diagonal, on_diagonal] = np.sqrt(squares)
+    return factors

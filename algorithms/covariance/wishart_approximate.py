@@ -48,8 +48,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from dpaudit.algorithms.covariance.noise import wishart
-from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, wishart
 from dpaudit.algorithms.covariance.wishart_accountant import (
     LARGEST_EPSILON,
     MAX_EXCESS,

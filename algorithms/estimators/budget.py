@@ -30,9 +30,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from dpaudit.algorithms.catalogue import entry, names_of
-from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
-from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
-from dpaudit.algorithms.estimators.grid import GRID
+from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
+from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
+from dpaudit.algorithms.estimators.measured import GRID
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
@@ -51,7 +51,7 @@ from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = ["Budget", "FitPlan", "recommended"]
+__all__ = ["Budget", "FitPlan"]
 
 _Number = TypeVar("_Number", int, float)
 

@@ -4,14 +4,14 @@ How far noise turns the principal components depends on the length d of a row, t
 number k of components, the budget and the relation, the number n of rows, and the
 eigenvalues of their mean second moment. Where n and the eigenvalues are known, or n and
 a gap, `recommend` measures every mechanism at once on a second moment like that
-(`dpaudit.algorithms.estimators.turning`); all of that must be public, and no data are
+(`dpaudit.algorithms.estimators.measured`); all of that must be public, and no data are
 read.
 
-Where they are not, it looks at a grid that was measured before
-(`dpaudit.algorithms.estimators.grid`), which knows no other eigenvalues than k equal
-ones above a gap and equal ones below. Of all with one gap these are turned most by
-noise that is added to the second moment: it turns two axes by its entry over the
-difference of their eigenvalues. What the grid does not reach is refused.
+Where they are not, it looks at a grid that was measured before, which knows no other
+eigenvalues than k equal ones above a gap and equal ones below. Of all with one gap
+these are turned most by noise that is added to the second moment: it turns two axes by
+its entry over the difference of their eigenvalues. What the grid does not reach is
+refused.
 
 The estimator's ``mechanism="auto"`` is the answer of the grid, among the mechanisms
 that release a second moment: of others some release nothing where the signal is too
@@ -25,15 +25,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
-from dpaudit.algorithms.estimators.turning import (
+from dpaudit.algorithms.estimators.measured import (
+    GRID,
     MECHANISMS,
     SEED,
+    Grid,
     digits,
     even,
     expected,
     filled,
     releases,
+    shipped_grid,
     slow,
 )
 from dpaudit.arrays import Array

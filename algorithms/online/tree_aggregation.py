@@ -68,7 +68,7 @@ attained by row 1.
 i.i.d. N(0, s^2) triangle with s = sqrt(2 log(1.25/delta))/epsilon, and the claim is
 about *one* step: V_(t+1), by itself, is (epsilon, delta)-DP. Of a step it is true for
 epsilon < 1 if a row is replaced by zero (sensitivity 1), and false in part if it is
-replaced by any row (sqrt 2; see `dpaudit.algorithms.covariance.gaussian`). Of the
+replaced by any row (sqrt 2; see `dpaudit.algorithms.covariance.entrywise`). Of the
 sequence it is false, as the paper says itself ('overall it is not'): row 1 is in all m
 steps, which by GDP is mu = sqrt(2 m)/s for them together, tightly for the noisy sums
 under REPLACE_ONE. `as_published` holds the sequence to the claim of a step, which

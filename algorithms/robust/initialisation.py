@@ -13,13 +13,13 @@ are those of `dpaudit.algorithms.covariance.second_moment`.
   published is the upper triangle with its diagonal divided by sqrt 2: independent
   entries of one deviation s, and a Frobenius norm of S becomes ||S||_F/sqrt 2, so
   s = Delta/(sqrt 2 mu) with Delta = 1 (ADD_REMOVE) or sqrt 2 (REPLACE_ONE). This is
-  `dpaudit.algorithms.covariance.gaussian` in other coordinates.
+  `dpaudit.algorithms.covariance.entrywise` in other coordinates.
 - `PowerStart`: L steps of the noisy power method, V <- qr(A V + G), with A V computed
   as X^T (X V): nothing of size D x D is ever held, so it serves where D is in the
   thousands. mu-GDP with s = sqrt(L) Delta/mu
   (`dpaudit.algorithms.subspace.power_method`, where the proof is).
 - `WishartStart`: A + E1 - E2, pure epsilon-DP
-  (`dpaudit.algorithms.covariance.symmetrised_wishart`).
+  (`dpaudit.algorithms.covariance.symmetric_noise`).
 - `PublishedStart`: Jiang's A/N + W_D(3/(2 N epsilon) I, D + 1) (the constant is
   recalled, not checked against a copy), times N. Promised as pure epsilon-DP, which is
   false for the reason given in `dpaudit.algorithms.covariance.symmetric_noise`:
@@ -44,8 +44,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
-from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
-from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.covariance.symmetric_noise import (
+    SymmetricNoise,
+    SymmetrisedWishart,
+)
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space, Start, Values
 from dpaudit.algorithms.shared.bases import Rng

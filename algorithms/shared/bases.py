@@ -25,6 +25,7 @@ __all__ = [
     "check_one_component",
     "check_rank",
     "drawn_in_parts",
+    "first_accepted",
     "laplace_noise",
     "orient",
 ]
@@ -149,6 +150,38 @@ def drawn_in_parts(
         part = releases[first : first + width]
         part[:] = draw(len(part))
     return releases
+
+
+def first_accepted(
+    size: int,
+    propose: Callable[[int], Array],
+    *,
+    shape: tuple[int, ...],
+    fewest: int,
+    most: int,
+) -> Array:
+    """Return the first draws that rejection leaves, shape (size, *shape).
+
+    Parameters
+    ----------
+    size : int
+    propose : callable
+        From a number of proposals to those of them that are accepted.
+    shape : tuple of int
+        Of one draw.
+    fewest, most : int
+        Proposals at a time. As many are made as seem needed, from what was accepted
+        before.
+    """
+    kept: list[Array] = [np.empty((0, *shape))]
+    count = tried = 0
+    while count < size:
+        expected = (size - count) * (tried + 1) / (count + 1)
+        tries = min(max(int(expected), fewest), most)
+        kept.append(propose(tries))
+        count += len(kept[-1])
+        tried += tries
+    return np.concatenate(kept)[:size]
 
 
 def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Array:

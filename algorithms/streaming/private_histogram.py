@@ -56,10 +56,7 @@ from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
-from dpaudit.algorithms.textbook.base import (
-    check_dimension,
-    check_scalars,
-)
+from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, Profile

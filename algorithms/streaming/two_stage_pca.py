@@ -2,7 +2,7 @@ r"""TwoStagePCA: noise on a covariance, then one step whose noise follows the sp
 
 Source: dpaudit, from the parts of Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal
 and differentially private PCA*, NeurIPS 2022, and the noise of
-`dpaudit.algorithms.covariance.gaussian`. DP-PCA spends most of its rows on the way
+`dpaudit.algorithms.covariance.entrywise`. DP-PCA spends most of its rows on the way
 from a random start, and its noise is as small as it is wherever that starts. Noise on
 the second-moment matrix needs no start, but is in proportion to the squared length of
 a row, however little rows vary. So:
@@ -37,7 +37,7 @@ sides: a randomised function of what is known, so it is post-processing. With h(
 probability of an event after the output y of steps up to j, P(event) = E_D h(y) <=
 e^epsilon E_D' h(y) + delta, since 0 <= h <= 1. QED.
 
-The assumptions. Step 1 is `dpaudit.algorithms.covariance.gaussian` under REPLACE_ONE,
+The assumptions. Step 1 is `dpaudit.algorithms.covariance.entrywise` under REPLACE_ONE,
 and eigenvectors are made of what it releases. Step 2: for given V, row i becomes the
 one vector G_i, so a row that is replaced is a vector that is
 (`dpaudit.algorithms.streaming.top_eigenvalue`, for vectors of any length). Step 3
@@ -80,7 +80,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.entrywise import GOEGaussian
 from dpaudit.algorithms.shared.bases import (
     Batched,
     ReleasesBasis,

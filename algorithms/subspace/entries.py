@@ -3,13 +3,15 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.exact_exponential import (
+    ExactExponential,
+    ExponentialMechanism,
+)
+from dpaudit.algorithms.subspace.exponential import DeflationExponential
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.power_method import LaplacePowerMethod, PowerMethod
-from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
 from dpaudit.algorithms.subspace.published_private_subspace import (
+    PrivateSubspace,
     PublishedPrivateSubspace,
 )
 

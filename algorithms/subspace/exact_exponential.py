@@ -58,16 +58,32 @@ exception in high dimension are directions that stand out far while the k-th doe
 4e-8 for eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up
 to d = 20 or so, and k = 10 never.
 
-
 **The mechanism.** Source: Chaudhuri, Sarwate, Sinha, JMLR 14, 2013, algorithm PPCA. Its
-density and the proof of its privacy are in
-`dpaudit.algorithms.subspace.matrix_bingham`. Rejection is practical for k = 2 and k = 3
-(or d - 2, d - 3), and for more in few dimensions.
+density and the proof of its privacy are in `dpaudit.algorithms.subspace.exponential`.
+Rejection is practical for k = 2 and k = 3 (or d - 2, d - 3), and for more in few
+dimensions.
 
 Privacy. Pure epsilon: the law of the release is exact, however many proposals it takes.
 That number depends on the data, though, and so does the time that a release takes:
 whoever can measure it is not covered by the proof. For the same reason nothing here
 gives up when acceptance is low; the decision not to start must not depend on the data.
+
+**ExponentialMechanism** is the case k = 1, where an exact draw is one from the vector
+Bingham distribution with S = c A (`dpaudit.algorithms.subspace.bingham`). REPLACE_ONE
+is the relation of the paper.
+
+For d >= 2 no larger c will do: epsilon is the supremum of the loss, which no pair
+attains. R = 1: let D have m rows e_1, and let D' have one row e_2 more. At u = e_2 the
+loss is epsilon - log E_P[exp(epsilon u_2^2)], and u_2 -> 0 in probability as m grows.
+Likewise with REPLACE_ONE: if e_1 takes the place of the row e_2 beside m rows e_1, the
+loss at e_2 tends to -epsilon. But such releases become rare at the same time: the
+hockey-stick divergence of that pair vanishes as m grows.
+
+What is exact on a pair. The loss is c u^T (A - A') u less the difference of the log Z,
+both of which are known, and u^T (A - A') u ranges over an interval whose ends are the
+extreme eigenvalues of A - A'. The density is positive and continuous, so that every
+neighbourhood of the directions where the loss is largest has positive probability: the
+pure epsilon of the pair is exact.
 """
 
 from abc import ABC
@@ -77,17 +93,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, first_accepted
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
-from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
+from dpaudit.algorithms.subspace.exponential import MatrixBinghamMechanism
+from dpaudit.algorithms.subspace.perturbation import tied_directions_pair
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, PureDP
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_length
 
-__all__ = ["ExactExponential", "ExactlyDrawn"]
+__all__ = ["ExactExponential", "ExponentialMechanism"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16
@@ -147,19 +164,18 @@ class MatrixACG:
 
     def draw(self, size: int, *, rng: Rng) -> Array:
         """Return frames, shape (size, d, k), whose spans have the law."""
-        accepted: list[Array] = [np.empty((0, len(self._gaps), self.k))]
-        count = tried = 0
-        most = max(_FEWEST_TRIES, _BUDGET // (len(self._gaps) * self.k))
-        while count < size:
-            expected = (size - count) * (tried + 1) / (count + 1)
-            tries = min(max(int(expected), _FEWEST_TRIES), most)
+
+        def accepted(tries: int) -> Array:
             frames = self.propose(tries, rng=rng)
             # Minus the logarithm of a uniform variable is exponential.
             good = -rng.standard_exponential(tries) <= self.log_acceptance(frames)
-            accepted.append(frames[good])
-            count += int(good.sum())
-            tried += tries
-        return np.concatenate(accepted)[:size]
+            return np.asarray(frames[good])
+
+        shape = len(self._gaps), self.k
+        most = max(_FEWEST_TRIES, _BUDGET // (shape[0] * shape[1]))
+        return first_accepted(
+            size, accepted, shape=shape, fewest=_FEWEST_TRIES, most=most
+        )
 
 
 def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
@@ -201,13 +217,7 @@ def _unpack(parameters: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, kw_only=True)
 class ExactlyDrawn(PureSubspaceMechanism, ABC):
-    """What is known of a basis that is drawn exactly, V of density exp(c tr V^T A V).
-
-    Parameters
-    ----------
-    n_components, epsilon, relation, row_norm
-        See `PureSubspaceMechanism`.
-    """
+    """What is known of a basis V that is drawn exactly: density exp(c tr V^T A V)."""
 
     @property
     def true_epsilon(self) -> float:
@@ -310,3 +320,81 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
         difference, shift = self._difference(data, other)
         captured = (releases * (difference @ releases)).sum(axis=(-2, -1))
         return np.asarray(captured - shift)
+
+
+_MOST_COPIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialMechanism(ExactlyDrawn):
+    """A unit vector u with density proportional to exp(coefficient u^T A u).
+
+    Parameters
+    ----------
+    n_components : int
+        1, and no other number.
+
+    Examples
+    --------
+    >>> mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
+    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [200, 20], axis=0)
+    >>> mechanism.draw(rows, 500, rng=np.random.default_rng(0)).shape
+    (500, 2, 1)
+    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
+    array([[0.6],
+           [0.8]])
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_components != 1:
+            raise InputError(
+                "n_components of exponential-pca must be 1, got "
+                f"{self.n_components}; for more see exponential-pca-gibbs and "
+                "exponential-pca-deflation"
+            )
+
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
+        law = VectorBingham(self.coefficient * moment)
+        return law.draw(size, rng=rng)[..., np.newaxis]
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size, d, 1) -> (size,)."""
+        difference, shift = self._difference(data, other)
+        vectors = releases[..., 0]
+        return np.asarray(((vectors @ difference) * vectors).sum(axis=-1) - shift)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair whose pure epsilon is about 0.9 of the claim, or more.
+
+        ADD_REMOVE: a row e_d joins m rows e_1. REPLACE_ONE: e_1 takes the place of the
+        row e_d beside m rows e_1. With more rows epsilon is approached more closely,
+        and the releases that show it become rarer. m is about 2.5 d over the
+        coefficient, and at most 10,000, which is less for epsilons below 0.001 or so.
+        The default d is 2; for d = 1 releases are a random sign, which says nothing.
+        """
+        dimension = check_length(dimension, 2)
+        row = np.eye(dimension)[[-1]] * self.row_norm
+        copies = int(np.ceil(2.5 * dimension / self._unit_coefficient))
+        copies = 1 + min(copies, _MOST_COPIES - 1)
+        data = np.zeros((copies, dimension))
+        data[:, 0] = self.row_norm
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair(data, np.vstack([data, row]), self.relation)
+        if dimension == 1:
+            row = -row
+        return Pair(np.vstack([data, row]), np.vstack([data, data[:1]]), self.relation)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst pair, and one whose loss is smaller but seen more often.
+
+        On the latter (d = 8) rows e_1 and e_2 are equally many, so that every direction
+        in their plane is equally likely; a row e_1 more, or another e_1 in the place of
+        an e_2, is enough to prefer e_1. It tells a rejection step with the wrong sign
+        from the right one.
+        """
+        copies = int(min(np.ceil(20 / self._unit_coefficient), _MOST_COPIES))
+        tied = tied_directions_pair(
+            1, 8, copies, self.relation, self.row_norm, most_rows=2 * _MOST_COPIES
+        )
+        return self.worst_case(), tied

@@ -3,9 +3,9 @@ r"""GibbsExponential: the exponential mechanism for k components by a Markov cha
 Source of the mechanism: Chaudhuri, Sarwate, Sinha, JMLR 14, 2013, algorithm PPCA, which
 its authors ran with the Gibbs sampler of Hoff, *Simulation of the matrix
 Bingham-von Mises-Fisher distribution*, JCGS 18, 2009. What is wanted is the law of
-`dpaudit.algorithms.subspace.matrix_bingham`, k-frames V in R^d with density
+`dpaudit.algorithms.subspace.exponential`, k-frames V in R^d with density
 proportional to exp(tr V^T S V). Here, in the basis of eigenvectors of S (eigenvalues
-s_i), and where `dpaudit.algorithms.subspace.matrix_bingham` does not draw exactly
+s_i), and where `dpaudit.algorithms.subspace.exponential` does not draw exactly
 (k = 1, d - 1 and d; if k > d - k it is the complement that is drawn):
 
 1. V is uniform among all k-frames.
@@ -83,7 +83,7 @@ from scipy.special import ndtri
 
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import uniform_frames
-from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
+from dpaudit.algorithms.subspace.exponential import MatrixBinghamMechanism
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.errors import InputError, UnsupportedError

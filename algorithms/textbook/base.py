@@ -6,7 +6,7 @@ that holds over *all* neighbours, whatever its author claims, and `worst_case` i
 on which it is attained or approached. That is what an audit is measured against.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,22 +16,24 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import Batched, Rng, laplace_noise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
-from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
+from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_matrix, check_real
 
 __all__ = [
+    "LaplaceNoise",
     "PureTextbookMechanism",
     "TextbookMechanism",
     "check_dimension",
     "check_one_scalar",
     "check_scalars",
-    "laplace_noise",
 ]
 
 
 _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
+_KNOTS = 2001
+_MAX_SHIFT = 700.0  # what a Profile can hold
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,52 @@ class PureTextbookMechanism(TextbookMechanism):
     def true_epsilon(self) -> float:
         """The claimed epsilon, where a subclass proves nothing else."""
         return self.epsilon
+
+
+class LaplaceNoise(PureTextbookMechanism, ABC):
+    """Independent Laplace noise on every answer."""
+
+    @property
+    def scale(self) -> float:
+        """The scale b of the noise: 1/epsilon, where a subclass says nothing else."""
+        return 1 / self.epsilon
+
+    def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
+        releases = laplace_noise((size, *answers.shape), self.scale, rng=rng)
+        releases += answers
+        return releases
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        near, far = (
+            np.abs(releases - self.answers(rows)).reshape(len(releases), -1).sum(axis=1)
+            for rows in (data, other)
+        )
+        return np.asarray((far - near) / self.scale)
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the privacy profile of a pair on which one answer differs.
+
+        Tabulated at 2001 points and their convex hull: exact there, and between them
+        too large by less than (r/2000)^2, r being the true epsilon of the pair.
+
+        Raises
+        ------
+        UnsupportedError
+            If several answers differ, or if they differ by more than 700 scales.
+        """
+        shifts = np.abs(self.answers(pair.data) - self.answers(pair.neighbour))
+        differing = np.count_nonzero(shifts)
+        if differing == 0:
+            return NO_LOSS
+        shift = float(shifts.sum() / self.scale)
+        if differing > 1 or shift > _MAX_SHIFT:
+            raise UnsupportedError(
+                "the exact profile is known for one answer that differs by at most "
+                f"{_MAX_SHIFT:g} scales, got {differing} answers and {shift:g} scales"
+            )
+        knots = np.linspace(0.0, shift, _KNOTS)
+        return Profile(knots, -np.expm1((knots - shift) / 2))
 
 
 def check_scalars(data: ArrayLike) -> Array:

@@ -74,11 +74,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook.base import (
+    LaplaceNoise,
     PureTextbookMechanism,
     check_dimension,
     check_scalars,
 )
-from dpaudit.algorithms.textbook.sums import LaplaceNoise
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.claims import NO_LOSS, Claim, PureDP
@@ -93,7 +93,6 @@ __all__ = [
     "NoisyHist2",
     "PrefixSum",
     "TruncatedGeometric",
-    "count_patterns",
     "neighbours_with",
 ]
 

@@ -3,8 +3,14 @@
 from functools import partial
 from math import inf
 
-from dpaudit.algorithms import textbook
 from dpaudit.algorithms.entries import Entry, Refutation
+from dpaudit.algorithms.textbook import (
+    counts,
+    noisy_max,
+    randomised_response,
+    sums,
+    svt,
+)
 
 __all__ = ["TEXTBOOK"]
 
@@ -18,7 +24,7 @@ _RAPPOR = "Erlingsson, Pihur, Korolova, CCS 2014"
 TEXTBOOK = (
     _entry(
         name="laplace",
-        constructor=textbook.Laplace,
+        constructor=sums.Laplace,
         source="Dwork, McSherry, Nissim, Smith, TCC 2006",
         summary="a sum with Laplace noise",
         epsilon=1.0,
@@ -27,7 +33,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="laplace-under-noised",
-        constructor=textbook.Laplace.under_noised,
+        constructor=sums.Laplace.under_noised,
         source="dpaudit",
         summary="half of the Laplace noise that its claim needs",
         epsilon=1.0,
@@ -37,7 +43,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="gaussian",
-        constructor=textbook.Gaussian.calibrated,
+        constructor=sums.Gaussian.calibrated,
         source="Balle, Wang, ICML 2018",
         summary="a sum with the least Gaussian noise",
         epsilon=1.0,
@@ -46,7 +52,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="gaussian-classical",
-        constructor=textbook.Gaussian.classical,
+        constructor=sums.Gaussian.classical,
         source="Dwork, Roth 2014, Theorem A.1",
         summary="a sum with Gaussian noise, classical constant",
         epsilon=1.0,
@@ -55,7 +61,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="gaussian-under-noised",
-        constructor=textbook.Gaussian.under_noised,
+        constructor=sums.Gaussian.under_noised,
         source="dpaudit",
         summary="half of the Gaussian noise that its claim needs",
         epsilon=1.0,
@@ -65,7 +71,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="randomised-response",
-        constructor=textbook.RandomisedResponse,
+        constructor=randomised_response.RandomisedResponse,
         source="Warner, JASA 1965",
         summary="one bit, flipped at random",
         epsilon=1.0,
@@ -74,7 +80,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="truncated-geometric",
-        constructor=textbook.TruncatedGeometric,
+        constructor=counts.TruncatedGeometric,
         source="Balcer, Vadhan, Algorithm 4.8, as in DP-Sniper",
         summary="a clamped count; the wrong logarithm in its noise",
         refutation=Refutation(300_000),
@@ -83,7 +89,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-hist-1",
-        constructor=textbook.NoisyHist1,
+        constructor=counts.NoisyHist1,
         source=f"{_DING}, Algorithm 9",
         summary="histogram with Laplace noise",
         truth=0.1,
@@ -91,7 +97,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-hist-2",
-        constructor=textbook.NoisyHist2,
+        constructor=counts.NoisyHist2,
         source=f"{_DING}, Algorithm 10",
         summary="a histogram; the scale of the noise is upside down",
         refutation=Refutation(100),
@@ -100,7 +106,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-max-1",
-        constructor=textbook.NoisyMax1,
+        constructor=noisy_max.NoisyMax1,
         source=f"{_DING}, Algorithm 5",
         summary="place of the maximum, Laplace noise",
         truth=0.1,
@@ -108,7 +114,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-max-2",
-        constructor=textbook.NoisyMax2,
+        constructor=noisy_max.NoisyMax2,
         source=f"{_DING}, Algorithm 6",
         summary="place of the maximum, exponential noise",
         truth=0.1,
@@ -116,7 +122,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-max-3",
-        constructor=textbook.NoisyMax3,
+        constructor=noisy_max.NoisyMax3,
         source=f"{_DING}, Algorithm 7",
         summary="the noisy maximum itself, Laplace noise",
         refutation=Refutation(200_000),
@@ -125,7 +131,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="noisy-max-4",
-        constructor=textbook.NoisyMax4,
+        constructor=noisy_max.NoisyMax4,
         source=f"{_DING}, Algorithm 8",
         summary="the noisy maximum itself, exponential noise",
         refutation=Refutation(3_000),
@@ -134,7 +140,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-1",
-        constructor=textbook.SVT1,
+        constructor=svt.SVT1,
         source=f"{_LYU}, Algorithm 1",
         summary="sparse vector, as it should be",
         truth=0.1,
@@ -142,7 +148,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-2",
-        constructor=textbook.SVT2,
+        constructor=svt.SVT2,
         source=f"{_LYU}, Algorithm 2",
         summary="sparse vector, renewed thresholds",
         truth=0.1,
@@ -150,7 +156,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-3",
-        constructor=textbook.SVT3,
+        constructor=svt.SVT3,
         source=f"{_LYU}, Algorithm 3",
         summary="sparse vector that releases what it compared",
         refutation=Refutation(4_000_000, pair=1),
@@ -159,7 +165,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-4",
-        constructor=textbook.SVT4,
+        constructor=svt.SVT4,
         source=f"{_LYU}, Algorithm 4",
         summary="sparse vector with too little noise",
         refutation=Refutation(1_000_000, pair=1),
@@ -168,7 +174,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-5",
-        constructor=textbook.SVT5,
+        constructor=svt.SVT5,
         source=f"{_LYU}, Algorithm 5",
         summary="sparse vector without noise on the queries",
         refutation=Refutation(3_000),
@@ -177,7 +183,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-6",
-        constructor=textbook.SVT6,
+        constructor=svt.SVT6,
         source=f"{_LYU}, Algorithm 6",
         summary="sparse vector without an end",
         refutation=Refutation(200_000),
@@ -186,7 +192,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="numerical-svt",
-        constructor=textbook.NumericalSVT,
+        constructor=svt.NumericalSVT,
         source=_SHADOW,
         summary="sparse vector with fresh noisy answers",
         truth=0.1,
@@ -194,7 +200,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="svt-3-4-parallel",
-        constructor=textbook.SVT34Parallel,
+        constructor=svt.SVT34Parallel,
         source="Bichsel et al., S&P 2021",
         summary="svt-3 and svt-4 on the same data",
         refutation=Refutation(2_000_000),
@@ -203,7 +209,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="prefix-sum",
-        constructor=textbook.PrefixSum,
+        constructor=counts.PrefixSum,
         source=_SHADOW,
         summary="running totals, where one person moves every count",
         refutation=Refutation(15_000),
@@ -212,7 +218,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="rappor",
-        constructor=textbook.Rappor,
+        constructor=randomised_response.Rappor,
         source=_RAPPOR,
         summary="a noisy Bloom filter; claims less than eight bits lose",
         refutation=Refutation(60_000),
@@ -221,7 +227,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="one-time-rappor",
-        constructor=textbook.OneTimeRappor,
+        constructor=randomised_response.OneTimeRappor,
         source=_RAPPOR,
         summary="a Bloom filter, permanent noise; claims what one bit loses",
         refutation=Refutation(10_000),
@@ -230,7 +236,7 @@ TEXTBOOK = (
     ),
     _entry(
         name="laplace-parallel",
-        constructor=textbook.LaplaceParallel,
+        constructor=sums.LaplaceParallel,
         source="Bichsel et al., S&P 2021",
         summary="twenty Laplace mechanisms that share epsilon",
         truth=0.1,

@@ -48,8 +48,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.textbook.base import check_dimension, laplace_noise
+from dpaudit.algorithms.shared.bases import Rng, laplace_noise
+from dpaudit.algorithms.textbook.base import check_dimension
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw, unit_rule
 from dpaudit.arrays import Array

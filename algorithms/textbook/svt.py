@@ -18,8 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.textbook.base import laplace_noise
+from dpaudit.algorithms.shared.bases import Rng, laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.sparse_vector import (
     EndlessSparseVector,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms import AnalyzeGauss
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.arrays import Array
 from dpaudit.audit import Budget, audit
 from dpaudit.audit.replay.execute.executor import execute

@@ -20,13 +20,9 @@ from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.algorithms import SymmetrisedWishart
-from dpaudit.algorithms.textbook import (
-    Gaussian,
-    Laplace,
-    LaplaceParallel,
-    RandomisedResponse,
-    TruncatedGeometric,
-)
+from dpaudit.algorithms.textbook.counts import TruncatedGeometric
+from dpaudit.algorithms.textbook.randomised_response import RandomisedResponse
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace, LaplaceParallel
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.reports.bench.coverage_cases import (
     CONFIDENCE,

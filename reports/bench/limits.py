@@ -38,7 +38,7 @@ from scipy.special import xlogy
 from scipy.stats import laplace, norm
 
 from dpaudit.algorithms import build
-from dpaudit.algorithms.textbook import Gaussian, Laplace
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP

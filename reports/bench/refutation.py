@@ -15,7 +15,7 @@ from functools import partial
 from math import ceil, inf, isfinite
 from statistics import median
 
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.audit import audit
 from dpaudit.claims import PureDP
 from dpaudit.reports.bench.best_events import (

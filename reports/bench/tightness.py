@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from dpaudit.algorithms.textbook import Gaussian, Laplace
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.audit import Budget, audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP

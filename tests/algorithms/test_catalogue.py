@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
 from dpaudit.testing import run_conformance
 

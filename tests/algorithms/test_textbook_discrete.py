@@ -11,11 +11,11 @@ import pytest
 from textbook_oracles import SIZE, assert_frequencies, draws
 
 from dpaudit import InputError, Pair, PureDP
-from dpaudit.algorithms.textbook import (
+from dpaudit.algorithms.textbook.counts import TruncatedGeometric
+from dpaudit.algorithms.textbook.randomised_response import (
     OneTimeRappor,
     RandomisedResponse,
     Rappor,
-    TruncatedGeometric,
 )
 
 

@@ -10,15 +10,9 @@ from scipy import stats
 from textbook_oracles import assert_distribution, assert_frequencies, draws, integrate
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP, UnsupportedError
-from dpaudit.algorithms.textbook import (
-    Gaussian,
-    Laplace,
-    LaplaceParallel,
-    NoisyHist1,
-    NoisyHist2,
-    PrefixSum,
-)
-from dpaudit.algorithms.textbook.base import laplace_noise
+from dpaudit.algorithms.shared.bases import laplace_noise
+from dpaudit.algorithms.textbook.counts import NoisyHist1, NoisyHist2, PrefixSum
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace, LaplaceParallel
 
 SIZE = 20_000
 

@@ -16,12 +16,12 @@ from textbook_oracles import (
     integrate,
 )
 
-from dpaudit.algorithms.textbook import (
+from dpaudit.algorithms.textbook.counts import neighbours_with
+from dpaudit.algorithms.textbook.noisy_max import (
     NoisyMax1,
     NoisyMax2,
     NoisyMax3,
     NoisyMax4,
-    neighbours_with,
 )
 from dpaudit.errors import InputError
 

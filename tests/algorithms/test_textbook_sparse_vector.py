@@ -18,7 +18,7 @@ from textbook_oracles import (
     stream_probability,
 )
 
-from dpaudit.algorithms.textbook import (
+from dpaudit.algorithms.textbook.svt import (
     SVT1,
     SVT2,
     SVT3,

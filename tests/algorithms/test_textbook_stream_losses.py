@@ -9,17 +9,7 @@ from mpmath import mp, mpf
 from scipy import stats
 from textbook_oracles import draws
 
-from dpaudit.algorithms.textbook import (
-    SVT1,
-    SVT2,
-    SVT3,
-    SVT4,
-    SVT5,
-    SVT6,
-    NumericalSVT,
-    SVT34Parallel,
-    neighbours_with,
-)
+from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import (
     ABOVE,
     BELOW,
@@ -28,6 +18,16 @@ from dpaudit.algorithms.textbook.stream_losses import (
     end_rule,
     log_laplace_interval,
     unit_rule,
+)
+from dpaudit.algorithms.textbook.svt import (
+    SVT1,
+    SVT2,
+    SVT3,
+    SVT4,
+    SVT5,
+    SVT6,
+    NumericalSVT,
+    SVT34Parallel,
 )
 from dpaudit.audit.layers.layer import Layer, applicable_layers
 from dpaudit.errors import InputError

@@ -5,7 +5,9 @@ import pytest
 
 from dpaudit import InputError, Relation
 from dpaudit.algorithms.catalogue import entry, names_of
-from dpaudit.algorithms.textbook import SVT1, NoisyMax1, count_patterns, neighbours_with
+from dpaudit.algorithms.textbook.counts import count_patterns, neighbours_with
+from dpaudit.algorithms.textbook.noisy_max import NoisyMax1
+from dpaudit.algorithms.textbook.svt import SVT1
 
 NAMES = names_of("textbook")
 SUITE = {name: entry(name).constructor for name in NAMES}

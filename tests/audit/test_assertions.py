@@ -13,7 +13,7 @@ import pytest
 from audit_cases import CLAIM, PAIR, attacks
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for

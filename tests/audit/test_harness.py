@@ -23,7 +23,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
-from dpaudit.algorithms.textbook import Gaussian
+from dpaudit.algorithms.textbook.sums import Gaussian
 from dpaudit.attacks import BITS, MeanShift
 from dpaudit.audit import Budget, Run, Verdict, audit, verify
 from dpaudit.audit.betting.families import verdict_family

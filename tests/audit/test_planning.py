@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import laplace
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP
-from dpaudit.algorithms.textbook import Gaussian, Laplace
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.audit.planning import LEARNING, MODELS, plan_audit
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.reports.bench.best_events import best_events, information_limit

@@ -112,7 +112,7 @@ def copy(tmp_path_factory) -> Path:
             shutil.copy(ROOT / part, root / part)
     covariance, textbook = (root / "algorithms" / n for n in ("covariance", "textbook"))
     (covariance / "toy_gaussian.py").write_text(
-        mechanism("covariance.gaussian", "GOEGaussian", "ToyGaussian")
+        mechanism("covariance.entrywise", "GOEGaussian", "ToyGaussian")
     )
     where = "from dpaudit.algorithms.covariance.toy_gaussian import ToyGaussian\n"
     insert(covariance / "entries.py", "\n__all__", where)

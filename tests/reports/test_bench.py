@@ -28,7 +28,7 @@ from scipy import stats
 from scipy.special import expit
 
 from dpaudit.algorithms import build, names_of
-from dpaudit.algorithms.textbook import Laplace
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.audit import StoreWarning, bounds
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.claims import ApproxDP, PureDP

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from strokes import begins_inside
 
-from dpaudit.algorithms.estimators.grid import GRID, Grid
+from dpaudit.algorithms.estimators.measured import GRID, Grid, even, moment
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.algorithms.estimators.turning import even, moment
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell
 from dpaudit.reports.sections import plan

@@ -9,8 +9,7 @@ A module that has such a list, named ``SUBJECTS``, is a shelf. A witness names t
 and the subject, so whoever has the library can draw releases again.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar
@@ -188,15 +187,9 @@ def subjects_of(shelf: str) -> dict[str, Subject]:
     InputError
         If the module cannot be imported, or is no shelf.
     """
-    with _as_input(shelf):
+    try:
         found = import_module(shelf).SUBJECTS
         return {each.name: each for each in found}
-
-
-@contextmanager
-def _as_input(shelf: str) -> Iterator[None]:
-    try:
-        yield
     except (ImportError, AttributeError, TypeError) as error:
         raise InputError(
             f"shelf must be a module with SUBJECTS, got {shelf!r} ({error})"

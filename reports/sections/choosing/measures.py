@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.estimators.grid import GRID, shipped_grid
-from dpaudit.algorithms.estimators.turning import (
+from dpaudit.algorithms.estimators.measured import (
+    GRID,
     MECHANISMS,
     errors,
     even,
     expected,
     quantiles,
     releases,
+    shipped_grid,
     takes,
 )
 from dpaudit.arrays import Array

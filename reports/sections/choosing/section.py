@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
+from dpaudit.algorithms.estimators.measured import GRID, Grid, shipped_grid
 from dpaudit.reports import plots
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES

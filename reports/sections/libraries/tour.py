@@ -54,13 +54,9 @@ __all__ = ["SHELVES", "tour_table", "toured"]
 SHELVES = tuple(
     f"dpaudit.algorithms.third_party.subjects.{name}"
     for name in (
-        "diffprivlib_mechanisms",
-        "diffprivlib_tools",
+        "of_diffprivlib",
         "opendp_measurements",
-        "pydp_algorithms",
-        "pipelines",
-        "local",
-        "jax_noise",
+        "others",
     )
 )
 """Modules that list what is audited."""

@@ -60,12 +60,12 @@ import numpy as np
 from scipy.special import digamma
 
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
+from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
+from dpaudit.algorithms.subspace.published_private_subspace import NoisyProjector
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError

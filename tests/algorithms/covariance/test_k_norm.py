@@ -16,8 +16,8 @@ from seeded import rng
 from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
-from dpaudit.algorithms.covariance.k_norm import LARGEST
-from dpaudit.algorithms.covariance.nuclear_law import (
+from dpaudit.algorithms.covariance.k_norm import (
+    LARGEST,
     by_coupling,
     by_rejection,
     coupled_eigenvalues,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit import InputError, Pair, Relation
-from dpaudit.algorithms.covariance.laplace_covariance import (
+from dpaudit.algorithms.covariance.entrywise import (
     LaplaceCovariance,
     triangle_sensitivity,
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.covariance.noise import (
+from dpaudit.algorithms.covariance.second_moment import (
     symmetric_gaussian,
     symmetric_laplace,
     wishart,

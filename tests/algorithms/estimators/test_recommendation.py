@@ -10,9 +10,14 @@ import pytest
 
 from dpaudit import InputError, Relation
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
+from dpaudit.algorithms.estimators.measured import (
+    GRID,
+    Grid,
+    even,
+    filled,
+    shipped_grid,
+)
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.algorithms.estimators.turning import even, filled
 from dpaudit.reports.experiment import cells
 from dpaudit.reports.sections import plan
 from dpaudit.subspace import largest_principal_angle_sine

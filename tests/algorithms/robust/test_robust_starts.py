@@ -9,7 +9,7 @@ from robust_objectives import looks_standard_normal
 from seeded import rng
 
 from dpaudit import GaussianDP, InputError, PureDP, Relation, UnsupportedError
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.entrywise import GOEGaussian
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,

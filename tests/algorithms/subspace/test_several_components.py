@@ -5,7 +5,7 @@ import pytest
 from seeded import rng
 
 from dpaudit.algorithms import DeflationExponential, ExactExponential, GibbsExponential
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.exact_exponential import ExponentialMechanism
 from dpaudit.errors import InputError
 
 KINDS = pytest.mark.parametrize(

@@ -46,28 +46,28 @@ FAULTS = {
     for name, *parts in (
         (
             "mean-half-sensitivity",
-            *("diffprivlib_tools", "tools.mean", REPLACED),
+            *("of_diffprivlib", "tools.mean", REPLACED),
             *("diffprivlib.tools.utils", "_mean"),
             "(upper - lower) / array.size",
             "(upper - lower) / array.size / 2",
         ),
         (
             "histogram-empty-bins-without-noise",
-            *("diffprivlib_tools", "tools.histogram", ADDED),
+            *("of_diffprivlib", "tools.histogram", ADDED),
             *("diffprivlib.tools", "histogram"),
             "dp_mech.randomise(int(hist[i]))",
             "dp_mech.randomise(int(hist[i])) if hist[i] else 0",
         ),
         (
             "laplace-half-noise",
-            *("diffprivlib_mechanisms", "mechanisms.Laplace", REPLACED),
+            *("of_diffprivlib", "mechanisms.Laplace", REPLACED),
             *("diffprivlib.mechanisms.laplace", "Laplace._laplace_sampler"),
             "return np.log",
             "return 0.5 * np.log",
         ),
         (
             "pipeline-mean-of-one-without-noise",
-            *("pipelines", "Metrics.MEAN.laplace", ADDED),
+            *("others", "Metrics.MEAN.laplace", ADDED),
             *("pipeline_dp.dp_computations", "MeanMechanism.compute_mean"),
             "self._sum_mechanism.add_noise(normalized_sum)",
             "self._sum_mechanism.add_noise(normalized_sum)"
@@ -75,7 +75,7 @@ FAULTS = {
         ),
         (
             "response-twice-epsilon",
-            *("local", "GRR.GRR_Client", REPLACED),
+            *("others", "GRR.GRR_Client", REPLACED),
             *("multi_freq_ldpy.pure_frequency_oracles.GRR", "GRR_Client"),
             "np.exp(epsilon) / (np.exp(epsilon) + k - 1)",
             "np.exp(2 * epsilon) / (np.exp(2 * epsilon) + k - 1)",
