@@ -311,13 +311,7 @@ class DoublingStream(RowStream):
         return int(self._epochs.number[0])
 
     def add(self, row: ArrayLike) -> Array:
-        """Take a row, and return the basis for the next one, shape (d, k).
-
-        Raises
-        ------
-        InputError
-            If it is no finite vector of length d, or one row too many.
-        """
+        """Take a row, and return the basis for the next one, shape (d, k)."""
         ratio, rng = self._mechanism.rule.noise.ratio, self._rng
         self._moment += pack_rows(self.prepared(row), ratio)[0]
         self._epochs.advance()

@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
+def rewards(data: ArrayLike, bases: Array) -> Array:
     """Return ||V_t^T x_t||^2 for every row, shape (..., n).
 
     Parameters
@@ -72,9 +72,8 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
     data : array_like, shape (n, d)
         Rows, as the mechanism saw them (clipped).
     bases : ndarray, shape (..., n, d, k)
-        V_2, ..., V_(n+1), as mechanisms release them; the last earns nothing.
-    start : ndarray, shape (d, k), optional
-        V_1. Default: the first k basis vectors, as for all mechanisms here.
+        V_2, ..., V_(n+1), as mechanisms release them; the last earns nothing. V_1 is
+        the first k basis vectors, as for all mechanisms here.
 
     Examples
     --------
@@ -82,13 +81,18 @@ def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arr
     >>> rewards([[0.6, 0.8], [0.6, 0.8]], bases).round(2)
     array([0.36, 0.64])
     """
-    rows, bases = _checked(data, bases)
-    first = np.eye(*bases.shape[-2:]) if start is None else np.asarray(start)
-    if first.shape != bases.shape[-2:]:
-        raise InputError(f"start must have shape {bases.shape[-2:]}, got {first.shape}")
+    rows = check_matrix("data", data, min_rows=1)
+    bases = np.asarray(bases, dtype=np.float64)
+    if bases.ndim < 3 or bases.shape[-3:-1] != rows.shape:
+        raise InputError(
+            f"bases must have shape (..., {rows.shape[0]}, {rows.shape[1]}, k), "
+            f"got {bases.shape}"
+        )
+    first = np.eye(*bases.shape[-2:])
+    met = np.einsum("td,...tdk->...tk", rows[1:], bases[..., :-1, :, :])
     earned = np.empty(bases.shape[:-2])
     earned[..., 0] = np.sum((rows[0] @ first) ** 2)
-    earned[..., 1:] = _squares(rows[1:], bases[..., :-1, :, :])
+    earned[..., 1:] = np.sum(met**2, axis=-1)
     return earned
 
 
@@ -106,12 +110,12 @@ def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
     return float(np.linalg.eigvalsh(gram(rows).moment)[-k:].sum())
 
 
-def regret(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:
+def regret(data: ArrayLike, bases: Array) -> Array:
     """Return OPT minus what the bases earned, shape (...).
 
     Parameters
     ----------
-    data, bases, start
+    data, bases
         As for `rewards`.
 
     Examples
@@ -120,7 +124,7 @@ def regret(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Arra
     >>> float(regret(rows, follow_the_leader(rows, 1)))
     1.0
     """
-    earned = rewards(data, bases, start=start).sum(axis=-1)
+    earned = rewards(data, bases).sum(axis=-1)
     return np.asarray(best_fixed_reward(data, bases.shape[-1]) - earned)
 
 
@@ -226,19 +230,3 @@ def _sizes(dimension: int, n_components: int) -> tuple[int, int]:
     k = check_count("n_components", n_components)
     check_rank(k, d)
     return d, k
-
-
-def _checked(data: ArrayLike, bases: Array) -> tuple[Array, Array]:
-    rows = check_matrix("data", data, min_rows=1)
-    bases = np.asarray(bases, dtype=np.float64)
-    if bases.ndim < 3 or bases.shape[-3:-1] != rows.shape:
-        raise InputError(
-            f"bases must have shape (..., {rows.shape[0]}, {rows.shape[1]}, k), "
-            f"got {bases.shape}"
-        )
-    return rows, bases
-
-
-def _squares(rows: Array, bases: Array) -> Array:
-    """Return ||V_t^T x_t||^2, (n, d) and (..., n, d, k) -> (..., n)."""
-    return np.asarray(np.sum(np.einsum("td,...tdk->...tk", rows, bases) ** 2, axis=-1))

@@ -191,13 +191,7 @@ class PrefixStream(RowStream):
         self._memory = sums.memory(len(self._moment))
 
     def add(self, row: ArrayLike) -> Array:
-        """Take a row, and return the noisy prefix that ends with it, shape (d, d).
-
-        Raises
-        ------
-        InputError
-            If it is no finite vector of length d, or one row too many.
-        """
+        """Take a row, and return the noisy prefix that ends with it, shape (d, d)."""
         self._moment += pack_rows(self.prepared(row), self._ratio)[0]
         noise = self._rng.standard_normal(len(self._moment))
         noise *= self._deviation
@@ -337,13 +331,7 @@ class SubspaceStream(PrefixStream):
 
 
 def _saved_dimension(state: Mapping[str, ArrayLike]) -> int:
-    """Return d of a saved state.
-
-    Raises
-    ------
-    InputError
-        If it is no state.
-    """
+    """Return d of a saved state."""
     try:
         configuration = json.loads(str(state["configuration"]))
         return check_count("dimension", configuration["dimension"])

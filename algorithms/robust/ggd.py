@@ -350,12 +350,7 @@ class IterativeReaper(Reweighted):
 def least_squares_eigenvalues(values: Array, n_components: int) -> Array:
     """Return p that minimises sum l_i (1 - p_i)^2 over 0 <= p <= 1, sum p = r.
 
-    Parameters
-    ----------
-    values : ndarray, shape (D,)
-        l >= 0, up to rounding, in any order.
-    n_components : int
-        r, from 1 to D.
+    The l are >= 0, up to rounding, in any order.
 
     Returns
     -------

@@ -42,11 +42,6 @@ _LEAST_RATIO = 1e-4  # of eigenvalues of M^T M, for rounding to stay below 1e-11
 def polar(matrices: Array) -> Array:
     """Return the nearest matrices with orthonormal columns, shape (..., D, r).
 
-    Parameters
-    ----------
-    matrices : ndarray, shape (..., D, r)
-        r <= D.
-
     Examples
     --------
     >>> polar(np.array([[3.0], [4.0]]))

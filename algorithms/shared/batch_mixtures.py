@@ -82,14 +82,9 @@ class BatchNumbers:
 
 
 def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
-    """Return the law of the numbers under Poisson sampling.
+    """Return the law of the numbers under Poisson sampling, at the rate q.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (m,)
-        How often each distinct row is in the data; may be 0.
-    rate : float
-        q.
+    The counts say how often each distinct row is in the data; they may be 0.
 
     Raises
     ------
@@ -121,12 +116,6 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
 
 def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbers:
     """Return the law of the numbers in a batch that is drawn with replacement.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (m,)
-    batch_size : int
-        B.
 
     Raises
     ------

@@ -292,21 +292,9 @@ def _start_curve(start: Claim) -> _Curve:
 def _step_curves(
     multiplier: float, rate: float, replaced: Replaced | None
 ) -> tuple[_Curve, ...]:
-    """Return the curves of a step.
+    """Return the curves of a step: for a row that leaves, and one that joins.
 
-    Parameters
-    ----------
-    multiplier : float
-        > 0.
-    rate : float
-        q in (0, 1].
-    replaced : {"opposite", "orthogonal"}, optional
-
-    Returns
-    -------
-    tuple of _Curve
-        For a row that leaves and one that joins; if `replaced` is "opposite" the one
-        curve of that, which is the same both ways round.
+    If `replaced` is "opposite" it is the one curve of that, the same both ways round.
 
     Examples
     --------

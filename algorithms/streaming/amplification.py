@@ -86,18 +86,10 @@ _POINTS, _ZOOMS = 17, 3  # of the search for epsilon_0
 def shuffled_delta(
     epsilon: float, local_epsilon: float, count: int, *, tail: float = 1e-15
 ) -> float:
-    """Return an upper bound for delta at `epsilon`, for shuffled pure randomisers.
+    """Return an upper bound for delta at `epsilon` >= 0, for shuffled pure randomisers.
 
-    Parameters
-    ----------
-    epsilon : float
-        >= 0, of all outputs together.
-    local_epsilon : float
-        epsilon_0 > 0, of each randomiser.
-    count : int
-        n, the number of people.
-    tail : float
-        Probability of the far values of C that is not summed, but added.
+    Each of the n is epsilon_0-DP. Far values of C, whose probability is `tail`, are not
+    summed, but added.
 
     Examples
     --------

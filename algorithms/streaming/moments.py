@@ -54,12 +54,6 @@ class HeldMoments(Moments):
         Finite numbers, n and d at least 1. Not copied; matrices need not be symmetric.
     row_norm : float, optional
         Rows longer than that are scaled down to it, when they are read.
-
-    Raises
-    ------
-    InputError
-        If the data are not what they should be; without a `row_norm`, also if the
-        squares of a row or matrix sum to more than 2^1000.
     """
 
     def __init__(self, data: ArrayLike, row_norm: float | None = None) -> None:
@@ -281,14 +275,7 @@ def as_moments(
 def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
     """Yield the items of blocks in batches, in one buffer that is used again.
 
-    Parameters
-    ----------
-    blocks : iterable of array_like
-        Arrays whose first axis runs over items.
-    size : int
-        Of a batch.
-    count : int
-        How many items there must be in all. The last count % size are left out.
+    There must be `count` items in all; the last count % size are left out.
 
     Raises
     ------

@@ -70,13 +70,6 @@ def scale_rows(size: int, share: float) -> int:
     """Return how many items of a batch the scale is estimated from.
 
     At least 2, which have a difference, and not all.
-
-    Parameters
-    ----------
-    size : int
-        Of the batch, at least 3.
-    share : float
-        In (0, 1).
     """
     return max(2, int(share * size))
 
@@ -146,18 +139,8 @@ def oblique_pair(
 ) -> Pair:
     """Return rows at e_1, and one half-way to e_2, or to -e_2 on the other side.
 
-    For d = 1 the last one is at e_1 or zero.
-
-    Parameters
-    ----------
-    dimension : int
-        d.
-    count : int
-        n.
-    unit : float
-        The squared length of every row.
-    matrices : bool
-        Whether to return the matrices x x^T instead.
+    For d = 1 the last one is at e_1 or zero. All have the squared length `unit`; as
+    matrices they are x x^T.
     """
     rows = np.zeros((count, dimension))
     rows[:, 0] = sqrt(unit)

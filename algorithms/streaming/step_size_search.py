@@ -80,21 +80,10 @@ _WORK = 2**20  # entries of the vectors of the runs that go side by side
 def step_size_grid(
     rounds: int, *, numerator: float = 1.0, offset: float = 1.0, ratio: float = 2.0
 ) -> tuple[HarmonicSteps, ...]:
-    """Return the candidates of the first rounds of the paper's search.
+    """Return the (2 r - 1)^2 candidates of the first r rounds of the paper's search.
 
-    Parameters
-    ----------
-    rounds : int
-        r: the exponents of both factors are -(r - 1), ..., r - 1.
-    numerator, offset : float
-        (c1, c2) in the middle; 1 in print.
-    ratio : float
-        > 1, from one to the next; 2 in print.
-
-    Returns
-    -------
-    tuple of HarmonicSteps
-        (2 r - 1)^2 of them.
+    The exponents of both factors are -(r - 1), ..., r - 1. In print (c1, c2) is (1, 1)
+    in the middle, and the ratio, from one to the next, 2.
 
     Examples
     --------

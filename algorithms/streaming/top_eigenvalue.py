@@ -233,16 +233,10 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
 
 
 def _largest_eigenvalues(vectors: Array, size: int) -> Array:
-    """Return the largest eigenvalue of each group of so many differences.
+    """Return the largest eigenvalue of (1/(2 b)) sum h h^T for each group, (trials, k).
 
-    Parameters
-    ----------
-    vectors : ndarray, shape (trials, 2 * size * groups, d)
-
-    Returns
-    -------
-    ndarray, shape (trials, groups)
-        Of (1/(2 size)) sum h h^T; infinite where that overflows.
+    b is the size of a group; the vectors have shape (trials, 2 b k, d). It is infinite
+    where that overflows.
     """
     trials, _, d = vectors.shape
     with np.errstate(over="ignore", invalid="ignore"):

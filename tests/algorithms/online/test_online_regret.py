@@ -54,14 +54,10 @@ def test_rewards_are_those_of_the_subspace_before_the_row():
             assert found[trial, t] == pytest.approx(expected)
     total = best_fixed_reward(rows, 2) - found.sum(axis=1)
     np.testing.assert_allclose(regret(rows, bases), total)
-    # The last basis earns nothing; the first may be chosen.
+    # The last basis earns nothing.
     changed = bases.copy()
     changed[:, -1] = np.eye(3)[:, 1:]
     np.testing.assert_array_equal(rewards(rows, changed), found)
-    start = np.eye(3)[:, 1:]
-    assert rewards(rows, bases, start=start)[0, 0] == pytest.approx(
-        rows[0, 1] ** 2 + rows[0, 2] ** 2
-    )
 
 
 def test_follow_the_leader_is_what_little_noise_gives():
@@ -104,10 +100,6 @@ def test_the_bounds_of_the_paper_are_as_printed():
         (
             lambda: rewards(np.zeros((0, 3)), np.zeros((0, 3, 1))),
             "data must have shape",
-        ),
-        (
-            lambda: regret(np.eye(2), np.ones((2, 2, 1)), start=np.ones((3, 1))),
-            "start must have shape",
         ),
         (lambda: best_fixed_reward(np.eye(2), 3), "n_components must be at most"),
         (lambda: best_fixed_reward(np.eye(2), 0), "n_components must be an integer"),
