@@ -245,7 +245,7 @@ def check_basis(name: str, value: ArrayLike) -> Array:
 
     Examples
     --------
-    >>>     >>> check_basis("start", [[2.0], [0.0]])
+    >>> check_basis("start", [[2.0], [0.0]])
     Traceback (most recent call last):
     ...
     dpaudit.errors.InputError: start must have orthonormal columns, but V^T V differs
@@ -288,7 +288,7 @@ def check_symmetric(name: str, value: ArrayLike) -> Array:
 
     Examples
     --------
-    >>>     >>> check_symmetric("covariance", [[1.0, 2.0], [0.0, 1.0]])
+    >>> check_symmetric("covariance", [[1.0, 2.0], [0.0, 1.0]])
     Traceback (most recent call last):
     ...
     dpaudit.errors.InputError: covariance must be symmetric, but an entry differs from
@@ -330,7 +330,7 @@ def check_aligned(name: str, array: Array, basis: Array) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> check_aligned("other", np.ones((7, 3, 2)), np.ones((3, 1)))
+    >>> check_aligned("other", np.ones((7, 3, 2)), np.ones((3, 1)))
     """
     if array.shape[-2] != basis.shape[-2]:
         raise InputError(

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpaudit import DataUnavailableError, InputError, datasets
 from dpaudit.datasets import published
-from dpaudit.datasets.files import IdxFile, parse_idx, read_idx
+from dpaudit.datasets.published import IdxFile, parse_idx, read_idx
 from dpaudit.streams import stream
 from dpaudit.subspace import second_moment
 

@@ -18,11 +18,12 @@ from sklearn.svm import SVC, LinearSVC
 from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
 from dpaudit.datasets import load, spiked_gaussian
-from dpaudit.datasets.files import find_file, search_folders
 from dpaudit.datasets.published import (
     COVERTYPE_FILE,
     COVERTYPE_SHA256,
     MNIST_FILES,
+    find_file,
+    search_folders,
 )
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasComponents

@@ -266,19 +266,10 @@ def chosen_pair(
     Parameters
     ----------
     subject : Mechanism or callable
-    reference : str, optional
-        ``module:object`` of a Pair.
-    data : Path, optional
-        A file with the dataset D, see `dpaudit.cli.tables.read_rows`.
-    neighbour : str, optional
-        What makes D' of D: ``drop:17``, ``add:row.json``, ``replace:17:row.json``.
-        Rows are counted from 0; the file holds one row as a JSON list.
-    dimension : int, optional
-        Columns of the mechanism's own worst case.
+    reference, data, neighbour, dimension, allow_nonfinite
+        As `pair_options` give them.
     relation : str, optional
         The pair must be neighbours under it.
-    allow_nonfinite : bool
-        Whether the data of a file may hold NaN and infinities.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Published datasets, from files on this machine.
+"""MNIST and Covertype, from the user's files; nothing that is in them is trusted.
 
-scikit-learn ships its digits and the breast cancer; it is imported on the first call,
-since it takes longer than all of dpaudit. MNIST and Covertype are the user's files.
+Nothing here touches the network. A file counts only if the SHA-256 of its content is
+the published one.
 
 References
 ----------
@@ -14,7 +14,10 @@ Computers and Electronics in Agriculture 24, 1999 (Forest Covertype).
 
 import gzip
 import hashlib
+import math
 import os
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -22,19 +25,163 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.datasets.dataset import Dataset
-from dpaudit.datasets.files import (
-    READ_ERRORS,
-    IdxFile,
-    check_sha256,
-    find_file,
-    read_idx,
-    scikit_learn_home,
-    search_folders,
-)
 from dpaudit.errors import DataUnavailableError, InputError
 from dpaudit.validation import check_name
 
-__all__ = ["load_breast_cancer", "load_covertype", "load_digits", "load_mnist"]
+__all__ = [
+    "IdxFile",
+    "find_file",
+    "load_covertype",
+    "load_mnist",
+    "parse_idx",
+    "read_idx",
+    "search_folders",
+]
+
+_UNSIGNED_BYTE = 0x08
+# What reading a damaged gzip file may raise; gzip.BadGzipFile is an OSError.
+_READ_ERRORS = (OSError, EOFError, zlib.error)
+
+
+def _scikit_learn_home() -> Path:
+    """Return scikit-learn's data folder, which need not exist.
+
+    `sklearn.datasets.get_data_home` follows the same rule but creates the folder, which
+    a function that only looks must not do (and cannot, in a read-only home).
+    """
+    return Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")).expanduser()
+
+
+def search_folders(dataset: str, path: str | os.PathLike[str] | None) -> list[Path]:
+    """Return the folders that may hold the files of a dataset, in the order to look.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the subfolder that is tried next to each folder itself.
+    path : path or None
+        The user's explicit choice, after which nothing else is tried. Without it: the
+        folder in the environment variable ``DPAUDIT_DATA``, then scikit-learn's.
+    """
+    if path is not None:
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"path must be the path of a folder, got {path!r}")
+        root = Path(path).expanduser()
+        return [root, root / dataset]
+    folders = [_scikit_learn_home() / dataset]
+    if variable := os.environ.get("DPAUDIT_DATA"):
+        root = Path(variable).expanduser()
+        folders = [root, root / dataset, *folders]
+    return folders
+
+
+def find_file(folder: Path, name: str) -> Path | None:
+    """Return the file of that name in `folder`, plain or with ``.gz``, or None."""
+    for candidate in (folder / name, folder / f"{name}.gz"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _check_sha256(where: Path, actual: str, expected: str) -> None:
+    """Raise `InputError` unless the two hexadecimal digests agree."""
+    if actual != expected:
+        raise InputError(
+            f"{where} is not the published file (an incomplete download, or other "
+            f"data): its content has SHA-256 {actual}, expected {expected}"
+        )
+
+
+@dataclass(frozen=True)
+class IdxFile:
+    """An array of unsigned bytes in IDX form whose content is known beforehand.
+
+    Parameters
+    ----------
+    name : str
+        File name without ``.gz``.
+    shape : tuple of int
+        Shape of the array.
+    sha256 : str
+        Hexadecimal digest of the whole *decompressed* file, header included, because
+        mirrors wrap the same content in different gzip envelopes.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sha256: str
+
+    @property
+    def header(self) -> bytes:
+        """The bytes before the data: type and number of axes, then their lengths."""
+        lengths = b"".join(size.to_bytes(4, "big") for size in self.shape)
+        return bytes([0, 0, _UNSIGNED_BYTE, len(self.shape)]) + lengths
+
+
+def read_idx(where: Path, expected: IdxFile) -> NDArray[np.uint8]:
+    """Return the array in an IDX file, plain or gzip, after checking all of it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or decompressed, is not well-formed, or is not the
+        expected one.
+    """
+    # One byte more than expected shows an excess, however large it would unpack.
+    limit = len(expected.header) + math.prod(expected.shape) + 1
+    try:
+        with gzip.open(where) if where.suffix == ".gz" else where.open("rb") as stream:
+            content = stream.read(limit)
+    except _READ_ERRORS as error:
+        raise InputError(f"{where} cannot be read: {error}") from error
+    array = parse_idx(content, where)
+    if array.shape != expected.shape:
+        raise InputError(
+            f"{where} holds an array of shape {array.shape}, expected {expected.shape}"
+        )
+    _check_sha256(where, hashlib.sha256(content).hexdigest(), expected.sha256)
+    return array
+
+
+def parse_idx(content: bytes, where: Path) -> NDArray[np.uint8]:
+    """Return the array in the content of an IDX file of unsigned bytes.
+
+    The format: two zero bytes, the type (8 for unsigned bytes), the number of axes, the
+    length of each axis as a big-endian 32-bit integer, the entries in C order.
+
+    Raises
+    ------
+    InputError
+        If the header or the number of bytes is wrong; `where` is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from dpaudit.datasets.published import parse_idx
+    >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]), Path("two-bytes"))
+    array([7, 9], dtype=uint8)
+    """
+    if content[:3] != bytes([0, 0, _UNSIGNED_BYTE]) or len(content) < 4:
+        raise InputError(
+            f"{where} is not an IDX file of unsigned bytes: it must begin with the "
+            f"bytes 00 00 08 and the number of axes, got {content[:4].hex(' ')!r}"
+        )
+    start = 4 + 4 * content[3]
+    if len(content) < start:
+        raise InputError(
+            f"{where} is truncated: its header needs {start} bytes, got {len(content)}"
+        )
+    shape = tuple(int(size) for size in np.frombuffer(content[4:start], dtype=">u4"))
+    size = math.prod(shape)
+    if len(content) != start + size:
+        verdict = "truncated" if len(content) < start + size else "too long"
+        raise InputError(
+            f"{where} is {verdict}: shape {shape} needs {size} bytes after the "
+            f"header, got {len(content) - start}"
+            + (" or more" if verdict == "too long" else "")
+        )
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
 
 COVERTYPE_URL = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
@@ -111,7 +258,7 @@ def load_covertype(*, path: str | os.PathLike[str] | None = None) -> Dataset:
             rows, labels = _read_published(where)
             break
     else:
-        folder = scikit_learn_home() / "covertype"
+        folder = _scikit_learn_home() / "covertype"
         if path is not None or not any(folder.glob("samples*")):
             raise DataUnavailableError(
                 f"Covertype was not found: put {COVERTYPE_FILE} (SHA-256 "
@@ -134,7 +281,7 @@ def _read_published(where: Path) -> tuple[NDArray[np.float64], NDArray[np.float6
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{where} cannot be read: {error}") from error
-    check_sha256(where, digest, COVERTYPE_SHA256)
+    _check_sha256(where, digest, COVERTYPE_SHA256)
     table = np.loadtxt(where, delimiter=",")
     return table[:, :-1], table[:, -1]
 
@@ -203,7 +350,7 @@ def load_mnist(
             break
     if arrays is None and path is None:
         for tail in OPENML_PATHS:
-            if (cached := scikit_learn_home() / tail).is_file():
+            if (cached := _scikit_learn_home() / tail).is_file():
                 arrays = _read_openml(cached, split)
                 break
     if arrays is None:
@@ -235,7 +382,7 @@ def _read_openml(where: Path, split: str) -> list[NDArray[np.uint8]]:
             else:
                 raise ValueError("it has no @data line")
             table = np.loadtxt(lines, delimiter=",", dtype=np.uint8, ndmin=2)
-    except (*READ_ERRORS, ValueError) as error:
+    except (*_READ_ERRORS, ValueError) as error:
         raise InputError(f"{where} cannot be read: {error}") from error
     images, labels = MNIST_FILES[split]
     part = slice(labels.shape[0]) if split == "train" else slice(-labels.shape[0], None)
@@ -243,56 +390,6 @@ def _read_openml(where: Path, split: str) -> list[NDArray[np.uint8]]:
     for file, columns in ((images, table[part, :-1]), (labels, table[part, -1])):
         # Rebuilding the original file lets one hash vouch for both forms.
         content = file.header + columns.tobytes()
-        check_sha256(where, hashlib.sha256(content).hexdigest(), file.sha256)
+        _check_sha256(where, hashlib.sha256(content).hexdigest(), file.sha256)
         arrays.append(columns.reshape(file.shape))
     return arrays
-
-
-def load_digits() -> Dataset:
-    """Return scikit-learn's 8 x 8 handwritten digits.
-
-    Returns
-    -------
-    Dataset
-        1797 rows of 64 pixel counts in 0..16; labels 0 to 9.
-
-    Examples
-    --------
-    >>> from dpaudit.datasets import load_digits
-    >>> load_digits().rows.shape
-    (1797, 64)
-    """
-    return _shipped(
-        "digits",
-        "test part of the UCI Optical Recognition of Handwritten Digits",
-    )
-
-
-def load_breast_cancer() -> Dataset:
-    """Return scikit-learn's Wisconsin diagnostic breast-cancer measurements.
-
-    Returns
-    -------
-    Dataset
-        569 rows of 30 positive features whose scales differ by a factor of 10^5;
-        labels 0 (malignant) and 1 (benign).
-
-    Examples
-    --------
-    >>> from dpaudit.datasets import load_breast_cancer
-    >>> load_breast_cancer().rows.shape
-    (569, 30)
-    """
-    return _shipped("breast_cancer", "UCI Breast Cancer Wisconsin (Diagnostic)")
-
-
-def _shipped(name: str, source: str) -> Dataset:
-    from sklearn import datasets
-
-    rows, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return Dataset(
-        name,
-        np.asarray(rows),
-        source=f"scikit-learn load_{name}: {source}",
-        labels=np.asarray(labels),
-    )
