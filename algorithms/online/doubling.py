@@ -69,7 +69,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = ["DoublingOnlinePCA", "ExactTestDoubling"]
+__all__ = ["DoublingOnlinePCA", "DoublingStream", "ExactTestDoubling"]
 
 
 _WORK = 2**20  # numbers in the stacks of the trials that run side by side

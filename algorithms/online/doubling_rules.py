@@ -52,7 +52,7 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 
-__all__ = ["CalibratedRule", "Epochs", "PublishedRule"]
+__all__ = ["CalibratedRule", "PublishedRule"]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_length, check_matrix
 
-__all__ = ["PrefixSums", "RowSequence"]
+__all__ = ["PrefixSums"]
 
 
 _WORK = 2**20  # coordinates of the noise of the trials that are made side by side

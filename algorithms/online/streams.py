@@ -46,7 +46,7 @@ from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_count, check_real
 
-__all__ = ["RowStream", "StreamableSums", "SubspaceStream"]
+__all__ = ["PrefixStream", "RowStream", "StreamableSums", "SubspaceStream"]
 
 State = dict[str, NDArray[Any]]
 

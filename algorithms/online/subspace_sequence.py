@@ -44,7 +44,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = ["BasisSequence", "SubspaceSequence"]
+__all__ = ["SubspaceSequence"]
 
 
 def leading_bases(matrices: Array, n_components: int) -> Array:

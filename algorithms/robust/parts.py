@@ -26,15 +26,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "FixedNoise",
-    "Geometry",
-    "Noise",
-    "Objective",
-    "PublishedNoise",
-    "Space",
-    "Start",
-]
+__all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Start"]
 
 
 Values: TypeAlias = dict[str, Array]

@@ -19,7 +19,6 @@ __all__ = [
     "Batched",
     "ReleasesBasis",
     "ReleasesVector",
-    "Replaced",
     "Rng",
     "check_components",
     "check_one_component",
