@@ -10,7 +10,7 @@ from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.game.independence import signs_seen
+from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.game.state import AuditState, StrongestEvent
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
@@ -84,7 +84,7 @@ def summarise(
             log_evidence=log_evidence,
             versions=dict(_VERSIONS),
         )
-    signs = signs_seen(pair_audit.sampler, mechanism, pair_audit.repeats)
+    signs = Signs.seen(pair_audit.sampler, mechanism, pair_audit.repeats)
     result = AuditResult(
         name=name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,

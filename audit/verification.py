@@ -13,8 +13,8 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
-from dpaudit.audit.game.fitted import FittedAttack, rests_on_bits
-from dpaudit.audit.game.independence import signs_seen
+from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
@@ -197,13 +197,13 @@ def verify(
     confirmed = test.refutes_claim
     if confirmed and canon is not None:
         both = Batch.join(kept[DATA]), Batch.join(kept[NEIGHBOUR])
-        if rests_on_bits(fitted, witness.threshold, family, 0, target, canon, both):
+        if fitted.rests_on_bits(witness.threshold, family, 0, target, canon, both):
             confirmed = False
             warnings.append(BITS_ONLY)
     if not (reached := reaching_tells(witness.counts, witness.at_epsilon)):
         hits = seen - hits
     again = Sampler(mechanism, witness.pair, seed)
-    signs = signs_seen(sampler, named, lambda: _repeats(again, first_look))
+    signs = Signs.seen(sampler, named, lambda: _repeats(again, first_look))
     warnings += signs.warnings
     if signs.refute_it:
         warnings.insert(0, f"no verdict: {UNFOUNDED}")

@@ -121,7 +121,7 @@ class Events:
 
     @classmethod
     def single(
-        cls, threshold: float, hits: tuple[int, int], scored: tuple[int, int]
+        cls, threshold: float, hits: Sequence[int] | Counts, scored: Sequence[int]
     ) -> "Events":
         """Return one event of attack 0."""
         return cls(

@@ -20,7 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import find_anchor
 from dpaudit.audit.betting.families import NullFamily
-from dpaudit.audit.betting.strategy import PlannedBets, plan_bets, stakes
+from dpaudit.audit.betting.strategy import PlannedBets, plan_bets
 
 __all__ = ["SequentialTest"]
 
@@ -145,7 +145,7 @@ class SequentialTest:
         open_ = np.flatnonzero(~self.rejected[: nulls[-1] + 1])
         bet = np.searchsorted(nulls, open_)
         progress = self._accounts[-1, open_] - self._log_goal
-        staked = stakes(plan, bet, progress, remaining)
+        staked = plan.stakes(bet, progress, remaining)
         played = (staked > 0).any(axis=0)
         self._plan, self._sizes = plan, (n_p, n_q)
         self._playing, self._bet = open_[played], bet[played]

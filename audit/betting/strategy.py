@@ -52,7 +52,7 @@ from dpaudit.audit.betting.excess import DOUBT
 from dpaudit.audit.betting.families import GaussianNulls, NullFamily
 from dpaudit.audit.betting.projection import project
 
-__all__ = ["PlannedBets", "best_share", "plan_bets", "stakes"]
+__all__ = ["PlannedBets", "best_share", "plan_bets"]
 
 Counts = NDArray[np.intp]
 
@@ -101,6 +101,35 @@ class PlannedBets:
         """Return the counts in the cells, shape (M, J + 1), from hits (T,) of n."""
         return np.diff(hits[self.events], axis=1, prepend=0, append=n)
 
+    def stakes(self, bet: Counts, log_progress: Array, remaining: int) -> Array:
+        """Return what each null stakes on its bet, from each account.
+
+        Parameters
+        ----------
+        bet : ndarray of int, shape (G,)
+            Which bet of the plan each null plays.
+        log_progress : ndarray, shape (G,)
+            Logarithm of the deadline account over its goal.
+        remaining : int
+            Releases on both sides that are still to come, this round's included.
+
+        Returns
+        -------
+        ndarray, shape (3, G)
+            Eager, careful, deadline.
+        """
+        promised = self.growth[bet]
+        limit = _BOLDEST * self.bets.largest_stake()[bet]
+        log_u = np.minimum(log_progress, -1e-3)
+        quantile = ndtri_exp(log_u)
+        hedge = np.exp(-(quantile**2) / 2 - log_u) / np.sqrt(2 * np.pi)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = 1 - self.optimism[:, bet] / (2 * self.scored[bet] * promised)
+            bold = hedge / np.sqrt(2 * promised * remaining)
+        nothing = promised <= 0
+        wanted = np.clip(np.vstack([growth, bold]), 0.0, limit)
+        return np.where(nothing, 0.0, wanted)
+
 
 def plan_bets(
     family: NullFamily,
@@ -110,7 +139,7 @@ def plan_bets(
     n_q: int,
     anchor: int,
 ) -> PlannedBets:
-    """PlannedBets the bets of one round of n_p and n_q releases against some nulls."""
+    """Plan the bets of one round of n_p and n_q releases against some nulls."""
     share = n_p / (n_p + n_q)
     chains = _chains(family, nulls, anchor, events, share)
     projection = project(
@@ -199,39 +228,6 @@ def best_share(family: NullFamily, null: int, events: Events) -> float:
     best = int(np.argmax(growth))
     even = growth[np.flatnonzero(_SHARES == 0.5)[0]]
     return float(_SHARES[best]) if growth[best] > _WORTHWHILE * even else 0.5
-
-
-def stakes(
-    plan: PlannedBets, bet: Counts, log_progress: Array, remaining: int
-) -> Array:
-    """Return what each null stakes on its bet, from each account.
-
-    Parameters
-    ----------
-    plan : PlannedBets
-    bet : ndarray of int, shape (G,)
-        Which bet of the plan each null plays.
-    log_progress : ndarray, shape (G,)
-        Logarithm of the deadline account over its goal.
-    remaining : int
-        Releases on both sides that are still to come, this round's included.
-
-    Returns
-    -------
-    ndarray, shape (3, G)
-        Eager, careful, deadline.
-    """
-    promised = plan.growth[bet]
-    limit = _BOLDEST * plan.bets.largest_stake()[bet]
-    log_u = np.minimum(log_progress, -1e-3)
-    quantile = ndtri_exp(log_u)
-    hedge = np.exp(-(quantile**2) / 2 - log_u) / np.sqrt(2 * np.pi)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        growth = 1 - plan.optimism[:, bet] / (2 * plan.scored[bet] * promised)
-        bold = hedge / np.sqrt(2 * promised * remaining)
-    nothing = promised <= 0
-    wanted = np.clip(np.vstack([growth, bold]), 0.0, limit)
-    return np.where(nothing, 0.0, wanted)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = ["Candidate", "FittedAttack", "rests_on_bits"]
+__all__ = ["Candidate", "FittedAttack"]
 
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 
@@ -115,6 +115,36 @@ class FittedAttack:
             np.concatenate([*parts[NEIGHBOUR], []]),
         )
 
+    def rests_on_bits(
+        self,
+        threshold: float,
+        family: NullFamily,
+        null: int,
+        target: Target,
+        canon: Canon,
+        returned: tuple[Batch, Batch],
+    ) -> bool:
+        """Say whether an event violates a null by the last bits of releases alone.
+
+        It does if it seems to violate it by the releases as they are, and no longer
+        once every entry is moved, at random, by a small part of the step of its grid.
+        To ask only makes an audit more careful.
+        """
+        rng = canon.nudges()
+        counts = np.zeros((2, 2), dtype=np.intp)
+        for side, outputs in enumerate(returned):
+            for way, batch in enumerate((canon(outputs), canon.nudged(outputs, rng))):
+                reached = self.score(target, batch) >= threshold
+                counts[way, side] = np.count_nonzero(reached)
+        if (counts[0] == counts[1]).all():
+            return False
+        sizes = returned[DATA].size, returned[NEIGHBOUR].size
+        before, after = (
+            violation(family, null, Events.single(threshold, hits, sizes))
+            for hits in counts
+        )
+        return after <= 0 < before
+
 
 @dataclass
 class Candidate:
@@ -163,40 +193,6 @@ class Candidate:
         if self.attack.sufficient:
             return self.record.informed(events) if unbeaten else events
         return events if self.attack.exclusive else self.record.modelled(events)
-
-
-def rests_on_bits(
-    event: FittedAttack,
-    threshold: float,
-    family: NullFamily,
-    null: int,
-    target: Target,
-    canon: Canon,
-    returned: tuple[Batch, Batch],
-) -> bool:
-    """Say whether an event violates a null by the last bits of releases alone.
-
-    It does if it seems to violate it by the releases as they are, and no longer once
-    every entry is moved, at random, by a small part of the step of its grid. To ask
-    only makes an audit more careful.
-    """
-    rng = canon.nudges()
-    counts: tuple[list[int], list[int]] = ([], [])
-    for outputs in returned:
-        for count, batch in zip(
-            counts, (canon(outputs), canon.nudged(outputs, rng)), strict=True
-        ):
-            count.append(int((event.score(target, batch) >= threshold).sum()))
-    if counts[0] == counts[1]:
-        return False
-    sizes = returned[DATA].size, returned[NEIGHBOUR].size
-    before, after = (
-        violation(
-            family, null, Events.single(threshold, (hits[DATA], hits[NEIGHBOUR]), sizes)
-        )
-        for hits in counts
-    )
-    return after <= 0 < before
 
 
 def _read_by(attack: Attack, batch: Batch, layout: str) -> Any:

@@ -24,7 +24,7 @@ from typing import Any
 from dpaudit.audit.sampling.sampler import Sampler
 from dpaudit.errors import DPAuditError
 
-__all__ = ["Signs", "signs", "signs_seen"]
+__all__ = ["Signs"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -56,58 +56,61 @@ class Signs:
     warnings: tuple[str, ...]
     refute_it: bool
 
+    @classmethod
+    def of(
+        cls,
+        mechanism: Any,
+        *,
+        repeats: bool,
+        uses_rng: bool,
+        shares_noise: bool = False,
+        varies: bool = False,
+    ) -> "Signs":
+        """Return what was seen of a mechanism.
 
-def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) -> Signs:
-    """Return what was seen of the mechanism that is sampled.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        Which drew the releases.
-    mechanism : Mechanism or callable
-        Not its view at the audit's layer.
-    repeats : callable
-        Says whether the same streams give the first releases once more.
-    """
-    try:
-        return signs(
-            mechanism,
-            repeats=repeats(),
-            uses_rng=sampler.uses_rng(),
-            shares_noise=sampler.shares_noise(),
-            varies=sampler.varies,
+        Parameters
+        ----------
+        mechanism : Mechanism or callable
+        repeats : bool
+            Whether the same seed gave the same release at the end as at the beginning.
+        uses_rng : bool
+            Whether it ever drew from the generator that it was handed.
+        shares_noise : bool
+            Whether the releases of a batch resemble each other.
+        varies : bool
+            Whether two releases on one dataset differed.
+        """
+        found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
+        seeded = getattr(mechanism, "seedable", True) is not False
+        elsewhere = not repeats or (varies and not uses_rng)
+        return cls(
+            warnings=tuple(sign for sign, seen in found.items() if seen),
+            refute_it=shares_noise or (seeded and elsewhere),
         )
-    except DPAuditError:
-        # It refuses now what it took at the beginning.
-        return signs(mechanism, repeats=False, uses_rng=True)
 
+    @classmethod
+    def seen(
+        cls, sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]
+    ) -> "Signs":
+        """Return what was seen of the mechanism that is sampled.
 
-def signs(
-    mechanism: Any,
-    *,
-    repeats: bool,
-    uses_rng: bool,
-    shares_noise: bool = False,
-    varies: bool = False,
-) -> Signs:
-    """Return what was seen of a mechanism.
-
-    Parameters
-    ----------
-    mechanism : Mechanism or callable
-    repeats : bool
-        Whether the same seed gave the same release at the end as at the beginning.
-    uses_rng : bool
-        Whether it ever drew from the generator that it was handed.
-    shares_noise : bool
-        Whether the releases of a batch resemble each other.
-    varies : bool
-        Whether two releases on one dataset differed.
-    """
-    found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
-    seeded = getattr(mechanism, "seedable", True) is not False
-    elsewhere = not repeats or (varies and not uses_rng)
-    return Signs(
-        warnings=tuple(sign for sign, seen in found.items() if seen),
-        refute_it=shares_noise or (seeded and elsewhere),
-    )
+        Parameters
+        ----------
+        sampler : Sampler
+            Which drew the releases.
+        mechanism : Mechanism or callable
+            Not its view at the audit's layer.
+        repeats : callable
+            Says whether the same streams give the first releases once more.
+        """
+        try:
+            return cls.of(
+                mechanism,
+                repeats=repeats(),
+                uses_rng=sampler.uses_rng(),
+                shares_noise=sampler.shares_noise(),
+                varies=sampler.varies,
+            )
+        except DPAuditError:
+            # It refuses now what it took at the beginning.
+            return cls.of(mechanism, repeats=False, uses_rng=True)

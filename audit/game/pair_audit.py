@@ -27,7 +27,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["Look", "PairAudit", "shows"]
+__all__ = ["Look", "PairAudit"]
 
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
@@ -53,6 +53,20 @@ class Look(NamedTuple):
     def size(self) -> int:
         """Releases a side, at least."""
         return min(sum(opening.units) for opening in self.openings)
+
+    def comes_again(self, sampler: Sampler) -> bool:
+        """Say whether a round opens now, in this thread, as it did: to the bit.
+
+        Raises
+        ------
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own.
+        """
+        again = (
+            sampler.again(side, opening).section(0, _FEW)
+            for side, opening in enumerate(self.openings)
+        )
+        return fingerprint(*again) == self.digest
 
 
 class PairAudit:
@@ -225,21 +239,6 @@ class PairAudit:
             self._considered = seen
         n_p = min(max(round(total * self._share), 1), total - 1)
         return n_p, total - n_p
-
-
-def shows(sampler: Sampler, look: Look) -> bool:
-    """Say whether a round opens now, in this thread, as it did: to the bit.
-
-    Raises
-    ------
-    DPAuditError
-        Whatever the mechanism raises of dpaudit's own.
-    """
-    again = (
-        sampler.again(side, opening).section(0, _FEW)
-        for side, opening in enumerate(look.openings)
-    )
-    return fingerprint(*again) == look.digest
 
 
 def _joined(sampler: Sampler, sizes: Sequence[int]) -> tuple[Batch, Batch]:

@@ -28,7 +28,7 @@ from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.betting.events import Events, count_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import Candidate, FittedAttack, rests_on_bits
+from dpaudit.audit.game.fitted import Candidate, FittedAttack
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.outputs import UNREAD
@@ -202,8 +202,8 @@ class Portfolio:
         if self.canon is None:
             return False
         past = Batch.join(self._pool[DATA]), Batch.join(self._pool[NEIGHBOUR])
-        return rests_on_bits(
-            event, threshold, family, null, self._target, self.canon, past
+        return event.rests_on_bits(
+            threshold, family, null, self._target, self.canon, past
         )
 
     @property

@@ -23,7 +23,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw
-from dpaudit.audit.game.pair_audit import Look, PairAudit, shows
+from dpaudit.audit.game.pair_audit import Look, PairAudit
 from dpaudit.audit.pairs import PairChoice
 from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import Sampler, fingerprint
@@ -50,6 +50,11 @@ _RENEWED, _SHARED = 2 / 3, 0.9
 _PLANNED, _PLANNED_BESIDE = 40, 16
 # Where the claim is half refuted, rounds are small again: so much of the past.
 _NEARLY, _LAST_GROWTH = 0.5, 0.06
+# What is kept of a state between two rounds, beside its trail.
+_KEPT = (
+    *("tests", "drawn", "pairs", "favourite", "trajectory", "_pair_audits"),
+    *("limit", "refuted_at"),
+)
 
 
 @dataclass(frozen=True)
@@ -178,9 +183,8 @@ class AuditState:
         """
         try:
             return all(
-                shows(
-                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm),
-                    look,
+                look.comes_again(
+                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm)
                 )
                 for arm, looks in self.trail.looks.items()
                 for look in looks
@@ -201,23 +205,16 @@ class AuditState:
 
     def freeze(self) -> bytes:
         """Return the state between two rounds, as `thaw` takes it."""
-        playing = (
-            *(self.tests, self.drawn, self.pairs, self.favourite),
-            *(self.trajectory, self._pair_audits),
-        )
-        state = playing, (self.limit, self.refuted_at)
-        return freeze(
-            (self.trail, freeze(state, self._supplied(self._pair_audits))), {}
-        )
+        kept = {name: getattr(self, name) for name in _KEPT}
+        frozen = freeze(kept, self._supplied(self._pair_audits))
+        return freeze((self.trail, frozen), {})
 
     def thaw(self, frozen: bytes) -> None:
         """Bring a state that has not begun to the state of another like it."""
-        trail, state = thaw(frozen, {})
+        trail, kept = thaw(frozen, {})
         self.follow(trail)
         played = {arm for _, arm, _, _ in trail.history}
-        playing, (self.limit, self.refuted_at) = thaw(state, self._supplied(played))
-        self.tests, self.drawn, self.pairs, self.favourite = playing[:4]
-        self.trajectory, self._pair_audits = playing[4:]
+        vars(self).update(thaw(kept, self._supplied(played)))
         self.verdict = next(iter(self.tests.values()))
 
     def follow(self, trail: Trail) -> None:

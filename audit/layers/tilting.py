@@ -38,7 +38,8 @@ and the sum of L(y - j c) over j = 1..k telescopes to log r(y)/p(y).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -50,14 +51,10 @@ from dpaudit.outputs import arrays_of
 
 __all__ = [
     "Direction",
-    "OtherDataset",
     "Proposal",
     "affordable",
     "ceiling",
-    "choose",
-    "other_datasets",
-    "pilot",
-    "translations",
+    "places",
     "weighted_excess",
 ]
 
@@ -154,7 +151,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class OtherDataset(Proposal):
+class _OtherDataset(Proposal):
     """R = the law on another dataset."""
 
     dataset: Array
@@ -202,7 +199,53 @@ class _Translation(Proposal):
         return total
 
 
-def other_datasets(direction: Direction) -> Iterator[Proposal]:
+_Place: TypeAlias = tuple[Proposal, list[int], list[tuple[float, bool]]]
+
+
+def places(
+    way: Direction, choice: Any, epsilons: Array, samples: int, rng: np.random.Generator
+) -> Iterator[_Place]:
+    """Yield proposals, the places of the epsilons they serve, and a ceiling for each.
+
+    With every ceiling comes whether the values are known to be below it.
+
+    Parameters
+    ----------
+    way : Direction
+    choice : None, "auto", "translate" or ndarray
+        As for `~dpaudit.audit.layers.whitebox.white_box`, of this direction.
+    epsilons : ndarray, shape (k,)
+    samples : int
+        Releases to come.
+    rng : numpy.random.Generator
+        Draws the pilots.
+    """
+    own, everything = Proposal(way), list(range(len(epsilons)))
+    if choice is None:
+        yield own, everything, [(1.0, True)] * len(epsilons)
+    elif isinstance(choice, str):
+        for column, epsilon in enumerate(epsilons):
+            others = _other_datasets if choice == "auto" else _translations
+            found = _choose(chain([own], others(way)), float(epsilon), samples, rng)
+            if found is None or found[0] is own:
+                found = own, 1.0
+            yield found[0], [column], [(found[1], True)]
+    else:
+        given = _OtherDataset(way, np.asarray(choice, dtype=np.float64))
+        losses, log_weights = _pilot(given, _PILOT, rng)
+        ceilings = []
+        for epsilon in epsilons:
+            bound = ceiling(losses, log_weights, float(epsilon))
+            trusted = bool(np.isfinite(bound))
+            if not trusted:
+                # Where nothing bounds the values, cutting them still bounds below.
+                largest = weighted_excess(losses, log_weights, float(epsilon)).max()
+                bound = float(largest) or 1.0
+            ceilings.append((bound, trusted))
+        yield given, everything, ceilings
+
+
+def _other_datasets(direction: Direction) -> Iterator[Proposal]:
     """Yield datasets whose releases lie further from D' than those on D.
 
     The row x that D has and D' has not is scaled up, or repeated; a row -a x joins D
@@ -218,20 +261,20 @@ def other_datasets(direction: Direction) -> Iterator[Proposal]:
         if len(data) == len(other):
             moved = data.copy()
             moved[place] += amount * (data[place] - other[place])
-            yield OtherDataset(direction, moved)
+            yield _OtherDataset(direction, moved)
         elif len(data) < len(other):
             row = -amount * other[place]
-            yield OtherDataset(direction, np.insert(data, place, row, axis=0))
+            yield _OtherDataset(direction, np.insert(data, place, row, axis=0))
         else:
             scaled = data.copy()
             scaled[place] *= 1 + amount
-            yield OtherDataset(direction, scaled)
+            yield _OtherDataset(direction, scaled)
             if amount == int(amount):
                 copies = np.repeat(data[place : place + 1], int(amount), axis=0)
-                yield OtherDataset(direction, np.concatenate([data, copies]))
+                yield _OtherDataset(direction, np.concatenate([data, copies]))
 
 
-def translations(direction: Direction) -> Iterator[Proposal]:
+def _translations(direction: Direction) -> Iterator[Proposal]:
     """Yield translations by a growing number of steps.
 
     Raises
@@ -295,7 +338,7 @@ def ceiling(losses: Array, log_weights: Array, epsilon: float) -> float:
     return float(max([*cells, np.exp(least[-1])]) * (1 + _ROUNDING))
 
 
-def choose(
+def _choose(
     candidates: Iterator[Proposal],
     epsilon: float,
     samples: int,
@@ -308,7 +351,7 @@ def choose(
     best, best_width = None, float("inf")
     for proposal in candidates:
         try:
-            losses, log_weights = pilot(proposal, _TRIAL, rng)
+            losses, log_weights = _pilot(proposal, _TRIAL, rng)
         except UnsupportedError:
             continue
         bound = ceiling(losses, log_weights, epsilon)
@@ -322,11 +365,11 @@ def choose(
             best, best_width = proposal, width
     if best is None:
         return None
-    bound = ceiling(*pilot(best, _PILOT, rng), epsilon)
+    bound = ceiling(*_pilot(best, _PILOT, rng), epsilon)
     return (best, bound) if np.isfinite(bound) else None
 
 
-def pilot(
+def _pilot(
     proposal: Proposal, size: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return losses and log-weights of a first look, shape (size,) each."""

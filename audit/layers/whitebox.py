@@ -28,7 +28,6 @@ Theorem 6 (the divergence as an expectation over the loss).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,14 +38,9 @@ from dpaudit.audit.layers.exact import check_relation
 from dpaudit.audit.layers.means import BettingInterval
 from dpaudit.audit.layers.tilting import (
     Direction,
-    OtherDataset,
     Proposal,
     affordable,
-    ceiling,
-    choose,
-    other_datasets,
-    pilot,
-    translations,
+    places,
     weighted_excess,
 )
 from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
@@ -56,18 +50,12 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction, check_nonnegative
 
-__all__ = [
-    "ProposalChoice",
-    "directions",
-    "white_box",
-    "white_box_steps",
-]
+__all__ = ["directions", "white_box", "white_box_steps"]
 
-Datasets: TypeAlias = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]
-ProposalChoice: TypeAlias = Literal["auto", "translate"] | Datasets | None
+_Datasets: TypeAlias = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]
+_ProposalChoice: TypeAlias = Literal["auto", "translate"] | _Datasets | None
 
 _FIRST_BATCH = 16
-_PILOT = 4000
 
 # Streams are keyed by their use, the direction and the place in the run.
 _PILOTS, _BATCHES = 0, 1
@@ -81,7 +69,7 @@ def white_box(
     confidence: float = 0.999,
     max_samples: int = 200_000,
     seed: int = 0,
-    proposal: ProposalChoice = None,
+    proposal: _ProposalChoice = None,
 ) -> WhiteBoxResult:
     """Bound the privacy profile of a pair from both sides, by the exact privacy loss.
 
@@ -150,7 +138,7 @@ def white_box_steps(
     confidence: float = 0.999,
     max_samples: int = 200_000,
     seed: int = 0,
-    proposal: ProposalChoice = None,
+    proposal: _ProposalChoice = None,
 ) -> Iterator[WhiteBoxResult]:
     """Yield the result of `white_box` so far, each time half as many releases more.
 
@@ -177,7 +165,7 @@ def white_box_steps(
             ],
         )
         for index, way in enumerate(directions(mechanism, pair))
-        for where, columns, ceilings in _places(
+        for where, columns, ceilings in places(
             way,
             _choice(proposal, index),
             epsilons,
@@ -273,7 +261,7 @@ def _epsilons(epsilon: ArrayLike) -> Array:
     return np.array(values)
 
 
-def _choice(proposal: ProposalChoice, index: int) -> Any:
+def _choice(proposal: _ProposalChoice, index: int) -> Any:
     """Return None, "auto", "translate" or the dataset for one direction."""
     if isinstance(proposal, tuple) and len(proposal) == 2:
         return proposal[index]
@@ -283,38 +271,6 @@ def _choice(proposal: ProposalChoice, index: int) -> Any:
         "proposal must be None, 'auto', 'translate' or a pair of datasets, "
         f"got {proposal!r}"
     )
-
-
-_Place: TypeAlias = tuple[Proposal, list[int], list[tuple[float, bool]]]
-
-
-def _places(
-    way: Direction, choice: Any, epsilons: Array, samples: int, rng: np.random.Generator
-) -> Iterator[_Place]:
-    """Yield proposals, the epsilons they serve, and for each its trusted ceiling."""
-    own, everything = Proposal(way), list(range(len(epsilons)))
-    if choice is None:
-        yield own, everything, [(1.0, True)] * len(epsilons)
-    elif isinstance(choice, str):
-        for column, epsilon in enumerate(epsilons):
-            others = other_datasets if choice == "auto" else translations
-            found = choose(chain([own], others(way)), float(epsilon), samples, rng)
-            if found is None or found[0] is own:
-                found = own, 1.0
-            yield found[0], [column], [(found[1], True)]
-    else:
-        given = OtherDataset(way, np.asarray(choice, dtype=np.float64))
-        losses, log_weights = pilot(given, _PILOT, rng)
-        ceilings = []
-        for epsilon in epsilons:
-            bound = ceiling(losses, log_weights, float(epsilon))
-            trusted = bool(np.isfinite(bound))
-            if not trusted:
-                # Where nothing bounds the values, cutting them still bounds below.
-                largest = weighted_excess(losses, log_weights, float(epsilon)).max()
-                bound = float(largest) or 1.0
-            ceilings.append((bound, trusted))
-        yield given, everything, ceilings
 
 
 def _result(

@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
-from dpaudit.audit.game.independence import Signs, signs
+from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.one_run.guesses import middle, promised, right_guesses
 from dpaudit.audit.one_run.result import CanaryAudit
@@ -160,7 +160,7 @@ class _FirstRun:
             repeats = one.equals(other)
         except Exception:  # it refuses now what it took at the beginning
             repeats = False
-        return signs(setting.mechanism, repeats=repeats, uses_rng=self._used_rng)
+        return Signs.of(setting.mechanism, repeats=repeats, uses_rng=self._used_rng)
 
 
 def audit_canaries(

@@ -12,7 +12,7 @@ from audit_cases import PAIR, audited
 from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import BITS, PORTFOLIO, Identity
 from dpaudit.audit import Run, Verdict
-from dpaudit.audit.game.independence import signs_seen
+from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.judged import UNFOUNDED
 
@@ -23,7 +23,7 @@ SHARED = "they share noise"
 def warnings_of(mechanism, size=10):
     pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
     pair_audit.pilot(size)
-    return signs_seen(pair_audit.sampler, mechanism, pair_audit.repeats).warnings
+    return Signs.seen(pair_audit.sampler, mechanism, pair_audit.repeats).warnings
 
 
 def after(calls, late):

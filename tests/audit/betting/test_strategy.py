@@ -9,7 +9,7 @@ from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.excess import find_anchor
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets, stakes
+from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets
 
 CLAIMS = [
     PureDP(0.5),
@@ -69,7 +69,7 @@ def test_stakes_are_within_the_allowed(claim, shift):
         progress = np.tile([-1e4, -50.0, -3.0, -1e-9, 0.0, 5.0], m)
         largest = plan.bets.largest_stake()[bet]
         for remaining in (1, 100, 10**7):
-            for stake in stakes(plan, bet, progress, remaining):
+            for stake in plan.stakes(bet, progress, remaining):
                 assert (stake >= 0).all()
                 assert (stake < largest).all()
                 assert (stake[plan.growth[bet] <= 0] == 0).all()
@@ -84,7 +84,7 @@ def test_stakes_for_growth_shrink_by_what_may_be_flattery():
     for n in (10, 1000, 10**6):
         for c in (0.0, 1.0, 19.0, 20.0, 500.0):
             plan = a_plan([0.01], eager=c / 2, careful=c, scored=n)
-            eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
+            eager, careful, _ = plan.stakes(zero, np.array([-3.0]), 100)[:, 0]
             assert eager == pytest.approx(max(1 - 50 * c / (2 * n), 0))
             assert careful == pytest.approx(max(1 - 50 * c / n, 0))
 
@@ -113,11 +113,11 @@ def test_the_deadline_account_is_the_hedge_of_a_digital_option():
     plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
     for u in (1e-6, 0.01, 0.05, 0.5):
         for remaining in (10**4, 10**5):
-            *_, stake = stakes(plan, zero, np.log([u]), remaining)
+            *_, stake = plan.stakes(zero, np.log([u]), remaining)
             deviation = stake[0] * np.sqrt(2 * 0.002 * remaining)
             assert deviation == pytest.approx(norm.pdf(norm.ppf(u)) / u, rel=1e-9)
     # Bounded however desperate.
-    assert stakes(plan, zero, np.array([-500.0]), 1)[-1, 0] == pytest.approx(0.9 * 2)
+    assert plan.stakes(zero, np.array([-500.0]), 1)[-1, 0] == pytest.approx(0.9 * 2)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
