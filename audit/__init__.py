@@ -5,7 +5,7 @@
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
 `audit_canaries` guesses which of many rows are in the data of a single release;
 `audit_scores` and `audit_guesses` judge one run that was made elsewhere;
-`dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
+`dpaudit.audit.bounds` serves given counts and scores. What is
 proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """

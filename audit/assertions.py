@@ -7,7 +7,7 @@ A suite of m assertions, each at error probability a, fails for no reason with
 probability at most m a (Boole's inequality; the audits need not be independent). At
 `CONFIDENCE`, a thousand assertions do so with probability at most 1/1000, once, when
 they are written: a seed depends on what is audited and on nothing else, so a suite that
-passes goes on passing until somebody changes a mechanism or a claim. That is not so for
+passes goes on passing until a mechanism or a claim is changed. That is not so for
 mechanisms that draw randomness of their own; every run of theirs is a new one.
 """
 
@@ -342,7 +342,7 @@ def _replay(witness: Any, path: Path) -> str:
     """Return the command that replays a witness, from any folder."""
     stored = witness.mechanism
     command = ["dpaudit", "verify", str(path)]
-    if stored is None:  # nobody else could import what is defined inside a function
+    if stored is None:  # what is defined inside a function cannot be imported
         return f"{shlex.join(command)} --mechanism MODULE:OBJECT"
     module = str(stored.get("$object", stored.get("$reference"))).partition(":")[0]
     folder = _import_folder(module)
@@ -354,7 +354,7 @@ def _replay(witness: Any, path: Path) -> str:
 def _import_folder(module: str) -> Path | None:
     """Return the folder that a module was imported from, None if it is installed.
 
-    pytest imports test files from folders that are on nobody else's path.
+    pytest imports test files from folders that are not on the path of others.
     """
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or module.split(".")[0] == "dpaudit":

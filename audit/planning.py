@@ -24,7 +24,7 @@ with mean 2 G n and variance V n. It passes log(1/alpha) with probability `power
 .. math:: 2 G n - z \sqrt{V n} \ge \log(1/\alpha), \quad \Phi(z) = power.
 
 Learning. An audit is not told the event, but it knows its budget, and can do better
-than this bet towards the end of it. `LEARNING` is the factor that remains. Measured at
+than this bet towards the end of it. `_LEARNING` is the factor that remains. Measured at
 power 0.9, in 86 audits for each factor: within the n of the known event 77 % refuted,
 within 1.25 times as many 92 %, within 1.5 times as many 99 % (plain functions, the
 whole portfolio of attacks, ten cases: the three models, claims from 0.1 to 3, true
@@ -55,11 +55,11 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["LEARNING", "MODELS", "Plan", "plan_audit"]
+__all__ = ["MODELS", "Plan", "plan_audit"]
 
 
 MODELS = ("laplace", "gaussian", "randomised-response")
-LEARNING = 1.25
+_LEARNING = 1.25
 
 _LARGEST = 30.0  # beyond, a handful of releases does
 _MOST = 1e14  # releases: where the claim and the truth are so near, rounding decides
@@ -194,7 +194,7 @@ def plan_audit(
     spread = z * math.sqrt(variance)
     # The larger root of growth n - spread sqrt(n) = goal; z may be negative.
     root = (spread + math.sqrt(spread**2 + 4 * growth * goal)) / (2 * growth)
-    samples = math.ceil(LEARNING * root**2)
+    samples = math.ceil(_LEARNING * root**2)
     claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     return Plan(
         model=model,

@@ -10,13 +10,13 @@ from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.game.state import AuditState, StrongestEvent
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.result import AuditResult
+from dpaudit.audit.sampling.sampler import Signs
 from dpaudit.audit.settings import Settings, name_of
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
@@ -37,7 +37,7 @@ _OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is notice
 def summarise(
     state: AuditState, mechanism: Any, settings: Settings, *, interrupted: bool
 ) -> AuditResult:
-    """Return what an audit has shown; its `seconds` are left to whoever measures them.
+    """Return what an audit has shown; its `seconds` are left to the caller.
 
     Parameters
     ----------

@@ -14,11 +14,10 @@ from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
 from dpaudit.audit.game.fitted import FittedAttack
-from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler, Signs
 from dpaudit.batches import Batch
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, InputError
@@ -245,7 +244,7 @@ def _at_most(most: int, hits: int, scored: int) -> tuple[int, int]:
 def _scores(
     fitted: FittedAttack, target: Target, canon: Canon | None, batch: Batch
 ) -> NDArray[np.float64]:
-    """Score fresh outputs with the parameters that somebody wrote into a file."""
+    """Score fresh outputs with the parameters of a file."""
     name = fitted.attack.name
     try:
         with np.errstate(all="ignore"):

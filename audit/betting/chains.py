@@ -234,15 +234,15 @@ def hold(
     log_ratio: Array,
     limit: Array,
     heavy: NDArray[np.bool_],
-    real: NDArray[np.bool_],
+    real: NDArray[np.bool_] | None = None,
 ) -> HalfSpaces:
-    """Hold events (M, J), if real, to their half-planes (M, J, C).
+    """Hold events (M, J), those that are real, to their half-planes (M, J, C).
 
     `heavy` says where an event is likelier on D than on D'.
     """
     m, j, c = log_ratio.shape
     on_p, on_q, limit = coefficients(log_ratio, limit, heavy[..., np.newaxis])
-    used = real[..., np.newaxis]
+    used = True if real is None else real[..., np.newaxis]
     return HalfSpaces(
         np.broadcast_to(np.repeat(np.arange(1, j + 1), c), (m, j * c)),
         np.where(used, on_p, 0.0).reshape(m, j * c),
@@ -282,7 +282,7 @@ def pooled_chains(family: NullFamily, nulls: Counts, events: Events) -> Chains |
     log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
     return Chains(
         np.broadcast_to(best.events, (m, j)),
-        hold(log_ratio, limit, p >= q, np.ones((m, j), dtype=bool)),
+        hold(log_ratio, limit, p >= q),
         _nested_cells(p),
         _nested_cells(q),
         np.ones(m),

@@ -277,12 +277,7 @@ def symmetric_chains(
     side = heavy[:, np.newaxis]
     return Chains(
         np.stack([tails.upper[best], tails.lower[best]], axis=1),
-        hold(
-            log_ratio,
-            limit,
-            np.repeat(side, 2, axis=1),
-            np.ones((len(nulls), 2), dtype=bool),
-        ),
+        hold(log_ratio, limit, np.repeat(side, 2, axis=1)),
         np.where(side, own, other),
         np.where(side, other, own),
         np.full(len(nulls), 3.0),

@@ -1,4 +1,4 @@
-"""Privacy lower bounds for counts and scores that somebody else brings.
+"""Privacy lower bounds for given counts and scores.
 
 The number of releases is fixed beforehand, and so is the event, or it is chosen on a
 part of the releases that is not tested. Every bound is exact in finite samples: it

@@ -38,7 +38,7 @@ guessed may always depend on it).
 The p-value and the bound
 -------------------------
 Call the right side f(v, eps). For delta > 0 it does not grow with eps throughout. But
-whoever is (e, delta)-DP is (eps, delta)-DP for every eps >= e, as P(S) <= e^e Q(S) +
+(e, delta)-DP implies (eps, delta)-DP for every eps >= e, as P(S) <= e^e Q(S) +
 delta <= e^eps Q(S) + delta. So
 
 .. math:: F(v, e) = \min_{\epsilon \ge e} f(v, \epsilon)

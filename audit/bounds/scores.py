@@ -117,8 +117,8 @@ def fixed_scores(
 ) -> Bound:
     """Return the exact bound at an event chosen on the first part of the scores.
 
-    The number of releases must have been fixed beforehand: whoever looks at the bound
-    and then draws more releases needs `dpaudit.audit.audit`.
+    The number of releases must have been fixed beforehand. To look at the bound and
+    then draw more releases, use `dpaudit.audit.audit`.
 
     Parameters
     ----------

@@ -207,8 +207,8 @@ def _can_read(attack: Attack, batch: Batch, layout: str) -> bool:
 def _check_company(fitted: FittedAttack, target: Target, batch: Batch) -> None:
     """Raise if some outputs score otherwise by themselves than beside each other.
 
-    The proof of an audit takes for granted that they do not; of attacks and mechanisms
-    of somebody else's this look at a few finds the usual mistakes, not all.
+    The proof of an audit takes for granted that they do not; of foreign attacks and
+    mechanisms this look at a few finds the usual mistakes, not all.
     """
     few = batch.section(0, _LOOK)
     together = fitted.score(target, few)

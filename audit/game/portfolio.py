@@ -42,7 +42,7 @@ _NARROW = 32  # releases of fewer numbers count as if they had so many
 _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
-_REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
+_REFIT_SELDOM = 4.0  # or by this one if others do without or no null bets on it
 _STALE = 20  # who has scored that much less than others is not bet on
 _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
@@ -153,7 +153,7 @@ class Portfolio:
         Returns
         -------
         ndarray of int, shape (len(events),)
-            The counts of events of attacks that nobody bets on may be left 0.
+            The counts of events of attacks that no null bets on may be left 0.
         """
         hits = np.zeros(len(events), dtype=np.intp)
         returned, batch = batch, self._canonical(batch)
@@ -342,7 +342,7 @@ class Portfolio:
         """Say whether an attack should be fitted now."""
         useful = min(self._available(candidate.layout), self._useful(candidate.attack))
         if not candidate.attack.learns:
-            # What nobody bet on may have become telling since it was last scored.
+            # What no null bet on may have become telling since it was last scored.
             again = (
                 not candidate.in_use and useful >= _REFIT_SELDOM * candidate.fitted_on
             )

@@ -96,7 +96,7 @@ class AuditState:
         Which pair plays the coming round.
     settings : Settings
     workers : Here, optional
-        Who draws; by default whoever plays.
+        Who draws; by default this thread.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class AuditState:
             self._search.report(arm, score, releases)
 
     def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
-        """Return what is not part of the state: whoever resumes has it."""
+        """Return what is not part of the state, and given when it is resumed."""
         return {
             "mechanism": self._mechanism,
             "claim": self.claim,

@@ -8,25 +8,25 @@ followed.
 That is so for a mechanism whose only randomness is the generator that it is handed, and
 whose code is what it was. A key finds an audit by what the mechanism looks like
 (`dpaudit.audit.keeping.identity`); other code may look the same. And what a mechanism
-draws from elsewhere comes out differently when it is drawn again: whoever kills an
-audit when it goes badly would have as many tries as he likes at one error probability.
+draws from elsewhere comes out differently when it is drawn again: to kill an audit
+whenever it goes badly would give any number of tries at one error probability.
 Therefore
 
-1. the outcome of every round is put on record before anybody is told of it, and a round
+1. the outcome of every round is put on record before it is reported, and a round
    that is drawn again must come out as it is on record;
 2. before an audit goes on, and before the result of a finished one is returned, the
    pilot and a few releases of the last rounds are drawn again, on the pair that was
    played last and on the best, and must come out as they did, to the bit.
 
 Else the audit is refused. This is sound. The first outcomes that are put on record for
-rounds 1, 2, ... are one sequence, whoever drew them and in how many processes. Every
+rounds 1, 2, ... are one sequence, in however many processes they were drawn. Every
 round is played with bets that were fixed before it, so its e-value has mean at most 1
 given all that was told before; a round that is drawn again adds nothing to the
 evidence, since it has to give what is on record; to refuse is to stop. So the evidence
 is a supermartingale of the kind in `dpaudit.audit.betting.sequential`, stopped at some
 time, and a true claim falls with probability at most alpha over all processes together.
-Two things are assumed. A kill in the middle of a round knows nothing of the outcome, of
-which nobody was told: mechanisms that end their own process are known only by releases
+Two things are assumed. A kill in the middle of a round knows nothing of the outcome,
+which was not reported: mechanisms that end their own process are known only by releases
 that do not repeat themselves. And the code is one: a change that shows neither in the
 key nor in those releases (in one release of 10,000, say) is not noticed.
 """
@@ -140,7 +140,7 @@ class Recorder:
         return checkpoint.seconds
 
     def note(self, state: AuditState) -> None:
-        """Put the outcome of a round on record, before anybody is told of it.
+        """Put the outcome of a round on record, before it is reported.
 
         Raises
         ------

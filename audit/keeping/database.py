@@ -81,7 +81,7 @@ class Database:
 
     def __init__(self, path: Path, schema: str, application: int, format_: int) -> None:
         self.path = path
-        # Where it is whatever the code under audit makes the current folder.
+        # Absolute: the code under audit may change the current folder.
         self.place = path.absolute()
         self._schema, self._application, self._format = schema, application, format_
 
@@ -107,7 +107,7 @@ class Database:
                     db.execute("COMMIT")
                     return done
             except DamagedError as error:
-                if self._identity() == identity:  # else somebody else was quicker
+                if self._identity() == identity:  # else another process was quicker
                     self._set_aside(error)
         raise InputError(
             f"cannot write {str(self.path)!r}: it is damaged again and again"
@@ -117,7 +117,7 @@ class Database:
     def held(self) -> Iterator[None]:
         """Keep a file that exists open, though every access opens it anew.
 
-        Whoever closes a file last has to tidy it up, which takes a hundred times as
+        The last to close a file has to tidy it up, which takes a hundred times as
         long as a short transaction. A process that is forked meanwhile must leave the
         file alone, because SQLite's locks would not hold in it: it is refused.
         """
@@ -241,7 +241,7 @@ class Database:
                 time.sleep(_PAUSE)
         db.execute("BEGIN IMMEDIATE")
         if not self._is_blank(db):
-            return  # somebody else was quicker
+            return  # another process was quicker
         statement = ""
         for line in self._schema.splitlines():
             statement += line + "\n"

@@ -8,7 +8,7 @@ all that it holds: what is not what was written is never used.
 
 A store is to be trusted like code: to resume an audit, or to return its result, is to
 unpickle what the store holds, which can run anything. Do not resume from a store of
-somebody else's; `Store.to_pandas` and ``dpaudit export`` read the figures alone.
+unknown origin; `Store.to_pandas` and ``dpaudit export`` read the figures alone.
 """
 
 import hashlib

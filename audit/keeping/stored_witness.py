@@ -1,6 +1,6 @@
 """What witnesses of every kind have in common: how they are stored, and read.
 
-Anybody may have written a witness, so reading one runs nothing: data and parameters are
+A witness may come from anywhere, so reading one runs nothing: data and parameters are
 numbers, claims those of `dpaudit.claims`, and the mechanism stays a text until it is
 built (`StoredWitness.build_mechanism`). What a text can cost is bounded, too.
 

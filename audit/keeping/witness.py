@@ -1,4 +1,4 @@
-"""Witnesses: a refutation that anybody can replay.
+"""Witnesses: refutations that can be replayed.
 
 A witness holds the mechanism (by import), both datasets, the claim and one event. It
 proves nothing by itself: `dpaudit.audit.verify` draws fresh releases, on any machine,

@@ -43,10 +43,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
-from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.one_run.guesses import middle, promised, right_guesses
 from dpaudit.audit.one_run.result import CanaryAudit
+from dpaudit.audit.sampling.sampler import Signs
 from dpaudit.audit.settings import name_of, stated
 from dpaudit.batches import Batch
 from dpaudit.claims import Claim

@@ -143,7 +143,7 @@ def audit_guesses(
     confidence: float = 0.95,
     name: str = "guesses",
 ) -> CanaryAudit:
-    """Judge the guesses that somebody made from one run.
+    """Judge given guesses from one run.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def _bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
 
 
 def _coins(name: str, value: ArrayLike) -> NDArray[np.bool_]:
-    """Return coins, unless nobody tossed them."""
+    """Return coins, unless they cannot have been tossed."""
     coins = _bits(name, value)
     ones = int(np.count_nonzero(coins))
     if not 0 < ones < len(coins):

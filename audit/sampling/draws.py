@@ -3,8 +3,9 @@
 A unit is what is handed to a worker. What it gives depends on the mechanism, the
 dataset and the names of its streams, and on nothing else: not on who draws it, nor on
 what was drawn before. Each single release has a stream of its own, named by its number,
-and each batched draw one that is named by the number of its first release. So whoever
-seeds another library from a generator does it once for every release, or draw.
+and each batched draw one that is named by the number of its first release. So a
+mechanism that seeds another library from its generator does so once for every release,
+or draw.
 """
 
 import sys

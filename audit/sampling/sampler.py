@@ -1,4 +1,4 @@
-"""Sampling from whatever is under audit: the releases of a round, in a fixed order.
+"""Sampling from the mechanism under audit: the releases of a round, in a fixed order.
 
 The releases of a side are numbered, over all rounds, and the number names the stream of
 a release. A round is cut into units of work (`dpaudit.audit.sampling.draws`), in a way
@@ -7,25 +7,45 @@ depend on it. Nor does any depend on who works: units may be drawn anywhere and 
 time, and are put together in order. They come back in batches of bounded memory, in
 which releases are scored. Whatever comes back is an output (`dpaudit.outputs`), an
 exception too.
+
+Signs of dependence
+-------------------
+Every statement of an audit assumes that, given the dataset, each release is drawn anew
+from the same distribution, with the generator that it was handed. Three checks find the
+usual ways to break this, and no more than these:
+
+- the same seeds are used again after the audit: a release that differs from the first
+  depends on the calls in between, or on randomness of the mechanism's own;
+- a mechanism that leaves its generator untouched does not use it;
+- a batched draw whose releases are nearer each other than one of another batch shares
+  noise between them.
+
+Where one of them shows that the assumption fails, there is no verdict. Two things are
+no such showing. A mechanism that never uses its generator and always releases the same
+is deterministic: its releases are of one law. And a mechanism may say that it draws
+from the operating system instead, with an attribute `seedable` that is False: its
+author then answers for its releases, which are to be independent all the same.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpaudit.audit.sampling.draws import Here, draw_one, draw_unit, ways_to_draw
 from dpaudit.batches import Batch
+from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
 from dpaudit.streams import position, stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "fingerprint"]
+__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "Signs", "fingerprint"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -44,6 +64,19 @@ _MOST_IN_FLIGHT = 256
 # a bet on it.
 _THREES = 100
 _STAKE, _LOST, _WON = 0.8, 0.1, 1e9
+_STATE = (
+    "the same seed gave another release at the end than at the beginning: the "
+    "mechanism keeps state between calls, or draws randomness of its own"
+)
+_UNUSED = (
+    "the mechanism does not use its rng: its releases are constant, or draw randomness "
+    "from elsewhere"
+)
+
+_SHARED = (
+    "releases of one batched draw resemble each other more than those of another one: "
+    "they share noise, so that they are fewer independent releases than they seem"
+)
 _LOOK = 2  # the side, in the names of streams, of releases that are no evidence
 
 
@@ -76,7 +109,7 @@ class Sampler:
         Which pair of the audit this is. A release depends on the seed, the key, its
         side, and how many came before it on that side.
     workers : Here, optional
-        Who draws; by default whoever asks.
+        Who draws; by default this thread.
 
     Raises
     ------
@@ -199,7 +232,7 @@ class Sampler:
             release = self._one(data, rng)
             if position(rng) != before:
                 return True
-            # Somebody may read the state of a generator, and leave it as it is.
+            # A mechanism may read the state of a generator, and leave it as it is.
             if self._one(data, stream(0)).equals(release) and not self._one(
                 data, stream(1)
             ).equals(release):
@@ -269,6 +302,81 @@ class Sampler:
         largest = max((count for *_, count in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What was seen of the assumption that releases are independent draws of one law.
+
+    Parameters
+    ----------
+    warnings : tuple of str
+        What speaks against it.
+    refute_it : bool
+        Whether it was seen to fail, so that nothing follows from the releases.
+    """
+
+    warnings: tuple[str, ...]
+    refute_it: bool
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Any,
+        *,
+        repeats: bool,
+        uses_rng: bool,
+        shares_noise: bool = False,
+        varies: bool = False,
+    ) -> "Signs":
+        """Return what was seen of a mechanism.
+
+        Parameters
+        ----------
+        mechanism : Mechanism or callable
+        repeats : bool
+            Whether the same seed gave the same release at the end as at the beginning.
+        uses_rng : bool
+            Whether it ever drew from the generator that it was handed.
+        shares_noise : bool
+            Whether the releases of a batch resemble each other.
+        varies : bool
+            Whether two releases on one dataset differed.
+        """
+        found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
+        seeded = getattr(mechanism, "seedable", True) is not False
+        elsewhere = not repeats or (varies and not uses_rng)
+        return cls(
+            warnings=tuple(sign for sign, seen in found.items() if seen),
+            refute_it=shares_noise or (seeded and elsewhere),
+        )
+
+    @classmethod
+    def seen(
+        cls, sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]
+    ) -> "Signs":
+        """Return what was seen of the mechanism that is sampled.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Which drew the releases.
+        mechanism : Mechanism or callable
+            Not its view at the audit's layer.
+        repeats : callable
+            Says whether the same streams give the first releases once more.
+        """
+        try:
+            return cls.of(
+                mechanism,
+                repeats=repeats(),
+                uses_rng=sampler.uses_rng(),
+                shares_noise=sampler.shares_noise(),
+                varies=sampler.varies,
+            )
+        except DPAuditError:
+            # It refuses now what it took at the beginning.
+            return cls.of(mechanism, repeats=False, uses_rng=True)
 
 
 def fingerprint(*batches: Batch) -> bytes:

@@ -1,6 +1,6 @@
 """Who draws: this thread, or the workers of an executor.
 
-Units of work are cut, and named, before anybody works on them
+Units of work are cut, and named, before any work is done on them
 (`dpaudit.audit.sampling.sampler`), and come back in their order. So an audit is the
 same for no executor, one worker or eight, on this machine or on a cluster.
 
@@ -203,7 +203,7 @@ def _draw_for(audit: tuple[int, str], *task: Any) -> Batch:
     before = checksum(data)
     with nullcontext() if here else single_threaded():
         drawn = draw_unit(mechanism, data, *rest)
-    if checksum(data) != before:  # of a copy that nobody else sees
+    if checksum(data) != before:  # of a copy that is not used elsewhere
         raise MechanismError(WRITTEN)
     return drawn
 

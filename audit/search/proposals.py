@@ -3,9 +3,9 @@
 First the pairs that the mechanism itself names, brought into the domain where they lie
 outside it: a claim is about legal datasets, and what happens beyond refutes nothing.
 Where malformed rows are legal, they come next. Then structured pairs, in which one row
-meets a dataset that makes it matter: nobody, copies of itself or of its opposite, two
-balanced camps (a median or a top eigenvector then hangs on one row), a small camp that
-becomes outliers beside a large one, or a spread-out dataset whose top or bottom
+meets a dataset that makes it matter: no other row, copies of itself or of its opposite,
+two balanced camps (a median or a top eigenvector then hangs on one row), a small camp
+that becomes outliers beside a large one, or a spread-out dataset whose top or bottom
 direction it takes. Where rows are vectors whose column
 sums are the answers of counting queries, the answers follow the patterns of Ding et
 al., *Detecting violations of differential privacy*, CCS 2018 (the same in Bichsel et

@@ -12,9 +12,9 @@ from audit_cases import PAIR, audited
 from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import BITS, PORTFOLIO, Identity
 from dpaudit.audit import Run, Verdict
-from dpaudit.audit.game.independence import Signs
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.judged import UNFOUNDED
+from dpaudit.audit.sampling.sampler import Signs
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"

@@ -11,7 +11,7 @@ from scipy.stats import laplace
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
-from dpaudit.audit.planning import LEARNING, MODELS, plan_audit
+from dpaudit.audit.planning import _LEARNING, MODELS, plan_audit
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.reports.bench.best_events import best_events, information_limit
 
@@ -119,7 +119,7 @@ def test_plans_are_in_order():
     ]
     assert sorted(by_model) == by_model
     plan = plan_audit(1.0, 2.0)
-    assert plan.samples == pytest.approx(LEARNING * plan.known, abs=2)
+    assert plan.samples == pytest.approx(_LEARNING * plan.known, abs=2)
     # Measured: audits of this length refute nine times out of ten.
     assert (plan.known, plan.samples) == pytest.approx((148, 184), abs=2)
     # Far above what an oracle would need, who knows the event and its two laws.
