@@ -222,9 +222,8 @@ class ScoreRecord:
         as they were where they are few, where the past is too short, or so long that
         thresholds are fixed, or contradicts the fit.
         """
-        if self._thresholds is not None or self.scored.min() < _FEWEST:
-            return events
-        if len(events) < _FEWEST_EVENTS:
+        few = self.scored.min() < _FEWEST or len(events) < _FEWEST_EVENTS
+        if self._thresholds is not None or few:
             return events
         both = self._in_order()
         largest = max(abs(scores[end]) for scores in both for end in (0, -1))

@@ -87,9 +87,9 @@ class CanaryAttack(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What all runs share."""
+@dataclass
+class _Runs:
+    """Runs of a mechanism on the same canaries, each with coins of its own."""
 
     mechanism: Any
     attack: CanaryAttack
@@ -97,6 +97,8 @@ class _Setting:
     canaries: Array
     relation: Relation
     seed: int
+    _first: _Run | None = None
+    _used_rng: bool = False
 
     @property
     def coins(self) -> int:
@@ -104,7 +106,30 @@ class _Setting:
         m = len(self.canaries)
         return m if self.relation is Relation.ADD_REMOVE else m // 2
 
-    def run(self, *key: int) -> "_Run":
+    def judged(self, *key: int) -> NDArray[np.bool_]:
+        """Run; return whether each guess is right, the most confident guess first."""
+        run = self._run(*key)
+        self._first = self._first or run
+        self._used_rng |= run.used_rng
+        scores = self._scores(run.release)
+        if self.relation is Relation.REPLACE_ONE:
+            scores = scores[::2] - scores[1::2]
+        else:
+            scores = scores - middle(scores)
+        return right_guesses(scores, run.coins, stream(self.seed, *key, 2))
+
+    def signs(self) -> Signs:
+        """Repeat the first run for signs that runs are not independent draws."""
+        assert self._first is not None
+        try:
+            both = self._first, self._run(*self._first.key)
+            one, other = (Batch.gather([read(run.release)]) for run in both)
+            repeats = one.equals(other)
+        except Exception:  # it refuses now what it took at the beginning
+            repeats = False
+        return Signs.of(self.mechanism, repeats=repeats, uses_rng=self._used_rng)
+
+    def _run(self, *key: int) -> _Run:
         """Toss the coins, and let the mechanism run."""
         rng, noise = (stream(self.seed, *key, part) for part in range(2))
         coins = rng.integers(0, 2, self.coins).astype(np.bool_)
@@ -118,16 +143,6 @@ class _Setting:
         release = ask(self.mechanism, np.concatenate([self.fixed, rows]), noise)
         return _Run(key, coins, release, position(noise) != before)
 
-    def judge(self, run: "_Run") -> NDArray[np.bool_]:
-        """Return whether each guess is right, the most confident guess first."""
-        chance = stream(self.seed, *run.key, 2)
-        scores = self._scores(run.release)
-        if self.relation is Relation.REPLACE_ONE:
-            scores = scores[::2] - scores[1::2]
-        else:
-            scores = scores - middle(scores)
-        return right_guesses(scores, run.coins, chance)
-
     def _scores(self, release: Release) -> Array:
         scores = np.asarray(self.attack.scores(self.mechanism, release), dtype=float)
         if scores.shape != (len(self.canaries),) or np.isnan(scores).any():
@@ -136,31 +151,6 @@ class _Setting:
                 f"{(len(self.canaries),)}, got shape {scores.shape}"
             )
         return scores
-
-
-class _FirstRun:
-    """The first run, which is repeated at the end for signs of dependence."""
-
-    def __init__(self) -> None:
-        self._first: _Run | None = None
-        self._used_rng = False
-
-    def see(self, run: _Run) -> _Run:
-        """Remember what matters of a run, and return it."""
-        self._first = self._first or run
-        self._used_rng |= run.used_rng
-        return run
-
-    def signs(self, setting: _Setting) -> Signs:
-        """Repeat the first run, and return what was seen."""
-        assert self._first is not None
-        try:
-            both = self._first, setting.run(*self._first.key)
-            one, other = (Batch.gather([read(run.release)]) for run in both)
-            repeats = one.equals(other)
-        except Exception:  # it refuses now what it took at the beginning
-            repeats = False
-        return Signs.of(setting.mechanism, repeats=repeats, uses_rng=self._used_rng)
 
 
 def audit_canaries(
@@ -245,25 +235,25 @@ def audit_canaries(
     claim = stated(mechanism, "claim", claim)
     confidence = check_fraction("confidence", confidence)
     epsilon, delta = promised(claim, delta)
-    setting = _Setting(
+    made = _Runs(
         mechanism,
         attack,
         *_data(attack, fixed),
         Relation.parse(stated(mechanism, "relation", relation)),
         check_count("seed", seed, minimum=0),
     )
-    if setting.relation is Relation.REPLACE_ONE and len(setting.canaries) % 2:
+    if made.relation is Relation.REPLACE_ONE and len(made.canaries) % 2:
         raise InputError(
             "attack must have an even number of canaries under replace-one, where they "
-            f"come in pairs, got {len(setting.canaries)}"
+            f"come in pairs, got {len(made.canaries)}"
         )
     runs = check_count("runs", runs)
-    coins, first = setting.coins, _FirstRun()
+    coins = made.coins
     if guesses is None:
         pilots = max(1, runs // 5) if pilots is None else check_count("pilots", pilots)
         total = np.zeros(coins, dtype=np.int64)
         for i in range(pilots):
-            total += setting.judge(first.see(setting.run(_PILOT, i)))
+            total += made.judged(_PILOT, i)
         guesses = _choose(np.cumsum(total), pilots, runs, delta, confidence)
     elif pilots:
         raise InputError(
@@ -272,17 +262,17 @@ def audit_canaries(
     guesses = check_count("guesses", guesses, maximum=coins)
     correct = 0
     for i in range(runs):
-        right = setting.judge(first.see(setting.run(_TESTED, i)))
+        right = made.judged(_TESTED, i)
         correct += int(np.count_nonzero(right[:guesses]))
     counts = {"correct": correct, "guesses": runs * guesses, "canaries": runs * coins}
     p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
     refuted = p_value <= 1 - confidence
-    seen = first.signs(setting)
+    seen = made.signs()
     result = CanaryAudit(
         name=name_of(mechanism) if name is None else name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=claim,
-        relation=setting.relation,
+        relation=made.relation,
         epsilon=epsilon,
         p_value=p_value,
         bound=one_run(**counts, delta=delta, confidence=confidence),

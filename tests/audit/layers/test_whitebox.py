@@ -205,7 +205,7 @@ def test_bad_proposals_cost_width_and_not_validity():
 
 def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
     """A pilot that saw too little: later releases exceed its ceiling."""
-    monkeypatch.setattr("dpaudit.audit.layers.whitebox.ceiling", lambda *a: 1e-3)
+    monkeypatch.setattr("dpaudit.audit.layers.tilting.ceiling", lambda *a: 1e-3)
     result = sure(
         GaussianSum(), epsilon=1.0, proposal=(np.array([-1.0]), None), max_samples=1000
     )
