@@ -12,7 +12,7 @@ from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
-from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
+from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
@@ -160,7 +160,7 @@ def verify(
     test = SequentialTest(family, alpha)
     canon = None
     if attack not in BITS:
-        grids = {name: Grid.of(grid) for name, grid in witness.canon.items()}
+        grids = {name: ReleaseGrid.of(grid) for name, grid in witness.canon.items()}
         canon = Canon(seed, 0, grids=grids)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0

@@ -142,7 +142,7 @@ def project(
         half_spaces.cells,
         *(x / size for x in (half_spaces.on_p, half_spaces.on_q, half_spaces.limit)),
     )
-    dual = _Dual.of(p1, q1, scaled, share)
+    dual = _DualProblem.of(p1, q1, scaled, share)
     m, j = half_spaces.limit.shape
     x, value = np.zeros((m, j + 2)), np.zeros(m)
     active = np.arange(m)
@@ -165,7 +165,7 @@ def project(
 
 
 @dataclass(frozen=True)
-class _Dual:
+class _DualProblem:
     """The objective sum_i w_i log(1 + slopes_i x) - cost x over 2K outcomes.
 
     Parameters
@@ -183,7 +183,7 @@ class _Dual:
     @classmethod
     def of(
         cls, p1: Array, q1: Array, half_spaces: HalfSpaces, share: float | Array
-    ) -> "_Dual":
+    ) -> "_DualProblem":
         m, k = p1.shape
         w_p = np.broadcast_to(share, (m,))[:, np.newaxis]
         w_q = 1 - w_p
@@ -201,11 +201,11 @@ class _Dual:
             np.concatenate([half_spaces.limit, -np.ones((m, 2))], axis=1),
         )
 
-    def take(self, rows: NDArray[np.intp]) -> "_Dual":
+    def take(self, rows: NDArray[np.intp]) -> "_DualProblem":
         """Return some of the problems, in the order that they have here."""
         if len(rows) == len(self.cost):
             return self
-        return _Dual(*(each[rows] for each in vars(self).values()))
+        return _DualProblem(*(each[rows] for each in vars(self).values()))
 
     def value(self, x: Array) -> Array:
         returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)

@@ -32,6 +32,6 @@ question, about the doubles themselves.
 """
 
 from dpaudit.audit.canonical.canon import BITS_ONLY, Canon, data_size
-from dpaudit.audit.canonical.grid import Grid
+from dpaudit.audit.canonical.grid import ReleaseGrid
 
-__all__ = ["BITS_ONLY", "Canon", "Grid", "data_size"]
+__all__ = ["BITS_ONLY", "Canon", "ReleaseGrid", "data_size"]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.features import flatten
-from dpaudit.audit.canonical.grid import BITS, SMALLEST, Grid
+from dpaudit.audit.canonical.grid import BITS, SMALLEST, ReleaseGrid
 from dpaudit.batches import Batch, LayoutPart
 from dpaudit.mechanism import Release
 from dpaudit.outputs import arrays_of, map_arrays
@@ -70,7 +70,7 @@ class Canon:
     seed: int
     key: int
     data: float = 0.0
-    grids: dict[str, Grid] = field(default_factory=dict)
+    grids: dict[str, ReleaseGrid] = field(default_factory=dict)
     _learned_on: dict[str, int] = field(default_factory=dict)
     _doubts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ class Canon:
 
     def __call__(self, batch: Batch) -> Batch:
         """Return canonical outputs."""
-        return self._changed(batch, Grid.apply)
+        return self._changed(batch, ReleaseGrid.apply)
 
     def nudged(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Return canonical outputs, moved by a little before they were put on grids."""
@@ -145,12 +145,12 @@ class Canon:
             parts[layout] = LayoutPart(part.places, numbers)
         return Batch(batch.size, parts)
 
-    def _grid(self, layout: str) -> Grid:
+    def _grid(self, layout: str) -> ReleaseGrid:
         """Return the grid of a layout; of one that is new, of sizes of its entries."""
         known = self.grids.get(layout)
         if known is not None:
             return known
-        return Grid(
+        return ReleaseGrid(
             np.array([SMALLEST]),
             np.array([BITS]),
             np.zeros(1),
@@ -195,7 +195,7 @@ def _by_array(sides: list[Release]) -> list[list[Array]]:
 
 
 def _told_by_rounding(
-    grid: Grid, first: Release | None, second: Release | None
+    grid: ReleaseGrid, first: Release | None, second: Release | None
 ) -> tuple[int, int]:
     """Return how many entries tell D from D' but on the grid, and of how many."""
     if first is None or second is None:
@@ -213,7 +213,7 @@ def _told_by_rounding(
 
 def _learned_grid(
     arrays: list[list[Array]], data: float, offset: float, binade: float
-) -> Grid:
+) -> ReleaseGrid:
     """Return the grid for releases like these, shapes (n, m): of an array, by sides."""
     with np.errstate(all="ignore"):
         found = [_sizes(sides, data) for sides in arrays]
@@ -221,7 +221,7 @@ def _learned_grid(
         _compact(np.concatenate(parts)) for parts in zip(*found, strict=True)
     )
     longest = max(len(exponent), len(bits), len(reach))
-    return Grid(
+    return ReleaseGrid(
         np.broadcast_to(exponent, longest),
         np.broadcast_to(bits, longest),
         np.broadcast_to(reach, longest),

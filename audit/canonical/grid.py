@@ -12,7 +12,7 @@ from dpaudit.errors import InputError
 from dpaudit.mechanism import Release
 from dpaudit.outputs import arrays_of
 
-__all__ = ["BITS", "SMALLEST", "Grid"]
+__all__ = ["BITS", "SMALLEST", "ReleaseGrid"]
 
 Ints = NDArray[np.int_]
 
@@ -28,7 +28,7 @@ _CHUNK = 2**15  # entries that stay in a processor's cache
 
 
 @dataclass(frozen=True)
-class Grid:
+class ReleaseGrid:
     """The grid for the releases of one layout, entries in the order of `flatten`.
 
     Parameters
@@ -62,7 +62,7 @@ class Grid:
         }
 
     @classmethod
-    def of(cls, parameters: Mapping[str, NDArray[Any]]) -> "Grid":
+    def of(cls, parameters: Mapping[str, NDArray[Any]]) -> "ReleaseGrid":
         """Return the grid with these parameters.
 
         Raises
@@ -100,13 +100,13 @@ class Grid:
     def nudged(self, numbers: Release, rng: np.random.Generator) -> Release:
         """Move releases by 2^-8 of their steps at most, at random."""
 
-        def moved(entries: Array, columns: "Grid") -> Array:
+        def moved(entries: Array, columns: "ReleaseGrid") -> Array:
             step = np.ldexp(1.0, columns._exponents(entries))
             return entries + rng.uniform(-_NUDGE, _NUDGE, entries.shape) * step
 
         return self._changed(numbers, moved)
 
-    def resembles(self, other: "Grid") -> bool:
+    def resembles(self, other: "ReleaseGrid") -> bool:
         """Say whether another grid is about as good for the same releases."""
         return bool(
             np.all(np.abs(self.exponent - other.exponent) <= _ALIKE)
@@ -114,11 +114,11 @@ class Grid:
             and np.all((self.reach > 0) == (other.reach > 0))
         )
 
-    def _columns(self, start: int, stop: int) -> "Grid":
+    def _columns(self, start: int, stop: int) -> "ReleaseGrid":
         if len(self.exponent) == 1:
             return self
         part = slice(start, stop)
-        return Grid(
+        return ReleaseGrid(
             self.exponent[part],
             self.bits[part],
             self.reach[part],
@@ -147,7 +147,7 @@ class Grid:
         coarse = (np.abs(entries) > self.reach) & (own > self.exponent)
         return np.maximum(np.where(coarse, own, self.exponent), SMALLEST)
 
-    def _rounded(self, entries: Array, columns: "Grid") -> Array:
+    def _rounded(self, entries: Array, columns: "ReleaseGrid") -> Array:
         rounded = np.empty_like(entries)
         rows = max(_CHUNK // max(entries.shape[1], 1), 1)
         # Up to where steps are those of the column; and a step, by which it is exact to

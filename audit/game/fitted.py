@@ -19,7 +19,7 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = ["Candidate", "FittedAttack"]
+__all__ = ["CandidateAttack", "FittedAttack"]
 
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 
@@ -147,7 +147,7 @@ class FittedAttack:
 
 
 @dataclass
-class Candidate:
+class CandidateAttack:
     """An attack on a layout in the portfolio, its current fit and honest scores."""
 
     attack: Attack

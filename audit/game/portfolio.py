@@ -28,7 +28,7 @@ from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.betting.events import Events, count_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import Candidate, FittedAttack
+from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.outputs import UNREAD
@@ -84,7 +84,7 @@ class Portfolio:
         self._pool_limit = 0
         self._bytes_each = 1.0
         self._recruited = 0
-        self._candidates: list[Candidate] = []
+        self._candidates: list[CandidateAttack] = []
         self.seen = np.zeros(2, dtype=np.intp)
 
     def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
@@ -315,7 +315,7 @@ class Portfolio:
                 whole = attack.reads == "outputs"
                 if whole == bool(layout) or seen < _REFIT * self._tried.get(key, 0):
                     continue
-                candidate = Candidate(attack, layout)
+                candidate = CandidateAttack(attack, layout)
                 applies = candidate.applies(self._target, both)
                 if applies:
                     self._candidates.append(candidate)
@@ -338,7 +338,7 @@ class Portfolio:
         wide = max(self._bytes_each / 8, _NARROW)
         return max(int(attack.appetite / wide), 64)
 
-    def _due(self, candidate: Candidate) -> bool:
+    def _due(self, candidate: CandidateAttack) -> bool:
         """Say whether an attack should be fitted now."""
         useful = min(self._available(candidate.layout), self._useful(candidate.attack))
         if not candidate.attack.learns:
@@ -363,7 +363,7 @@ class Portfolio:
             return min(sum(b.size for b in side) for side in self._pool)
         return min(sum(b.count(layout) for b in side) for side in self._pool)
 
-    def _fit(self, candidate: Candidate) -> None:
+    def _fit(self, candidate: CandidateAttack) -> None:
         """Fit an attack to the pool; give it up if it fails."""
         attack, layout = candidate.attack, candidate.layout
         pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpaudit.attacks import BITS, PORTFOLIO
-from dpaudit.audit.canonical import Grid
+from dpaudit.audit.canonical import ReleaseGrid
 from dpaudit.audit.keeping.stored_witness import StoredWitness, array, text
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -57,8 +57,9 @@ class Witness(StoredWitness):
     resolution, offset : float
         Of the grid of scores.
     canon : mapping of str to mapping of str to ndarray
-        By layout the grids that releases were put on (`dpaudit.audit.canonical.Grid`);
-        empty if attacks saw doubles as they were.
+        By layout the grids that releases were put on, as
+        `dpaudit.audit.canonical.ReleaseGrid` names its arrays; empty if attacks saw
+        doubles as they were.
     threshold : float
         The event: the rounded score is >= threshold, which may be infinite.
     counts : tuple of int
@@ -306,7 +307,7 @@ def _canon(value: Any) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
         raise InputError(f"the witness's grids must be named by layout, got {value!r}")
     grids = {text("a layout", name): _parameters(grid) for name, grid in value.items()}
     for grid in grids.values():
-        Grid.of(grid)
+        ReleaseGrid.of(grid)
     return grids
 
 

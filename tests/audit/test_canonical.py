@@ -10,7 +10,7 @@ from dpaudit import Pair, PureDP
 from dpaudit.attacks import BITS
 from dpaudit.attacks.features import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
-from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid, data_size
+from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid, data_size
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.batches import Batch
 from dpaudit.errors import InputError
@@ -230,7 +230,7 @@ def test_a_grid_is_what_its_parameters_say():
     numbers = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1e-9, 1e9]
     _, _, canon = canonical(numbers)
     grid = canon.grids["x"]
-    again = Grid.of(grid.parameters)
+    again = ReleaseGrid.of(grid.parameters)
     np.testing.assert_array_equal(again.apply(numbers), grid.apply(numbers))
     for name, value in [
         ("offset", np.array([1.0, 0.6])),
@@ -242,7 +242,7 @@ def test_a_grid_is_what_its_parameters_say():
         ("reach", "far"),
     ]:
         with pytest.raises(InputError, match="no parameters of a grid"):
-            Grid.of(grid.parameters | {name: value})
+            ReleaseGrid.of(grid.parameters | {name: value})
 
 
 @pytest.mark.parametrize(
