@@ -124,7 +124,7 @@ class ReplayResult(PrintedResult):
         Releases a side that such a test drew.
     repeats : int
         Executions a side that repeated what refutes the claim, in search of randomness
-        that was not recorded (`dpaudit.audit.replay.judge.hidden`); `executions` has
+        that was not recorded (`dpaudit.audit.replay.judge.settling`); `executions` has
         none.
     pairs : int
     loss : float

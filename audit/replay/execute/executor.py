@@ -9,7 +9,8 @@ from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +31,13 @@ from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
-__all__ = ["Trace", "execute", "place_of_definition"]
+__all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+U = TypeVar("U")
+
+_ORDER = 2**31 + 1  # of the streams by which sides are executed first or second
 
 
 @dataclass(eq=False)
@@ -191,6 +198,29 @@ def execute(
     tape.closed = True
     layout, line = " ".join(reader.words), "".join(returned)
     return Trace(mechanism, data, tape, layout, reader.unread, law, value, whole, line)
+
+
+def in_any_order(
+    seed: int, turn: int, first: Callable[[], T], second: Callable[[], U]
+) -> tuple[T, U]:
+    """Execute two sides, either of them before the other, and return both results."""
+    order = np.random.SeedSequence(seed, spawn_key=(_ORDER, turn))
+    if order.generate_state(1)[0] % 2:
+        return first(), second()
+    found = second()
+    return first(), found
+
+
+def both_again(
+    seed: int, turn: int, sides: tuple[S, S], again: Callable[[S, int], T]
+) -> tuple[T, T]:
+    """Execute two sides for the n-th time, n >= 1, in any order.
+
+    Each is executed from a seed of its own: none is used twice.
+    """
+    first = partial(again, sides[0], seed + 2 * turn - 1)
+    second = partial(again, sides[1], seed + 2 * turn)
+    return in_any_order(seed, turn, first, second)
 
 
 def place_of_definition(mechanism: Any) -> str:

@@ -7,10 +7,9 @@ from itertools import islice
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
-from dpaudit.audit.replay.judge.hidden import in_any_order
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,

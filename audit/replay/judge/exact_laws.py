@@ -21,9 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.follow.observations import Observation, Observations
-from dpaudit.audit.replay.judge.hidden import both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, least_losses
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare

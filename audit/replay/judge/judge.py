@@ -46,11 +46,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_finite, judge_open
-from dpaudit.audit.replay.judge.hidden import both_again
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair

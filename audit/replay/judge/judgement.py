@@ -234,7 +234,7 @@ class Judgement:
     sampled : bool
         Whether there are secret batches.
     again : callable, optional
-        Executes what a refutation rests on again (`dpaudit.audit.replay.judge.hidden`).
+        Executes again what a refutation rests on.
     bare : bool
         Whether it rests on something without recorded noise.
     shows_more : bool
