@@ -14,6 +14,7 @@ them is seen by their states.
 """
 
 import gc
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -109,18 +110,18 @@ class RecordingGenerator(np.random.Generator):
         self.tape.note_draw()
         return self._streams.next()
 
-    def _noise(self, family: Family, size: Any) -> Any:
-        """Return standard draws of a family."""
+    def _noise(self, family: Family, size: Any, scale: float = 1.0) -> Any:
+        """Return draws of a family, of a finite scale."""
         values = STANDARD[family].draw(self._next(), size)
         if not self._notes:
-            return values
+            return values if scale == 1.0 else values * scale
         key, call = self._streams.key, self._streams.calls
 
         def again(seed: int) -> Any:
             return STANDARD[family].draw(_CallStreams(seed, *key).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
-        return Tracked.fresh(self.tape, family, floats, again)
+        return Tracked.fresh(self.tape, family, floats, again, float(scale))
 
     def _located(
         self, family: Family, loc: Any = 0.0, scale: Any = 1.0, size: Any = None
@@ -129,13 +130,13 @@ class RecordingGenerator(np.random.Generator):
         if type(scale) not in (float, int):
             scale = np.asarray(scale, dtype=np.float64)
         # Of the scale -0.0 the sign is set, of NaN it does not matter.
-        plain = type(scale) in (float, int) and scale > 0
+        plain = type(scale) in (float, int) and 0 < scale < math.inf
         if not plain and np.any(np.signbit(scale) & ~np.isnan(scale)):
             raise ValueError("scale < 0")
         if size is None:
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
-        values = self._noise(family, size)
-        if np.ndim(scale) or scale != 1.0:
+        values = self._noise(family, size, scale if plain else 1.0)
+        if not plain and (np.ndim(scale) or scale != 1.0):
             values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc

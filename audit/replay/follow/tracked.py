@@ -66,10 +66,15 @@ class Tracked(NDArrayOperatorsMixin):
 
     @classmethod
     def fresh(
-        cls, tape: Tape, family: Family, values: Array, recipe: Any = None
+        cls,
+        tape: Tape,
+        family: Family,
+        values: Array,
+        recipe: Any = None,
+        factor: float = 1.0,
     ) -> "Tracked":
-        """Return new draws."""
-        terms = Terms(block=tape.draw(family, values, recipe))
+        """Return new draws, so many times over."""
+        terms = Terms(block=tape.draw(family, values, recipe), factor=factor)
         # One zero for all entries; who writes into it takes an array of its own.
         zero = np.ndarray(values.shape, buffer=_ZERO, strides=(0,) * values.ndim)
         return cls(tape, zero, terms, bare=True)
