@@ -9,7 +9,6 @@ another question with other answers. Adding an attack takes one file and one lin
 single release (`dpaudit.audit.audit_canaries`).
 """
 
-from dpaudit.attacks.atoms import Atoms
 from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.bits import BitPatterns
 from dpaudit.attacks.canary import (
@@ -20,8 +19,8 @@ from dpaudit.attacks.canary import (
 )
 from dpaudit.attacks.gradient_boosting import GradientBoosting
 from dpaudit.attacks.layouts import Abnormal, ByLayout
+from dpaudit.attacks.learned import Atoms, LogisticClassifier
 from dpaudit.attacks.location import Identity, LaplaceLocation, LinearDiscriminant
-from dpaudit.attacks.logistic import LogisticClassifier
 from dpaudit.attacks.pirates import EigenvectorPirate, SubspacePirate
 from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift, Support
 from dpaudit.attacks.tracing_attack import TracingAttack

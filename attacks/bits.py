@@ -12,7 +12,7 @@ features of an entry y are two numbers: the exponent of its lowest set bit, whic
 of which power of two it is a multiple, and how many bits of its significand are zero at
 the end; the same of the differences y - f(D) and y - f(D'), where the mechanism states
 its statistic f. Each feature has a table of log-likelihood ratios
-(`dpaudit.attacks.atoms`), and the score of a release is their sum.
+(`dpaudit.attacks.learned`), and the score of a release is their sum.
 """
 
 from typing import cast
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.atoms import shrunk_log_ratio
 from dpaudit.attacks.base import Attack, Parameters, Target, consult
 from dpaudit.attacks.features import flatten
+from dpaudit.attacks.learned import shrunk_log_ratio
 from dpaudit.attacks.stated import MeanShift
 from dpaudit.mechanism import HasStatistic, Release
 

@@ -20,16 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, same_rows
 
-__all__ = [
-    "canary_rows",
-    "common_mean",
-    "features",
-    "flatten",
-    "learn_features",
-    "shaped_as_bases",
-    "shift_order",
-    "square_on_rows",
-]
+__all__ = ["flatten"]
 
 
 def flatten(releases: Release) -> Array:

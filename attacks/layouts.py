@@ -3,13 +3,13 @@
 Exceptions, time-outs, other shapes and keys, words for numbers are outputs like any
 other, and a mechanism that raises on D more often than on D' tells them apart. What an
 output looks like without its numbers is its layout (`dpaudit.outputs`); the score of
-`Abnormal` is a layout's estimated log-likelihood ratio (`dpaudit.attacks.atoms`).
+`Abnormal` is a layout's estimated log-likelihood ratio (`dpaudit.attacks.learned`).
 
 Where outputs have several layouts (lists of any length, a number or a word, keys that
 come and go), an event of one layout alone tells only part of it. `ByLayout` adds to the
 log-likelihood ratio of the layout that of its numbers, given the layout. The second has
 one model per layout: a table of atoms where numbers repeat, else a logistic classifier
-(`dpaudit.attacks.logistic`). So the scores of all layouts compare, and one event may
+(`dpaudit.attacks.learned`). So the scores of all layouts compare, and one event may
 take something of each.
 """
 
@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.atoms import Atoms, shrunk_log_ratio
 from dpaudit.attacks.base import Attack, Parameters, Target
-from dpaudit.attacks.logistic import LogisticClassifier
+from dpaudit.attacks.learned import Atoms, LogisticClassifier, shrunk_log_ratio
 from dpaudit.batches import Batch
 from dpaudit.mechanism import Release
 

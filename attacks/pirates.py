@@ -51,14 +51,7 @@ from dpaudit.fingerprinting.instances import PAD_RATIO, Disguise
 from dpaudit.mechanism import HasComponents, Mechanism, Release
 from dpaudit.validation import check_count, check_generator
 
-__all__ = [
-    "EigenvectorPirate",
-    "SubspacePirate",
-    "SubspaceSource",
-    "ask",
-    "planted_vector",
-    "released_basis",
-]
+__all__ = ["EigenvectorPirate", "SubspacePirate", "ask", "released_basis"]
 
 SubspaceSource = Mechanism | Callable[..., Any]
 """A mechanism with components, or a callable ``(data, rng) -> array``."""

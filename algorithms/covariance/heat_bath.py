@@ -42,7 +42,7 @@ from scipy.special import gammainccinv
 
 from dpaudit.arrays import Array
 
-__all__ = ["log_weight", "redraw"]
+__all__ = ["redraw"]
 
 _SHARES = np.array(
     [0.12, 0.28, 0.52, 1.0]

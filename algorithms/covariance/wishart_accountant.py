@@ -80,13 +80,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = [
-    "LARGEST_EPSILON",
-    "MAX_EXCESS",
-    "neighbours_delta",
-    "pair_delta",
-    "pair_profile",
-]
+__all__ = ["neighbours_delta", "pair_delta", "pair_profile"]
 
 
 MAX_EXCESS = 10_000_000

@@ -51,7 +51,7 @@ from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = ["Budget", "FitPlan"]
+__all__ = ["Budget"]
 
 _Number = TypeVar("_Number", int, float)
 

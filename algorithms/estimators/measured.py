@@ -43,17 +43,13 @@ from dpaudit.subspace import largest_principal_angle_sine
 __all__ = [
     "GRID",
     "MECHANISMS",
-    "SEED",
     "Grid",
-    "digits",
     "errors",
     "even",
     "expected",
-    "filled",
     "quantiles",
     "releases",
     "shipped_grid",
-    "slow",
     "takes",
 ]
 

@@ -51,7 +51,7 @@ from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length
 
-__all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
+__all__ = ["GaussianMean", "LaplaceMean"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,9 +33,7 @@ from dpaudit.validation import check_count
 __all__ = [
     "PureSubspaceMechanism",
     "SubspaceMechanism",
-    "deflated_frames",
     "orthonormalise",
-    "uniform_complements",
     "uniform_frames",
 ]
 

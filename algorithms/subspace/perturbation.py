@@ -68,14 +68,7 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = [
-    "gap_sensitivity",
-    "new_direction_pair",
-    "projector_sensitivity",
-    "repeated_direction_pair",
-    "tied_directions_pair",
-    "turned_pair",
-]
+__all__ = ["gap_sensitivity", "projector_sensitivity", "turned_pair"]
 
 
 def gap_sensitivity(relation: Relation | str) -> float:

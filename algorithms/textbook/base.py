@@ -26,7 +26,6 @@ __all__ = [
     "PureTextbookMechanism",
     "TextbookMechanism",
     "check_dimension",
-    "check_one_scalar",
     "check_scalars",
 ]
 

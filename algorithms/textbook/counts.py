@@ -88,7 +88,6 @@ from dpaudit.validation import check_length, check_matrix
 
 __all__ = [
     "CountingMechanism",
-    "FixedQueriesMechanism",
     "NoisyHist1",
     "NoisyHist2",
     "PrefixSum",

@@ -101,14 +101,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_real
 
-__all__ = [
-    "EndlessSparseVector",
-    "Mask",
-    "StoppingSparseVector",
-    "Streams",
-    "check_length",
-    "check_releases",
-]
+__all__ = ["EndlessSparseVector", "StoppingSparseVector"]
 
 Mask = NDArray[np.bool_]
 

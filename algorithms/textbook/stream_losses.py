@@ -56,15 +56,7 @@ from scipy.special import exprel
 
 from dpaudit.arrays import Array
 
-__all__ = [
-    "ABOVE",
-    "BELOW",
-    "UNREACHED",
-    "Codes",
-    "StreamLaw",
-    "log_laplace_interval",
-    "unit_rule",
-]
+__all__ = ["StreamLaw"]
 
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]

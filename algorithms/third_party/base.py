@@ -42,14 +42,7 @@ from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
 from dpaudit.validation import check_count, check_length, check_matrix
 
-__all__ = [
-    "ApproximateScalarSum",
-    "EigenvectorMechanism",
-    "MissingLibraryError",
-    "PCAMechanism",
-    "Sampler",
-    "ScalarSum",
-]
+__all__ = ["MissingLibraryError"]
 
 
 Sampler: TypeAlias = Callable[[], Release]

@@ -13,7 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit import InputError, Relation
-from dpaudit.algorithms.third_party.subjects.shelf import OfLibrary, Shelf, subjects_of
+from dpaudit.algorithms.third_party.subjects.subject import (
+    OfLibrary,
+    Subjects,
+    subjects_of,
+)
 from dpaudit.audit import Budget, Witness, verify
 from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
@@ -23,7 +27,7 @@ from dpaudit.reports.sections.libraries.findings import load_tour, stops, tour_t
 from dpaudit.reports.sections.libraries.tour import SHELVES
 from dpaudit.reports.sections.libraries.visit import visit
 
-of = Shelf(__name__, "json", "numpy")
+of = Subjects(__name__, "json", "numpy")
 
 
 @of("right", "scalar:0,1:rows=3", relation="add-remove", stated="here")
@@ -217,8 +221,8 @@ def test_nobody_is_no_dataset_of_a_subject():
 
 SHELF = """
 import os, subprocess, sys, time
-from dpaudit.algorithms.third_party.subjects.shelf import Shelf
-of = Shelf(__name__, "json", "numpy")
+from dpaudit.algorithms.third_party.subjects.subject import Subjects
+of = Subjects(__name__, "json", "numpy")
 
 @of("crashes", "scalar:0,1:rows=3", relation="add-remove", stated="here")
 def crashes(data, rng):

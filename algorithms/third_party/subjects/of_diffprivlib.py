@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms.third_party.subjects.shelf import Shelf
+from dpaudit.algorithms.third_party.subjects.subject import Subjects
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 
 __all__ = ["SUBJECTS"]
 
-_of = Shelf(__name__, "diffprivlib")
+_of = Subjects(__name__, "diffprivlib")
 _EPSILON: dict[str, Any] = {"epsilon": 1.0}
 _AT_ONE = _EPSILON | {"sensitivity": 1.0}
 _AT_ONE_INTEGER = _EPSILON | {"sensitivity": 1}

@@ -10,12 +10,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from dpaudit.algorithms.third_party.subjects.shelf import Shelf
+from dpaudit.algorithms.third_party.subjects.subject import Subjects
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 
 __all__ = ["SUBJECTS"]
 
-_of = Shelf(__name__, "opendp")
+_of = Subjects(__name__, "opendp")
 _SLACK = 1e-6  # sums of floats are charged for their rounding
 _REAL = "scalar:0,1:rows=8"
 

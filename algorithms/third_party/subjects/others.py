@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms.third_party.subjects.shelf import Shelf
+from dpaudit.algorithms.third_party.subjects.subject import Subjects
 from dpaudit.claims import ApproxDP, ZeroConcentratedDP
 
 __all__ = ["SUBJECTS"]
 
-_pydp = Shelf(__name__, "pydp", "python-dp")
+_pydp = Subjects(__name__, "pydp", "python-dp")
 _REAL = "scalar:0,1:rows=8"
 _BOUNDS = {"lower_bound": 0.0, "upper_bound": 1.0}
 _DELTA = 1e-2
@@ -100,7 +100,7 @@ for _name in ("truncated_geometric", "laplace", "gaussian"):
     _selection(_name)
 
 
-_pipelines = Shelf(__name__, "pipeline_dp", "pipeline-dp")
+_pipelines = Subjects(__name__, "pipeline_dp", "pipeline-dp")
 
 
 def _metric(name: str, noise: str) -> None:
@@ -147,7 +147,7 @@ for _name in ("COUNT", "SUM", "MEAN"):
     _metric(_name, "GAUSSIAN")
 
 
-_local = Shelf(__name__, "multi_freq_ldpy", "multi-freq-ldpy")
+_local = Subjects(__name__, "multi_freq_ldpy", "multi-freq-ldpy")
 _VALUES = 4
 
 
@@ -202,7 +202,7 @@ _tuple_of("RSpFD_solution", "RSpFD_GRR_Client", 9)
 _tuple_of("RSpFD_solution", "RSpFD_UE_zero_Client", 41)
 
 
-_jax = Shelf(__name__, "jax_privacy", "jax-privacy")
+_jax = Subjects(__name__, "jax_privacy", "jax-privacy")
 
 
 @_jax(

@@ -35,7 +35,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
+from dpaudit.algorithms.third_party.subjects.subject import Subject, subjects_of
 from dpaudit.atomic import replacing
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.experiment import Record

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
+from dpaudit.algorithms.third_party.subjects.subject import Subject, subjects_of
 from dpaudit.atomic import replacing
 from dpaudit.audit import Budget, Run, Verdict, audit
 from dpaudit.audit.judged import UNFOUNDED

@@ -17,7 +17,7 @@ from importlib import import_module
 
 import pytest
 
-from dpaudit.algorithms.third_party.subjects.shelf import subjects_of
+from dpaudit.algorithms.third_party.subjects.subject import subjects_of
 from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.libraries import visit as visiting
 from dpaudit.reports.sections.libraries.findings import stops

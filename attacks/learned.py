@@ -1,11 +1,12 @@
-r"""Atoms: outputs, or parts of them, that occur again and again.
+r"""Scores that past releases teach: tables of atoms, and a logistic classifier.
 
-A continuous output never repeats. Where outputs do, the best score is a table: the
-estimated log-likelihood ratio of each output. Mixed outputs (a number, or NaN, or -1)
-are reduced to their pattern first: in every entry, a value that repeats stands for
-itself and all others stand for "some number". The patterns that say most have a score
-each; the rest share one, so a table of bounded size serves any mechanism, and is worth
-nothing where nearly every output is new (twenty independent bits: a classifier's work).
+`Atoms` are outputs, or parts of them, that occur again and again. A continuous output
+never repeats. Where outputs do, the best score is a table: the estimated log-likelihood
+ratio of each output. Mixed outputs (a number, or NaN, or -1) are reduced to their
+pattern first: in every entry, a value that repeats stands for itself and all others
+stand for "some number". The patterns that say most have a score each; the rest share
+one, so a table of bounded size serves any mechanism, and is worth nothing where nearly
+every output is new (twenty independent bits: a classifier's work).
 
 An atom may be rare: a mechanism that skips its noise once in a thousand times. Among
 numbers that do not repeat, two equal ones are remarkable, however many others there
@@ -25,8 +26,18 @@ An event is a set of scores above a threshold, so what is ranked on top matters 
 and among many rare outputs some have a large estimate by chance alone. The score is
 therefore the estimate moved towards 0 by one standard error, and 0 if it would change
 its sign: a bound that the truth exceeds in most cases, in both directions alike.
+
+`LogisticClassifier` is the black-box workhorse: it needs no knowledge of the mechanism,
+and its score is an estimated log-likelihood ratio, so that one threshold means the same
+from one fit to the next. It is linear in the entries of a release and simple functions
+of them. For independent entries the log-likelihood ratio is a sum of one function per
+entry, and three functions span what common noise needs: the entry itself (a shift of
+Gaussian noise; a bit of randomised response), its square (a change of spread), and a
+soft step z/(1/2 + |z|) (a shift of Laplace noise, whose loss is linear between the two
+locations and constant beyond them).
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,10 +45,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import Attack, Parameters, Target
-from dpaudit.attacks.features import flatten, shift_order
+from dpaudit.attacks.features import features, flatten, learn_features, shift_order
 from dpaudit.mechanism import Release
 
-__all__ = ["Atoms", "shrunk_log_ratio"]
+__all__ = ["Atoms", "LogisticClassifier", "shrunk_log_ratio"]
 
 
 def _log_ratio(
@@ -70,7 +81,7 @@ def shrunk_log_ratio(
 
     Examples
     --------
-    >>> from dpaudit.attacks.atoms import shrunk_log_ratio
+    >>> from dpaudit.attacks.learned import shrunk_log_ratio
     >>> shrunk_log_ratio([1, 100, 0], 1000, [0, 100, 1000], 1000).round(2)
     array([ 0.  ,  0.  , -6.19])
     """
@@ -293,3 +304,68 @@ def _hash(codes: Codes) -> NDArray[np.uint64]:
     for index in range(codes.shape[1]):
         result += codes[:, index].astype(np.uint64) * multipliers[index]
     return result
+
+
+_MAX_FEATURES = 128
+_MAX_CURVED = 64  # features that enter by three functions
+_REACH = 20.0  # in interquartile ranges
+
+
+class LogisticClassifier(Attack):
+    """Score = estimated log-likelihood ratio: log-odds at even odds beforehand."""
+
+    name = "logistic"
+    learns = True
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say that it applies to whatever has entries."""
+        return flatten(releases).shape[1] > 0
+
+    def fit(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> Parameters:
+        from sklearn.linear_model import LogisticRegression
+
+        layout = learn_features(on_data, on_neighbour, _MAX_FEATURES)
+        first, second = features(layout, on_data), features(layout, on_neighbour)
+        both = np.vstack([first, second])
+        # The median and quartiles keep heavy tails from setting the scale.
+        low, centre, high = np.quantile(both, [0.25, 0.5, 0.75], axis=0)
+        range_ = both.max(axis=0) - both.min(axis=0)
+        scale = np.where(high > low, high - low, np.where(range_ > 0, range_, 1.0))
+        # Every function of a two-valued entry is a linear one.
+        order = shift_order(first, second)
+        curved = order[~_two_valued(both)[order]][:_MAX_CURVED]
+        parameters = {
+            **layout,
+            "centre": centre,
+            "scale": scale,
+            "curved": np.sort(curved),
+        }
+        labels = np.repeat([1, 0], [len(first), len(second)])
+        model = LogisticRegression(C=1.0, max_iter=50, solver="newton-cholesky")
+        with warnings.catch_warnings():
+            # A fit that stops early, or is ill-conditioned, is a score like any other.
+            warnings.simplefilter("ignore")
+            model.fit(_design(both, parameters), labels)
+        prior = np.log(len(first) / len(second))
+        return parameters | {
+            "coefficients": model.coef_[0],
+            "intercept": model.intercept_ - prior,
+        }
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        design = _design(features(parameters, releases), parameters)
+        return design @ parameters["coefficients"] + parameters["intercept"][0]
+
+
+def _two_valued(both: Array) -> np.ndarray:
+    return ((both == both.min(axis=0)) | (both == both.max(axis=0))).all(axis=0)
+
+
+def _design(entries: Array, parameters: Parameters) -> Array:
+    standard = (entries - parameters["centre"]) / parameters["scale"]
+    # Clipped so that a few wild releases cannot drown the rest.
+    standard = np.clip(standard, -_REACH, _REACH)
+    curved = standard[:, parameters["curved"]]
+    return np.hstack([standard, curved**2, curved / (0.5 + np.abs(curved))])

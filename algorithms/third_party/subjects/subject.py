@@ -23,7 +23,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_name
 
-__all__ = ["Shelf", "Subject", "subjects_of"]
+__all__ = ["Subject", "Subjects", "subjects_of"]
 
 Make = Callable[[Any, np.random.Generator], Any]
 
@@ -118,7 +118,7 @@ class OfLibrary:
 
 
 @dataclass
-class Shelf:
+class Subjects:
     """Collects the subjects of one library.
 
     Parameters
@@ -130,7 +130,7 @@ class Shelf:
 
     Examples
     --------
-    >>> of = Shelf("here", "tables")
+    >>> of = Subjects("here", "tables")
     >>> @of("noise.Laplace", "scalar:0,1:rows=1", stated="noise.py: epsilon-DP")
     ... def laplace(data, rng):
     ...     return data[0] + rng.laplace()
