@@ -7,9 +7,9 @@ import numpy as np
 
 from dpaudit.algorithms import CATALOGUE, GOEGaussian, SymmetricNoise, build
 from dpaudit.audit import Budget, audit
+from dpaudit.reports.bench.lower_bounds import Tightness
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.study import Record, Study, seed_of
-from dpaudit.reports.bench.tightness import Tightness
 
 SEEDS = 21
 

@@ -1,12 +1,12 @@
 """One audit as a page: what it says, its picture, and what repeats it."""
 
-import io
 from pathlib import Path
 
 from dpaudit.atomic import replacing
 from dpaudit.audit import AuditResult, Verdict
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.page import render_one
+from dpaudit.reports.svg import element
 
 __all__ = ["write_page"]
 
@@ -20,7 +20,7 @@ def page_of(result: AuditResult) -> str:
         "founded": result.verdict is not Verdict.NO_VERDICT,
         "verdict": result.verdict.replace("_", " "),
         "rows": result.rows(),
-        "picture": Safe(_svg(result)),
+        "picture": Safe(element(result.plot())),
         "seed": result.seed,
     }
     return render_one("audit.html.j2", context)
@@ -36,12 +36,3 @@ def write_page(result: AuditResult, path: Path) -> None:
     """
     with replacing(path) as new:
         new.write_text(page_of(result), encoding="utf-8", errors="replace")
-
-
-def _svg(result: AuditResult) -> str:
-    """Return the picture of a result as an element."""
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    result.plot().savefig(buffer, format="svg", metadata=nothing)
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

@@ -19,7 +19,7 @@ from dpaudit.errors import InputError
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.store import STORE
 
-__all__ = ["Site", "faults", "missing", "strays", "strays_in_styles"]
+__all__ = ["Site", "faults", "missing"]
 
 LARGEST = 10_000_000
 """How many bytes a site has at most: what one reads on a phone, too."""

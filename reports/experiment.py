@@ -32,9 +32,7 @@ __all__ = [
     "Experiment",
     "Measure",
     "Record",
-    "cells",
     "run",
-    "run_all",
 ]
 
 DELTA = 1e-5

@@ -22,22 +22,7 @@ from scipy.optimize import isotonic_regression
 from dpaudit.reports import plots
 from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
 
-__all__ = [
-    "DOTTED",
-    "ENTRY",
-    "FALLEN",
-    "FOOT",
-    "Line",
-    "Verdicts",
-    "band",
-    "crossings",
-    "key",
-    "list_below",
-    "mark",
-    "marker_at",
-    "markers",
-    "name_ends",
-]
+__all__ = ["FOOT", "Line", "Verdicts", "band", "key", "list_below", "mark", "name_ends"]
 
 WHOLE, DOTTED = "-", (0, (1, 2))
 FALLEN: Any = (0, (3, 1.5))

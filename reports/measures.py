@@ -25,15 +25,7 @@ from dpaudit.reports.experiment import (
     Record,
 )
 
-__all__ = [
-    "BASELINE",
-    "audit_experiment",
-    "audited",
-    "audited_suite",
-    "exact",
-    "exact_privacy",
-    "worst_case",
-]
+__all__ = ["BASELINE", "audit_experiment", "audited", "exact", "worst_case"]
 
 BASELINE = "non-private-pca"
 

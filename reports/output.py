@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from dpaudit.errors import InputError
 
-__all__ = ["INDEX", "LIST", "staging"]
+__all__ = ["INDEX", "staging"]
 
 INDEX = "index.html"
 
@@ -72,8 +72,7 @@ def _listed(output: Path) -> set[str]:
 
 
 def _remove(output: Path, names: set[str]) -> None:
-    for name in names:
-        place = output / name
+    for place in (output / name for name in names):
         if place.is_file():
             place.unlink()
         if place.parent.is_dir() and not any(place.parent.iterdir()):

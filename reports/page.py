@@ -19,17 +19,7 @@ from dpaudit.reports import words
 from dpaudit.reports.escaping import Safe, markdown, plain
 from dpaudit.reports.svg import standalone, with_classes
 
-__all__ = [
-    "STYLES",
-    "TEMPLATES",
-    "Figures",
-    "environment",
-    "in_both_widths",
-    "render_one",
-    "render_pictures",
-    "stylesheet",
-    "versions",
-]
+__all__ = ["Figures", "environment", "render_one", "render_pictures"]
 
 _ROOT = Path(__file__).parent
 TEMPLATES = (_ROOT / "site", _ROOT / "sections")

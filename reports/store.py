@@ -32,7 +32,7 @@ from dpaudit.audit.keeping.database import DamagedError, Database, tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["STORE", "WorkStore", "as_kept", "load_json", "plain_number", "save_json"]
+__all__ = ["STORE", "WorkStore", "load_json", "save_json"]
 
 STORE = "work.db"
 """Its name in the folder of what a command writes."""

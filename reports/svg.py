@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,13 +31,11 @@ __all__ = [
     "REFUTED",
     "RULE",
     "SERIES",
-    "Canvas",
     "standalone",
     "thinned",
     "to_svg",
     "told",
     "told_whole",
-    "with_classes",
 ]
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
@@ -128,13 +127,9 @@ def to_svg(
     for written in figure.findobj(Text):
         lines = written.get_text().split("\n")
         written.set_text("\n".join(map(plain, lines)))
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = element(figure, transparent=True)
     # On a phone there is nothing to point with.
     speaking = "" if narrow else _speaking(figure)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
     # The size comes from the stylesheet; the view box keeps the proportions.
     root, body = text.split(">", maxsplit=1)
     view_box = re.search(r'viewBox="[^"]*"', root)
@@ -154,6 +149,15 @@ def to_svg(
     )
     drawn = re.sub(r"\n\s*", "\n", body).strip().removesuffix("</svg>")
     return f"{opening}{drawn}{speaking}</svg>"
+
+
+def element(figure: Figure, **options: Any) -> str:
+    """Return a figure as an ``<svg>`` element, as matplotlib draws it."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=nothing, **options)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
 
 
 def _speaking(figure: Figure) -> str:

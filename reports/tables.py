@@ -27,7 +27,6 @@ __all__ = [
     "records",
     "refuted_mechanisms",
     "releases",
-    "standing_mechanisms",
     "verdict_rows",
     "witness_file",
 ]

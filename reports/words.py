@@ -20,7 +20,6 @@ __all__ = [
     "setting",
     "short",
     "signed",
-    "speed",
     "spelt",
     "spread",
     "verdict",

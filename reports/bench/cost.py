@@ -18,10 +18,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,100 +34,83 @@ from dpaudit.arrays import Array
 from dpaudit.audit import Budget, audit
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.sampling.draws import ways_to_draw
-from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count
 
 __all__ = ["Cost", "Replaying"]
 
-_SHARE, _MEMORY = "engine's share of the time", "peak memory"
-_FIRST, _MANY = "processor time of the first releases", "processor time of many"
 _DIMENSION = 20
-_LONG = 1_000_000  # releases a side from which on the share has a target
-_TARGETS = {
-    _SHARE: (f"AnalyzeGauss, d = {_DIMENSION}", 15.0, "%"),
-    _FIRST: ("Laplace, black box", 0.5, "s"),
-    _MANY: ("Laplace", 0.4, "s"),
-    _MEMORY: ("Laplace", 500.0, "MB"),
-}
-"""Of each case the mechanism, the most that it should take, and the unit."""
-
-_SECONDS = {_FIRST: (5, 200), _MANY: (5, 100_000)}
-_RELEASES = {
-    "quick": {_MEMORY: (1, 200_000)},
-    "standard": {_SHARE: (1, 100_000), **_SECONDS, _MEMORY: (1, 5_000_000)},
-    "full": {_SHARE: (3, 1_000_000), **_SECONDS, _MEMORY: (1, 50_000_000)},
-}
-"""Repetitions, and releases a side."""
+_ROWS, _COLUMNS = 10_000, 50
+_ROUNDS, _RATE, _STEPS = 15, 0.05, 200
 
 
-class Cost(Study):
-    """The engine's own time, and its memory."""
+@dataclass(frozen=True)
+class CostCase:
+    """One thing that is measured, and the most that it should take.
 
-    name = "cost"
-    title = "Cost of the engine"
+    Parameters
+    ----------
+    target : (str, float, str)
+        Of what, how much, and its unit.
+    measure : callable
+        From a size and a seed to what is measured.
+    sizes : mapping of str to (int, int)
+        By profile: repetitions, and releases a side, rows or values.
+    least : int
+        The size from which on there is a target.
+    """
+
+    target: tuple[str, float, str]
+    measure: Callable[[int, int], float]
+    sizes: Mapping[str, tuple[int, int]]
+    least: int = 0
+
+    def row(self, case: str, size: int, values: list[float], names: Any) -> TargetRow:
+        """Return a line; `names`: heading of the subject, key, heading of the size."""
+        subject, target, unit = self.target
+        measured = median(values) * (100 if unit == "%" else 1)
+        shown = f"{measured:.{2 if unit == 's' else 1}f} {unit}"
+        return TargetRow.of(
+            measured <= target if size >= self.least else None,
+            Figure("case", case, "cost", case),
+            Figure("subject", subject, names[0], subject),
+            Figure(names[1], size, names[2], count(size)),
+            Figure("measured", measured, "measured", shown),
+            Figure("target", target, "target", f"{target:g} {unit}"),
+            Figure("unit", unit),
+        )
+
+
+class Costs(Study):
+    """What some cases take, each beside the most that it should."""
+
     parallel = False
+    cases: ClassVar[Mapping[str, CostCase]]
+    names: ClassVar[tuple[str, str, str]]
+    note: ClassVar[str]
 
     def units(self, profile: str) -> list[Unit]:
         return [
-            Unit(self.name, case, index, (("releases", releases),))
-            for case, (repetitions, releases) in _RELEASES[profile].items()
-            for index in range(repetitions)
+            Unit(self.name, case, index, ((self.names[1], each.sizes[profile][1]),))
+            for case, each in self.cases.items()
+            if profile in each.sizes
+            for index in range(each.sizes[profile][0])
         ]
 
     def measure(self, unit: Unit) -> Record:
-        releases = unit.option("releases")
-        if unit.case == _MEMORY:
-            return {"measured": peak_memory(releases, unit.seed)}
-        if unit.case in _SECONDS:
-            seconds = processor_time(unit.case == _FIRST, releases, unit.seed)
-            return {"measured": seconds}
-        share, seconds = engine_share(releases, unit.seed)
-        return {"measured": share, "seconds": seconds}
+        size = unit.option(self.names[1])
+        return {"measured": self.cases[unit.case].measure(size, unit.seed)}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found = {
-            case: median(each)
-            for case, each in self.by_case(records, "measured").items()
-        }
-        names = ("mechanism", "releases", "releases a side")
-        rows = []
-        for case, target in _TARGETS.items():
-            if case in found:
-                releases = _RELEASES[profile][case][1]
-                measured = found[case] * (100 if case == _SHARE else 1)
-                enough = case != _SHARE or releases >= _LONG
-                row = _row(case, measured, *target, releases, names, enough=enough)
-                rows.append(row)
-        note = (
-            "The share is that of an audit's wall-clock time which is not spent on "
-            "drawing its releases; short audits have a larger one, and no target."
-        )
-        return [Table(self.title, tuple(rows), note)]
-
-
-def _row(
-    case: str,
-    measured: float,
-    subject: str,
-    target: float,
-    unit: str,
-    size: int,
-    names: tuple[str, str, str],
-    *,
-    enough: bool,
-) -> Row:
-    """Return a line; `names`: heading of the subject, key and heading of the size."""
-    shown = f"{measured:.{2 if unit == 's' else 1}f} {unit}"
-    return Row.of(
-        measured <= target if enough else None,
-        Figure("case", case, "cost", case),
-        Figure("subject", subject, names[0], subject),
-        Figure(names[1], size, names[2], count(size)),
-        Figure("measured", measured, "measured", shown),
-        Figure("target", target, "target", f"{target:g} {unit}"),
-        Figure("unit", unit),
-    )
+        found = self.by_case(records, "measured")
+        rows = [
+            each.row(case, each.sizes[profile][1], found[case], self.names)
+            for case, each in self.cases.items()
+            if case in found
+        ]
+        return [Table(self.title, tuple(rows), self.note)]
 
 
 class _Timed(AnalyzeGauss):
@@ -164,8 +149,8 @@ def processor_time(black_box: bool, releases: int, seed: int) -> float:
     return time.process_time() - started
 
 
-def engine_share(releases: int, seed: int) -> tuple[float, float]:
-    """Return the engine's own share of the time of an audit, and that time.
+def engine_share(releases: int, seed: int) -> float:
+    """Return the engine's own share of the time of an audit.
 
     Parameters
     ----------
@@ -180,17 +165,12 @@ def engine_share(releases: int, seed: int) -> tuple[float, float]:
     started = time.perf_counter()
     audit(mechanism, pair=pair, budget=Budget(releases, stop=False), seed=seed)
     whole = time.perf_counter() - started
-    return (whole - _Timed.seconds) / whole, whole
+    return (whole - _Timed.seconds) / whole
 
 
-def peak_memory(releases: int, seed: int) -> float:
-    """Return the peak resident memory of an audit in a process of its own, in MB."""
-    return _alone("audit_and_tell_memory", releases, seed)
-
-
-def _alone(work: str, *arguments: int) -> float:
-    """Return what a function of this module prints in a process of its own."""
-    code = f"from {__name__} import {work}; {work}(*{arguments})"
+def memory_alone(work: str, size: int, seed: int) -> float:
+    """Return what a function of this module prints in a process of its own, in MB."""
+    code = f"from {__name__} import {work}; {work}({size}, {seed})"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout))
@@ -215,70 +195,6 @@ def peak_resident() -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
-
-
-_GAUSS, _SGD = "replay-overhead, AnalyzeGauss", "replay-overhead, DP-SGD"
-_REPLAYED = "replay-memory"
-_LARGEST_RATIO, _LARGEST_MEGABYTES = 3.0, 500.0
-_ROWS, _COLUMNS = 10_000, 50
-_ROUNDS, _RATE, _STEPS = 15, 0.05, 200
-_VALUES = 1_000_000  # noisy values from which on the memory has a target
-
-_SIZES = {
-    "quick": {_GAUSS: (1, _ROWS), _SGD: (1, _ROWS), _REPLAYED: (1, 20_000)},
-    "standard": {_GAUSS: (3, _ROWS), _SGD: (3, _ROWS), _REPLAYED: (1, 200_000)},
-    "full": {_GAUSS: (5, _ROWS), _SGD: (5, _ROWS), _REPLAYED: (1, _VALUES)},
-}
-"""Repetitions; rows of the data, or noisy values."""
-
-
-class Replaying(Study):
-    """The time and the memory of recorded executions."""
-
-    name = "replay"
-    title = "Cost of a recorded execution"
-    parallel = False
-
-    def units(self, profile: str) -> list[Unit]:
-        return [
-            Unit(self.name, case, index, (("size", size),))
-            for case, (repetitions, size) in _SIZES[profile].items()
-            for index in range(repetitions)
-        ]
-
-    def measure(self, unit: Unit) -> Record:
-        size = unit.option("size")
-        if unit.case == _REPLAYED:
-            return {"measured": replay_memory(size, unit.seed)}
-        gauss = unit.case == _GAUSS
-        mechanism = AnalyzeGauss.calibrated(1.0, 1e-5) if gauss else dp_sgd
-        return {"measured": overhead(mechanism, size, unit.seed)}
-
-    def tables(self, profile: str, records: Records) -> list[Table]:
-        targets = {
-            _GAUSS: (f"d = {_COLUMNS}", _LARGEST_RATIO, "times"),
-            _SGD: (f"d = {_COLUMNS}, {_STEPS} steps", _LARGEST_RATIO, "times"),
-            _REPLAYED: ("noisy scalars", _LARGEST_MEGABYTES, "MB"),
-        }
-        found = {
-            case: median(each)
-            for case, each in self.by_case(records, "measured").items()
-        }
-        names = ("subject", "size", "rows, or values")
-        rows = [
-            _row(
-                *(case, found[case], *targets[case], size, names),
-                enough=case != _REPLAYED or size >= _VALUES,
-            )
-            for case, (_, size) in _SIZES[profile].items()
-            if case in found
-        ]
-        note = (
-            "A ratio is the time of a recorded execution over that of a plain one, of "
-            "the quickest of several in turns. The memory is that of a process which "
-            "holds two executions; it has a target where they are long."
-        )
-        return [Table(self.title, tuple(rows), note)]
 
 
 def dp_sgd(data: Array, rng: np.random.Generator) -> Array:
@@ -324,18 +240,6 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def replay_memory(values: int, seed: int) -> float:
-    """Return the peak memory of a record and a replay in a process of its own, in MB.
-
-    Parameters
-    ----------
-    values : int
-        Noisy scalars that the code looks at.
-    seed : int
-    """
-    return _alone("record_and_tell_memory", values, seed)
-
-
 def record_and_tell_memory(values: int, seed: int) -> None:
     """Record noisy scalars, replay them, and print this process's peak memory in MB."""
 
@@ -348,3 +252,76 @@ def record_and_tell_memory(values: int, seed: int) -> None:
     there = execute(noisy_sums, np.ones((4, 1)), seed, script=script)
     assert len(there.tape.observations) == len(script) == values
     print(json.dumps(peak_resident()))
+
+
+_REPEATED = {"quick": (1, _ROWS), "standard": (3, _ROWS), "full": (5, _ROWS)}
+
+
+class Cost(Costs):
+    """The engine's own time, and its memory."""
+
+    name = "cost"
+    title = "Cost of the engine"
+    names = ("mechanism", "releases", "releases a side")
+    note = (
+        "The share is that of an audit's wall-clock time which is not spent on "
+        "drawing its releases; short audits have a larger one, and no target."
+    )
+    cases: ClassVar = {
+        "engine's share of the time": CostCase(
+            (f"AnalyzeGauss, d = {_DIMENSION}", 15.0, "%"),
+            engine_share,
+            {"standard": (1, 100_000), "full": (3, 1_000_000)},
+            least=1_000_000,
+        ),
+        "processor time of the first releases": CostCase(
+            ("Laplace, black box", 0.5, "s"),
+            partial(processor_time, True),
+            dict.fromkeys(("standard", "full"), (5, 200)),
+        ),
+        "processor time of many": CostCase(
+            ("Laplace", 0.4, "s"),
+            partial(processor_time, False),
+            dict.fromkeys(("standard", "full"), (5, 100_000)),
+        ),
+        "peak memory": CostCase(
+            ("Laplace", 500.0, "MB"),
+            partial(memory_alone, "audit_and_tell_memory"),
+            {
+                "quick": (1, 200_000),
+                "standard": (1, 5_000_000),
+                "full": (1, 50_000_000),
+            },
+        ),
+    }
+
+
+class Replaying(Costs):
+    """The time and the memory of recorded executions."""
+
+    name = "replay"
+    title = "Cost of a recorded execution"
+    names = ("subject", "size", "rows, or values")
+    note = (
+        "A ratio is the time of a recorded execution over that of a plain one, of "
+        "the quickest of several in turns. The memory is that of a process which "
+        "holds two executions; it has a target where they are long."
+    )
+    cases: ClassVar = {
+        "replay-overhead, AnalyzeGauss": CostCase(
+            (f"d = {_COLUMNS}", 3.0, "times"),
+            partial(overhead, AnalyzeGauss.calibrated(1.0, 1e-5)),
+            _REPEATED,
+        ),
+        "replay-overhead, DP-SGD": CostCase(
+            (f"d = {_COLUMNS}, {_STEPS} steps", 3.0, "times"),
+            partial(overhead, dp_sgd),
+            _REPEATED,
+        ),
+        "replay-memory": CostCase(
+            ("noisy scalars", 500.0, "MB"),
+            partial(memory_alone, "record_and_tell_memory"),
+            {"quick": (1, 20_000), "standard": (1, 200_000), "full": (1, 1_000_000)},
+            least=1_000_000,
+        ),
+    }

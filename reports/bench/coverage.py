@@ -12,9 +12,9 @@ the errors is stochastically at most Bin(n, alpha) (each is a coin with success
 probability at most alpha).
 """
 
-from collections import Counter, defaultdict
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import pandas as pd
 from scipy.special import expit
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
@@ -36,13 +36,14 @@ from dpaudit.reports.bench.coverage_cases import (
     WitnessCase,
 )
 from dpaudit.reports.bench.equal_reals import EqualReals
-from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import (
     LeakyResponse,
     MixedLayouts,
     RareAnswers,
     SpoiltCompany,
 )
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
@@ -187,26 +188,27 @@ class Coverage(Study):
         }
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        trials: Counter[tuple[str, str, str]] = Counter()
-        errors: Counter[tuple[str, str, str]] = Counter()
-        members: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         group = {case.name: case.group for case in self.cases}
-        for unit, record in records.items():
-            for statement, wrong in record["errors"].items():
-                line = group[unit.case], unit.case, statement
-                trials[line] += record["trials"]
-                errors[line] += wrong
-                members[line[0], statement].add(unit.case)
-        lines = list(trials)
-        for (name, statement), cases in members.items():
-            if len(cases) > 1:
-                total = name, f"all {len(cases)} cases", statement
-                trials[total] = sum(trials[name, case, statement] for case in cases)
-                errors[total] = sum(errors[name, case, statement] for case in cases)
-                lines.append(total)
-        lines.sort(key=lambda line: line[0] != "anytime engine")
+        counted = pd.DataFrame(
+            [
+                (group[unit.case], unit.case, statement, wrong, record["trials"])
+                for unit, record in records.items()
+                for statement, wrong in record["errors"].items()
+            ],
+            columns=["group", "case", "statement", "errors", "trials"],
+        )
+        several = {"sort": False, "as_index": False}
+        each = counted.groupby(["group", "case", "statement"], **several).sum()
+        pooled = each.groupby(["group", "statement"], **several).agg(
+            {"case": "count", "errors": "sum", "trials": "sum"}
+        )
+        pooled = pooled[pooled["case"] > 1]
+        pooled["case"] = [f"all {number} cases" for number in pooled["case"]]
+        lines = pd.concat([each, pooled])
+        engine = lines["group"] == "anytime engine"
+        lines = pd.concat([lines[engine], lines[~engine]])
         level = LEVEL / max(len(lines), 1)
-        rows = tuple(_row(line, errors[line], trials[line], level) for line in lines)
+        rows = tuple(_row(line, level) for line in lines.itertuples())
         note = (
             f"Every case meets its claim with equality; the nominal rate is "
             f"{percent(_ALPHA)}. A line fails if so many errors have a probability "
@@ -223,15 +225,15 @@ class Coverage(Study):
         ]
 
 
-def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> Row:
+def _row(line: Any, level: float) -> TargetRow:
+    errors, trials = int(line.errors), int(line.trials)
     low, high = proportion_confint(errors, trials, alpha=0.05, method="beta")
     p_value = float(binom.sf(errors - 1, trials, _ALPHA))
-    group, case, statement = line
-    return Row.of(
+    return TargetRow.of(
         p_value >= level,
-        Figure("group", group, "on trial", group),
-        Figure("case", case, "case", case),
-        Figure("statement", statement, "statement", statement),
+        Figure("group", line.group, "on trial", line.group),
+        Figure("case", line.case, "case", line.case),
+        Figure("statement", line.statement, "statement", line.statement),
         Figure("errors", errors, "errors", count(errors)),
         Figure("trials", trials, "trials", count(trials)),
         Figure(heading="rate", text=percent(errors / trials)),

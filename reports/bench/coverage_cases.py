@@ -35,17 +35,7 @@ from dpaudit.reports.bench.study import seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.streams import stream
 
-__all__ = [
-    "CONFIDENCE",
-    "AuditCase",
-    "CountsCase",
-    "CoverageCase",
-    "LossConsistencyCase",
-    "OneRunCase",
-    "ScoresCase",
-    "WhiteBoxCase",
-    "WitnessCase",
-]
+__all__ = ["CoverageCase"]
 
 CONFIDENCE = 0.95
 SLACK = 1e-9

@@ -19,11 +19,12 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import PureDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["EqualReals", "EqualRealsStudy"]
+__all__ = ["EqualRealsStudy"]
 
 CONFIDENCE = 1 - 1e-6
 UNITS = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e300)
@@ -204,7 +205,7 @@ class EqualRealsStudy(Study):
             found = [r["refuted"] for unit, r in records.items() if unit.case == form]
             if found:
                 rows.append(
-                    Row.of(
+                    TargetRow.of(
                         not any(found),
                         Figure("form", form, "what is computed in two ways", form),
                         Figure("refuted", sum(found), "refuted", count(sum(found))),

@@ -43,8 +43,17 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import (
+    Figure,
+    Records,
+    Study,
+    Table,
+    TargetRow,
+    Unit,
+    median_releases,
+)
 from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
@@ -75,7 +84,7 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
     >>> round(growth(*half, [(1.0, 0.0)]), 3)
     0.088
     """
-    dual = _Dual(
+    dual = _GrowthDual(
         p, q, np.array([e for e, _ in points]), np.array([d for _, d in points])
     )
     e = len(points)
@@ -92,7 +101,7 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Dual:
+class _GrowthDual:
     """The dual, to be minimised, with its gradient."""
 
     p: Array
@@ -138,7 +147,7 @@ class _Dual:
 
 
 @dataclass(frozen=True)
-class Subject:
+class KnownLaws:
     """A mechanism, what it is said to keep, and its laws on cells."""
 
     mechanism: Callable[[], Any]
@@ -163,29 +172,29 @@ def _on_cells(law: Any, shift: float, unit: float) -> tuple[Array, Array]:
 _MU = gaussian_mu(_EPSILON, _DELTA)
 _PLAIN = 1 - exp(-1)
 
-SUBJECTS: dict[str, Subject] = {
-    "half laplace": Subject(
+SUBJECTS: dict[str, KnownLaws] = {
+    "half laplace": KnownLaws(
         lambda: Laplace.under_noised(_EPSILON),
         PureDP(_EPSILON),
         lambda: _on_cells(laplace(scale=0.5), 1.0, 0.5),
     ),
-    "symmetric-noise": Subject(
+    "symmetric-noise": KnownLaws(
         lambda: build("symmetric-noise"),
         PureDP(_EPSILON),
         # Its exact loss: an event of probability 1 - 1/e that is impossible on D'.
         lambda: (np.array([_PLAIN, 1 - _PLAIN]), np.array([1e-300, 1.0])),
     ),
-    "laplace at epsilon 1.2": Subject(
+    "laplace at epsilon 1.2": KnownLaws(
         lambda: Laplace(1.2),
         PureDP(_EPSILON),
         lambda: _on_cells(laplace(scale=1 / 1.2), 1.0, 1 / 1.2),
     ),
-    "half gaussian, GDP": Subject(
+    "half gaussian, GDP": KnownLaws(
         lambda: Gaussian.under_noised(_EPSILON, _DELTA),
         GaussianDP(_MU),
         lambda: _on_cells(norm, 2 * _MU, 1.0),
     ),
-    "half gaussian, (epsilon, delta)": Subject(
+    "half gaussian, (epsilon, delta)": KnownLaws(
         lambda: Gaussian.under_noised(_EPSILON, _DELTA),
         ApproxDP(_EPSILON, _DELTA),
         lambda: _on_cells(norm, 2 * _MU, 1.0),
@@ -244,29 +253,19 @@ class Limits(Study):
         return [Table(self.title, rows, note)]
 
 
-def _row(name: str, confidence: float, samples: list[float]) -> Row:
+def _row(name: str, confidence: float, samples: list[float]) -> TargetRow:
     limit, allowed = _limit(name, confidence), _CONFIDENCES[confidence]
-    middle = median(samples)
-    factor = middle / limit
-    known = isfinite(middle)
-    return Row.of(
+    factor = median(samples) / limit
+    known = isfinite(factor)
+    shown = f"{factor:.2f}" if known else "-"
+    return TargetRow.of(
         factor <= allowed,
         Figure("case", f"{name}, {confidence:g}", "mechanism", name),
         Figure("confidence", confidence, "confidence", f"{confidence:g}"),
         Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
         Figure("limit", limit, "limit", count(limit)),
-        Figure(
-            "measured",
-            middle if known else None,
-            "median releases a side",
-            count(middle) if known else "not refuted",
-        ),
-        Figure(
-            "factor",
-            factor if known else None,
-            "times the limit",
-            f"{factor:.2f}" if known else "-",
-        ),
+        median_releases(samples),
+        Figure("factor", factor if known else None, "times the limit", shown),
         Figure("refuted", sum(isfinite(value) for value in samples)),
         Figure("target", allowed, "target", f"{allowed:g}"),
     )

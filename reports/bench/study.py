@@ -4,23 +4,45 @@ A unit is the smallest piece of work that is kept: one audit, or a few hundred s
 data sets. Its seed is derived from what it is (study, case, index) and from nothing
 else, so a record does not depend on the profile, the number of workers, or what was
 interrupted in between; a larger profile goes on from the records of a smaller one.
+
+What all studies of a profile found is kept in a file, and printed as text or pages.
 """
 
 import json
 import zlib
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from html import escape
+from math import inf, isfinite
+from pathlib import Path
+from statistics import median
 from typing import Any, ClassVar, TypeAlias
 
+from dpaudit.reports.escaping import markdown, plain
+from dpaudit.reports.experiment import Record
+from dpaudit.reports.page import environment
+from dpaudit.reports.store import load_json, save_json
+from dpaudit.reports.words import aligned, count
 from dpaudit.streams import stream
 
-__all__ = ["Figure", "Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
+__all__ = [
+    "Figure",
+    "Records",
+    "Study",
+    "Summary",
+    "Table",
+    "TargetRow",
+    "Unit",
+    "load_summary",
+    "median_releases",
+    "render_html",
+    "render_markdown",
+]
 
-Record: TypeAlias = dict[str, Any]
-
-_SEEDS = 2**63
+FILE = "summary.json"
+"""The name of the file that holds what was found, in the folder of the studies."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +90,7 @@ def seed_of(*parts: str | int) -> int:
     False
     """
     key = (zlib.crc32(p.encode()) if isinstance(p, str) else p for p in parts)
-    return int(stream(0, *key).integers(_SEEDS))
+    return int(stream(0, *key).integers(2**63))
 
 
 @dataclass(frozen=True)
@@ -93,7 +115,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class TargetRow:
     """One line of a table.
 
     Parameters
@@ -111,7 +133,7 @@ class Row:
     data: Record
 
     @classmethod
-    def of(cls, met: bool | None, *figures: Figure) -> "Row":
+    def of(cls, met: bool | None, *figures: Figure) -> "TargetRow":
         """Return the row of some figures, in the order of their columns."""
         cells = {each.heading: each.text for each in figures if each.heading}
         return cls(cells, met, {each.key: each.value for each in figures if each.key})
@@ -131,7 +153,7 @@ class Table:
     Parameters
     ----------
     title : str
-    rows : tuple of Row
+    rows : tuple of TargetRow
         The verdict, "met" or "NOT MET", is one more column, added when printing.
     note : str
         How to read it.
@@ -140,7 +162,7 @@ class Table:
     """
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TargetRow, ...]
     note: str
     binding: bool = False
 
@@ -184,16 +206,167 @@ class Study(ABC):
     @staticmethod
     def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
         """Return a figure of all records, by the case of their unit."""
-        found: dict[str, list[Any]] = {}
+        found = defaultdict(list)
         for unit, record in records.items():
-            found.setdefault(unit.case, []).append(record[figure])
-        return found
+            found[unit.case].append(record[figure])
+        return dict(found)
 
     @staticmethod
     def samples(records: Records) -> dict[str, list[float]]:
         """Return the releases to refute, by case; infinity where none did."""
-        found: dict[str, list[float]] = {}
+        found = defaultdict(list)
         for unit, record in records.items():
-            samples = record["samples"] if record["refuted"] else inf
-            found.setdefault(unit.case, []).append(samples)
-        return found
+            found[unit.case].append(record["samples"] if record["refuted"] else inf)
+        return dict(found)
+
+
+def median_releases(samples: list[float]) -> Figure:
+    """Return the median of releases to refute, see `Study.samples`."""
+    middle = median(samples)
+    known = isfinite(middle)
+    shown = count(middle) if known else "not refuted"
+    return Figure(
+        "measured", middle if known else None, "median releases a side", shown
+    )
+
+
+@dataclass(frozen=True)
+class StudyFindings:
+    """What one study found.
+
+    Parameters
+    ----------
+    name, title : str
+    done, units : int
+        Units of work finished, and of the whole profile.
+    tables : tuple of Table
+    """
+
+    name: str
+    title: str
+    done: int
+    units: int
+    tables: tuple[Table, ...]
+
+    @property
+    def met(self) -> int:
+        """How many targets are met."""
+        return sum(table.met.count(True) for table in self.tables)
+
+    @property
+    def missed(self) -> int:
+        """How many targets are not met."""
+        return sum(table.met.count(False) for table in self.tables)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every binding target is met."""
+        return not any(table.binding and False in table.met for table in self.tables)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What all studies of a profile found.
+
+    Parameters
+    ----------
+    profile : str
+    code : str
+        The version of the code that was on trial.
+    studies : tuple of StudyFindings
+    """
+
+    profile: str
+    code: str
+    studies: tuple[StudyFindings, ...]
+
+    def save(self, folder: Path) -> None:
+        """Write the file into a folder."""
+        summary: dict[str, Any] = {
+            "profile": self.profile,
+            "code": self.code,
+            "studies": {each.name: _as_json(each) for each in self.studies},
+        }
+        save_json(folder / FILE, summary)
+
+
+def load_summary(folder: Path) -> Summary | None:
+    """Return what the studies in a folder found, None if there are none.
+
+    Raises
+    ------
+    InputError
+        If the file there is something else.
+    """
+
+    def parse(found: Mapping[str, Any]) -> Summary:
+        studies = (_from_json(*each) for each in found["studies"].items())
+        return Summary(str(found["profile"]), str(found["code"]), tuple(studies))
+
+    return load_json(folder / FILE, parse, "dpaudit bench-audit")
+
+
+def _as_json(found: StudyFindings) -> dict[str, Any]:
+    return {
+        "title": found.title,
+        "done": found.done,
+        "units": found.units,
+        "met": found.met,
+        "not_met": found.missed,
+        "sound": found.sound,
+        "tables": [
+            {
+                "title": table.title,
+                "note": table.note,
+                "binding": table.binding,
+                "columns": table.columns,
+                "cells": [list(row.cells.values()) for row in table.rows],
+                "rows": [{**row.data, "met": row.met} for row in table.rows],
+            }
+            for table in found.tables
+        ],
+    }
+
+
+def _from_json(name: str, found: Mapping[str, Any]) -> StudyFindings:
+    return StudyFindings(
+        name=name,
+        title=str(found["title"]),
+        done=int(found["done"]),
+        units=int(found["units"]),
+        tables=tuple(
+            Table(
+                title=str(table["title"]),
+                rows=tuple(
+                    TargetRow(
+                        dict(zip(table["columns"], map(str, cells), strict=True)),
+                        data.pop("met"),
+                        data,
+                    )
+                    for cells, data in zip(table["cells"], table["rows"], strict=True)
+                ),
+                note=str(table["note"]),
+                binding=bool(table["binding"]),
+            )
+            for table in found["tables"]
+        ),
+    )
+
+
+def render_text(table: Table) -> str:
+    """Return a table for a terminal, its columns aligned."""
+    lines = aligned([tuple(map(plain, line)) for line in table.lines])
+    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in lines)])
+
+
+def render_markdown(summary: Summary, *, whole: bool = True) -> str:
+    """Return all tables as Markdown; under a title, or to be put under one."""
+    template = environment(markdown).get_template("bench.md.j2")
+    return template.render(summary=summary, whole=whole)
+
+
+def render_html(summary: Summary, *, whole: bool = True) -> str:
+    """Return all tables as an HTML fragment, without style; see `render_markdown`."""
+    escaping = environment(lambda text: escape(plain(text)))
+    template = escaping.get_template("bench.html.j2")
+    return template.render(summary=summary, whole=whole)

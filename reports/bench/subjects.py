@@ -13,7 +13,7 @@ from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
 
-__all__ = ["BlackBox", "LeakyResponse", "MixedLayouts", "RareAnswers", "SpoiltCompany"]
+__all__ = ["BlackBox", "LeakyResponse"]
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,16 @@
 """The figures of a comparison: each measure against epsilon, a line for a mechanism."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots
 from dpaudit.reports.comparison.page import SHOWN, Comparison, ShownMeasure
-from dpaudit.reports.tables import records
 from dpaudit.reports.words import listed, setting, spread
 
 __all__ = ["comparison_figures"]
@@ -103,30 +102,16 @@ def _shortened(name: str) -> str:
 
 
 def _curves(found: Comparison, measure: str) -> list[_MeasuredCurve]:
-    rows = [
-        row
-        for row in records(found.table)
-        if row["measure"] == measure and math.isfinite(row["median"])
-    ]
-    standing = {e["mechanism"] for e in found.audits if e["verdict"] == "NOT_REFUTED"}
-    verdicts = lines.Verdicts(found.refuted, standing)
+    verdicts = lines.Verdicts.of(pd.DataFrame.from_records(found.audits))
+    known = found.table[found.table["measure"] == measure].dropna(subset="median")
     curves = []
     for place, name in enumerate(found.names):
-        own = sorted(
-            (row for row in rows if row["mechanism"] == name),
-            key=lambda row: row["epsilon"],
-        )
-        if not own:
-            continue
-        values = [[row[part] for row in own] for part in ("low", "median", "high")]
-        curves.append(
-            _MeasuredCurve(
-                line=verdicts.line(name, place, _shortened(name)),
-                said=name + verdicts.said(name),
-                epsilon=np.array([row["epsilon"] for row in own]),
-                quartiles=np.array(values),
-            )
-        )
+        own = known[known["mechanism"] == name].sort_values("epsilon", kind="stable")
+        if len(own):
+            quartiles = own[["low", "median", "high"]].to_numpy(float).T
+            line = verdicts.line(name, place, _shortened(name))
+            said, epsilon = name + verdicts.said(name), own["epsilon"].to_numpy(float)
+            curves.append(_MeasuredCurve(line, said, epsilon, quartiles))
     return curves
 
 
@@ -135,22 +120,19 @@ def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[_MeasuredCurve]) -
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low) or 0.1
     axes.set_ylim(low - margin, high + margin)
-    ticks = [t for t in shown.ticks if low - margin <= shown.height(t) <= high + margin]
-    texts = {t: f"{shown.scale * t:,g}{shown.unit}" for t in ticks}
+    texts = {t: f"{shown.scale * t:,g}{shown.unit}" for t in shown.ticks}
+    ticks = {float(shown.height(t)): text for t, text in texts.items()}
+    ticks = {t: s for t, s in ticks.items() if low - margin <= t <= high + margin}
     if len(ticks) < 2:
         medians = [float(m) for c in curves for m in c.quartiles[1]]
-        texts = {m: shown.text(m) for m in (min(medians), max(medians))}
-        ticks = list(texts)
-    places = axes.transData.transform([(1.0, shown.height(t)) for t in ticks])[:, 1]
-    ticks = [ticks[i] for i in plots.thinned(places, _TICK_GAP)]
-    axes.set_yticks([shown.height(t) for t in ticks], [texts[t] for t in ticks])
+        ends = min(medians), max(medians)
+        ticks = {float(shown.height(m)): shown.text(m) for m in ends}
+    plots.tick(axes, "y", list(ticks), ticks.__getitem__, _TICK_GAP)
     epsilons = sorted({float(e) for curve in curves for e in curve.epsilon})
     axes.set_xscale("log")
     span = (epsilons[-1] / epsilons[0]) ** 0.03 * (1.5 if len(epsilons) == 1 else 1.0)
     axes.set_xlim(epsilons[0] / span, epsilons[-1] * span)
-    across = axes.transData.transform([(e, low) for e in epsilons])[:, 0]
-    marks = [epsilons[i] for i in plots.thinned(across, 1.4 * _TICK_GAP)]
-    axes.set_xticks(marks, [setting(e) for e in marks])
+    plots.tick(axes, "x", epsilons, setting, 1.4 * _TICK_GAP)
     plots.finish(axes, "claimed ε", pad=7)
 
 

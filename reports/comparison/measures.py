@@ -51,16 +51,7 @@ from dpaudit.subspace import (
 )
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = [
-    "EXACT",
-    "MEASURES",
-    "PCAProblem",
-    "audited",
-    "measured",
-    "problem_of",
-    "shown",
-    "timed",
-]
+__all__ = ["MEASURES", "PCAProblem"]
 
 MEASURES = ("captured_variance", "largest_angle_degrees", "error_ratio")
 """Of components V beside V*, those of PCA without noise, and A the second moment:

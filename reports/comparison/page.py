@@ -5,7 +5,6 @@ witness for each refutation.
 """
 
 import json
-import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.output import staging
 from dpaudit.reports.page import render_one, render_pictures
-from dpaudit.reports.tables import Printed, Row, records
+from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import (
     delta,
     duration,
@@ -34,7 +33,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SHOWN", "WARNING", "Comparison", "ShownMeasure", "told", "write_page"]
+__all__ = ["WARNING", "Comparison", "told"]
 
 WARNING = (
     "These measures are computed from the rows without noise. Choosing a mechanism (or "
@@ -277,16 +276,14 @@ def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
     """Return a table of medians with quartiles, by mechanism and epsilon."""
     cells: dict[str, dict[float, tuple[str, str]]] = {}
     shown = SHOWN[measure]
-    for row in records(found.table):
-        if row["measure"] == measure and math.isfinite(row["median"]):
-            spread = shown.span(row["low"], row["high"])
-            own = cells.setdefault(row["mechanism"], {})
-            own[row["epsilon"]] = (shown.text(row["median"]), spread)
-    refuted = found.refuted
+    known = found.table[found.table["measure"] == measure].dropna(subset="median")
+    for row in records(known):
+        cell = shown.text(row["median"]), shown.span(row["low"], row["high"])
+        cells.setdefault(row["mechanism"], {})[row["epsilon"]] = cell
     return [
         Printed(
             name=name,
-            refuted=name in refuted,
+            refuted=name in found.refuted,
             cells=[own.get(e, ("–", "")) for e in _epsilons(found)],
         )
         for name, own in cells.items()
@@ -294,41 +291,35 @@ def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
 
 
 def _verdict_rows(found: Comparison) -> list[Printed]:
-    seconds: dict[str, list[float]] = {}
-    for row in records(found.table):
-        if math.isfinite(row["seconds"]):
-            seconds.setdefault(row["mechanism"], []).append(row["seconds"])
+    seconds = found.table.groupby("mechanism")["seconds"].median()
     rows = []
     for name in found.names:
         audits = [each for each in found.audits if each["mechanism"] == name]
-        groups: dict[str, list[Row]] = {}
+        groups: dict[str, list[Record]] = {}
         for each in audits:
             groups.setdefault(each["verdict"], []).append(each)
-        rows.append(
+        verdicts = [
             Printed(
-                name=name,
-                claim=_claim(audits),
-                seconds=duration(float(np.median(seconds[name]))),
-                verdicts=[
-                    Printed(
-                        refuted=kind == "REFUTED",
-                        badge=verdict(kind.split(":")[0]),
-                        where=f"at ε = {listed(setting(e['epsilon']) for e in group)}",
-                        hint=_hint(kind, group),
-                    )
-                    for kind, group in groups.items()
-                ],
+                refuted=kind == "REFUTED",
+                badge=verdict(kind.split(":")[0]),
+                where=f"at ε = {listed(setting(e['epsilon']) for e in group)}",
+                hint=_hint(kind, group),
             )
+            for kind, group in groups.items()
+        ]
+        took = duration(float(seconds[name]))
+        rows.append(
+            Printed(name=name, claim=_claim(audits), seconds=took, verdicts=verdicts)
         )
     return rows
 
 
-def _claim(audits: Sequence[Row]) -> str:
+def _claim(audits: Sequence[Record]) -> str:
     deltas = sorted({each["delta"] for each in audits if "delta" in each})
     return f"δ = {listed(map(delta, deltas))}" if deltas else "–"
 
 
-def _hint(kind: str, group: Sequence[Row]) -> str:
+def _hint(kind: str, group: Sequence[Record]) -> str:
     """Return what an audit rests on, or why there is none."""
     if "samples" not in group[0]:
         return kind.partition(": ")[2]
@@ -345,7 +336,7 @@ def _epsilons(found: Comparison) -> list[float]:
     return sorted({each["epsilon"] for each in found.audits})
 
 
-def _witness(each: Row) -> str:
+def _witness(each: Record) -> str:
     return f"witness-{file_name(each['mechanism'])}-{_exactly(each['epsilon'])}.json"
 
 

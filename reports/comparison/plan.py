@@ -36,7 +36,7 @@ from dpaudit.reports.sections.libraries.audits import library_versions
 from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 
-__all__ = ["Point", "comparison_of", "points"]
+__all__ = ["points"]
 
 _WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
     "measured": (measures.measured, ("repetitions",), 1.0),
@@ -234,44 +234,45 @@ def comparison_of(
             empty[name, measured["empty"]].append(epsilon)
         if audit.get("exact") == "false":
             false[name].append(epsilon)
+        seconds = float(np.median(record["timed"]["seconds"]))
+        said = {"seconds": seconds, "verdict": audit["verdict"]}
         for measure in measures.MEASURES:
             low, median, high = quarters(measured[measure])
-            row = {"mechanism": name, "epsilon": epsilon, "measure": measure}
-            row |= {"median": median, "low": low, "high": high}
-            row["seconds"] = float(np.median(record["timed"]["seconds"]))
-            rows.append({**row, "verdict": audit["verdict"]})
-    warned = dict.fromkeys(
-        f"{each['mechanism']}: {text.rstrip('.')}"
-        for each in audits
-        for text in each.get("warnings", ())
-    )
+            three = {"median": median, "low": low, "high": high}
+            key = {"mechanism": name, "epsilon": epsilon, "measure": measure}
+            rows.append({**key, **three, **said})
+    if not audits:
+        sentences = "; ".join(map(str, failed.values()))
+        raise InputError(f"no mechanism could be compared: {sentences}")
     shown = {row["mechanism"] for row in rows}
     for name, error in failed.items():
         if name not in shown:
             rows += _failed_rows(name, math.nan, error)
-    if not audits:
-        raise InputError(
-            "no mechanism could be compared: "
-            + "; ".join(str(error) for error in failed.values())
-        )
-    table = pd.DataFrame.from_records(rows)
-    notes += [
-        f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
-        f"{_at(epsilons)} that there are no components: they capture nothing."
-        for (name, count), epsilons in empty.items()
-    ]
     stands = {each["mechanism"] for each in audits}
+    warned = dict.fromkeys(
+        f"{each['mechanism']}: {text.rstrip('.')}."
+        for each in audits
+        for text in each.get("warnings", ())
+    )
     notes += [
-        f"{name} failed at {_at(epsilons)} only; its other points stand."
-        for name, epsilons in lost.items()
-        if name in stands
+        *(
+            f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
+            f"{_at(epsilons)} that there are no components: they capture nothing."
+            for (name, count), epsilons in empty.items()
+        ),
+        *(
+            f"{name} failed at {_at(epsilons)} only; its other points stand."
+            for name, epsilons in lost.items()
+            if name in stands
+        ),
+        *(
+            f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: "
+            "the exact loss on its worst pair is larger."
+            for name, epsilons in false.items()
+        ),
+        *warned,
     ]
-    notes += [
-        f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: the "
-        "exact loss on its worst pair is larger."
-        for name, epsilons in false.items()
-    ]
-    notes += [f"{each}." for each in warned]
+    table = pd.DataFrame.from_records(rows)
     return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
 
 

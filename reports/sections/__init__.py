@@ -25,7 +25,6 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
 __all__ = [
-    "PICTURES",
     "Fact",
     "Part",
     "Results",
@@ -33,7 +32,6 @@ __all__ = [
     "Size",
     "TopicPage",
     "all_sections",
-    "chosen_sections",
     "plan",
     "sizes",
 ]

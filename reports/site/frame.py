@@ -27,7 +27,7 @@ from dpaudit.reports.escaping import Safe, file_name, markdown, plain
 from dpaudit.reports.page import environment, versions
 from dpaudit.reports.sections import TopicPage
 
-__all__ = ["Frame", "Provenance"]
+__all__ = ["Frame"]
 
 _SETTINGS = {
     "file_insertion_enabled": False,

@@ -23,7 +23,7 @@ from dpaudit.reports.sections import Fact, Results, Section, TopicPage
 from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt
 
-__all__ = ["Standing", "headline", "overview", "pages", "standings"]
+__all__ = ["pages"]
 
 FOLDER = "mechanisms"
 _SUITE = "textbook"

@@ -13,7 +13,7 @@ from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.audit.planning import _LEARNING, MODELS, plan_audit
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.best_events import best_events, information_limit
+from dpaudit.reports.bench.refutation import best_events, information_limit
 
 
 def divergence(p, q):

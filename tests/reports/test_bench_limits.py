@@ -9,8 +9,8 @@ from scipy.stats import binomtest
 
 from dpaudit.claims import PureDP
 from dpaudit.reports.bench import limits
-from dpaudit.reports.bench.best_events import BestEvent, best_events, information_limit
 from dpaudit.reports.bench.limits import SUBJECTS, Limits, growth
+from dpaudit.reports.bench.refutation import BestEvent, best_events, information_limit
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 
 

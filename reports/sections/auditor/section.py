@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from dpaudit.reports.bench import summary
+from dpaudit.reports.bench import study
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.sections import Part, Results, Section
 
 __all__ = ["SECTION"]
 
 
-def beside(folder: Path) -> summary.Summary | None:
-    return summary.load_summary(folder / "bench")
+def beside(folder: Path) -> study.Summary | None:
+    return study.load_summary(folder / "bench")
 
 
 def context(results: Results) -> dict[str, Any] | None:
@@ -19,8 +19,8 @@ def context(results: Results) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "html": Safe(summary.render_html(found, whole=False)),
-        "text": Safe(summary.render_markdown(found, whole=False)),
+        "html": Safe(study.render_html(found, whole=False)),
+        "text": Safe(study.render_markdown(found, whole=False)),
     }
 
 

@@ -290,7 +290,7 @@ def bench_audit_command(
     than it may. An interrupted run resumes.
     """
     from dpaudit.reports.bench import bench_audit
-    from dpaudit.reports.bench.summary import render_text
+    from dpaudit.reports.bench.study import render_text
 
     with working(workers) as means:
         found = bench_audit(output, **means, **options)
