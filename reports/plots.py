@@ -7,6 +7,7 @@ Series and their names are drawn by `dpaudit.reports.lines`; every mark says wha
 stands for (`told`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from math import ceil, floor, log10
@@ -16,7 +17,6 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports.sections import PICTURES, Results
 from dpaudit.reports.svg import (
     INK,
     MUTED,
@@ -63,8 +63,11 @@ __all__ = [
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, bottom, width and height in CSS pixels."""
 
-Drawing: TypeAlias = Callable[[Results, bool], tuple[Figure, str]]
+Drawing: TypeAlias = Callable[[Any, bool], tuple[Figure, str]]
 """From results to a figure, and its description; see `picture`."""
+
+PICTURES: defaultdict[str, dict[str, Callable[..., str]]] = defaultdict(dict)
+"""By package and name: from the results to an SVG, wide or (True) for phones."""
 
 WIDE, NARROW = 760, 360  # CSS pixels
 ROW = ("axes fraction", "data")  # where rows of a panel are: from edge to edge
@@ -102,7 +105,7 @@ def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
 
     def decorated(draw: Drawing) -> Callable[..., str]:
         @wraps(draw)
-        def drawn(results: Results, narrow: bool = False) -> str:
+        def drawn(results: Any, narrow: bool = False) -> str:
             with matplotlib.rc_context(STYLE):
                 figure, words = draw(results, narrow)
                 return to_svg(

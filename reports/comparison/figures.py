@@ -1,17 +1,16 @@
 """The figures of a comparison: each measure against epsilon, a line for a mechanism."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots
 from dpaudit.reports.comparison.page import SHOWN, Comparison, ShownMeasure
-from dpaudit.reports.words import listed, setting, spread
+from dpaudit.reports.sections.curves import Curve
+from dpaudit.reports.words import listed, setting
 
 __all__ = ["comparison_figures"]
 
@@ -50,16 +49,13 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
             bottom=52 + below,
         )
         _scales(axes, shown, curves)
-        for curve in curves:
-            _draw(axes, shown, curve)
+        ends = [_drawn(axes, shown, curve) for curve in curves]
         heading = shown.heading if not narrow else _folded(shown.heading)
         plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
         if narrow:
-            ordered = sorted(curves, key=lambda curve: -_end(shown, curve)[1])
-            named = [curve.line for curve in ordered]
+            named = [line for line, _ in sorted(ends, key=lambda end: -end[1][1])]
             lines.list_below(axes, named, foot + 14, _KEY_STEP)
         else:
-            ends = [(curve.line, _end(shown, curve)) for curve in curves]
             lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
         lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
         return plots.to_svg(
@@ -82,26 +78,12 @@ def comparison_figures(found: Comparison) -> dict[str, list[str]]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _MeasuredCurve:
-    """One mechanism's line: quartiles (3, n) at n epsilons; and its name in words."""
-
-    line: lines.Line
-    said: str
-    epsilon: Array
-    quartiles: Array
-
-
-def _end(shown: ShownMeasure, curve: _MeasuredCurve) -> tuple[float, float]:
-    return float(curve.epsilon[-1]), float(shown.height(curve.quartiles[1, -1]))
-
-
 def _shortened(name: str) -> str:
     """Return a name that is not longer than a figure has room for, by its end."""
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
-def _curves(found: Comparison, measure: str) -> list[_MeasuredCurve]:
+def _curves(found: Comparison, measure: str) -> list[Curve]:
     verdicts = lines.Verdicts.of(pd.DataFrame.from_records(found.audits))
     known = found.table[found.table["measure"] == measure].dropna(subset="median")
     curves = []
@@ -111,11 +93,11 @@ def _curves(found: Comparison, measure: str) -> list[_MeasuredCurve]:
             quartiles = own[["low", "median", "high"]].to_numpy(float).T
             line = verdicts.line(name, place, _shortened(name))
             said, epsilon = name + verdicts.said(name), own["epsilon"].to_numpy(float)
-            curves.append(_MeasuredCurve(line, said, epsilon, quartiles))
+            curves.append(Curve(said, line, epsilon, quartiles))
     return curves
 
 
-def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[_MeasuredCurve]) -> None:
+def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[Curve]) -> None:
     values = shown.height(np.concatenate([c.quartiles.ravel() for c in curves]))
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low) or 0.1
@@ -128,7 +110,7 @@ def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[_MeasuredCurve]) -
         ends = min(medians), max(medians)
         ticks = {float(shown.height(m)): shown.text(m) for m in ends}
     plots.tick(axes, "y", list(ticks), ticks.__getitem__, _TICK_GAP)
-    epsilons = sorted({float(e) for curve in curves for e in curve.epsilon})
+    epsilons = sorted({float(e) for curve in curves for e in curve.x})
     axes.set_xscale("log")
     span = (epsilons[-1] / epsilons[0]) ** 0.03 * (1.5 if len(epsilons) == 1 else 1.0)
     axes.set_xlim(epsilons[0] / span, epsilons[-1] * span)
@@ -136,16 +118,15 @@ def _scales(axes: Axes, shown: ShownMeasure, curves: Sequence[_MeasuredCurve]) -
     plots.finish(axes, "claimed ε", pad=7)
 
 
-def _draw(axes: Axes, shown: ShownMeasure, curve: _MeasuredCurve) -> None:
-    heights, colour = shown.height(curve.quartiles), curve.line.colour
-    if len(curve.epsilon) == 1:
-        low, _, high = heights
-        axes.vlines(curve.epsilon, low, high, color=colour, alpha=0.4, linewidth=6)
-    texts = [
-        f"{curve.said}, ε = {setting(float(epsilon))}: {spread(three, shown.text)}"
-        for epsilon, three in zip(curve.epsilon, curve.quartiles.T, strict=True)
-    ]
-    lines.band(axes, curve.epsilon, heights, curve.line, texts)
+def _drawn(
+    axes: Axes, shown: ShownMeasure, curve: Curve
+) -> tuple[lines.Line, tuple[float, float]]:
+    """Draw a curve; return its line, and where it ends."""
+    if len(curve.x) == 1:
+        low, _, high = shown.height(curve.quartiles)
+        axes.vlines(curve.x, low, high, color=curve.line.colour, alpha=0.4, linewidth=6)
+    places = [f"ε = {setting(float(epsilon))}" for epsilon in curve.x]
+    return curve.draw(axes, places, shown.text, shown.height)
 
 
 def _folded(text: str) -> str:
@@ -156,9 +137,9 @@ def _folded(text: str) -> str:
     return f"{text[:cut]}\n{text[cut + 1 :]}"
 
 
-def _sentence(shown: ShownMeasure, curve: _MeasuredCurve) -> str:
+def _sentence(shown: ShownMeasure, curve: Curve) -> str:
     points = [
         f"{shown.text(float(value))} at epsilon {setting(float(epsilon))}"
-        for epsilon, value in zip(curve.epsilon, curve.quartiles[1], strict=True)
+        for epsilon, value in zip(curve.x, curve.quartiles[1], strict=True)
     ]
     return f"{curve.said}: {listed(points)}."

@@ -9,7 +9,6 @@ stands in ``section`` itself. The folders are found by themselves, and so are th
 figures: the page, the command line and the check know none by name.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -253,14 +252,12 @@ class Section:
     @property
     def figures(self) -> dict[str, Callable[..., str]]:
         """What its modules draw (`dpaudit.reports.plots.picture`), by name."""
+        from dpaudit.reports.plots import PICTURES  # workers draw nothing
+
         folder = import_module(f"{__name__}.{self.name}")
         for each in iter_modules(folder.__path__):
             import_module(f"{folder.__name__}.{each.name}")
         return PICTURES[folder.__name__]
-
-
-PICTURES: defaultdict[str, dict[str, Callable[..., str]]] = defaultdict(dict)
-"""By package and name: from the results to an SVG, wide or (True) for phones."""
 
 
 @cache
