@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpaudit.algorithms import entry
 from dpaudit.mechanism import Mechanism
-from dpaudit.reports.runner import Failure, Job, Progress, carry_out
+from dpaudit.reports.runner import Failure, Job, WorkProgress, carry_out
 from dpaudit.reports.store import WorkStore
 from dpaudit.streams import stream
 
@@ -169,7 +169,7 @@ def run(
     *,
     store: WorkStore | None = None,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
 ) -> pd.DataFrame:
     """Carry out one experiment; see `dpaudit.reports.runner.carry_out`.
 
@@ -188,7 +188,7 @@ def run_all(
     *,
     store: WorkStore | None = None,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
 ) -> dict[str, pd.DataFrame | Exception]:
     """Carry out experiments; in place of a table, the error of one that failed."""
     jobs = {each.name: _jobs(each) for each in experiments}

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.store import WorkStore, as_kept
 
-__all__ = ["Failure", "Job", "Progress", "carry_out"]
+__all__ = ["Failure", "Job", "WorkProgress", "carry_out"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Progress:
+class WorkProgress:
     """How far the work is.
 
     Parameters
@@ -74,7 +74,7 @@ class Progress:
 
     Examples
     --------
-    >>> print(Progress("Privacy wall", 3, 60, 0.05, 190.0))
+    >>> print(WorkProgress("Privacy wall", 3, 60, 0.05, 190.0))
       5%  Privacy wall, 3 of 60, about 4 min left
     """
 
@@ -98,7 +98,7 @@ def carry_out(
     *,
     store: WorkStore | None = None,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
     go_on: bool = False,
 ) -> dict[str, Any]:
     """Return the record of every job by its name, in the order of the jobs.
@@ -133,7 +133,7 @@ def carry_out(
         if progress is not None:
             seconds = time.monotonic() - started
             progress(
-                Progress(
+                WorkProgress(
                     label,
                     len(found),
                     len(jobs),

@@ -10,13 +10,12 @@ import pandas as pd
 
 from dpaudit.arrays import Array
 from dpaudit.reports.escaping import file_name, plain
-from dpaudit.reports.experiment import REFINE
+from dpaudit.reports.experiment import REFINE, Record
 from dpaudit.reports.words import beyond, count, delta, number, percent, verdict
 
 __all__ = [
     "Printed",
     "Quartiles",
-    "Row",
     "fallen",
     "fell",
     "grouped",
@@ -31,7 +30,6 @@ __all__ = [
     "witness_file",
 ]
 
-Row: TypeAlias = dict[str, Any]
 Quartiles: TypeAlias = tuple[float, float, float]
 
 
@@ -39,9 +37,9 @@ class Printed(SimpleNamespace):
     """One line of a table of the page: every field is ready to print."""
 
 
-def records(table: pd.DataFrame) -> list[Row]:
+def records(table: pd.DataFrame) -> list[Record]:
     """Return the rows of a table as dictionaries."""
-    rows: list[Row] = table.to_dict("records")
+    rows: list[Record] = table.to_dict("records")
     return rows
 
 
@@ -131,33 +129,33 @@ def witness_file(mechanism: str) -> str:
     return f"witness-{file_name(mechanism)}.json"
 
 
-def point(row: Row, column: str) -> tuple[str, str]:
+def point(row: Record, column: str) -> tuple[str, str]:
     """Return an epsilon and a delta in words; `column` has a place for which."""
     epsilon, at = row[column.format("epsilon")], row[column.format("delta")]
     return f"ε = {number(epsilon)}", f"δ = {delta(at)}"
 
 
-def proved(row: Row, kind: str) -> str:
+def proved(row: Record, kind: str) -> str:
     """Return the audit's bound on ``"epsilon"`` or ``"delta"``, with its sign."""
     text = number if kind == "epsilon" else delta
     refuted = row["verdict"] == "REFUTED"
     return beyond(row[f"{kind}_lower"], row[f"claimed_{kind}"], text, refuted=refuted)
 
 
-def releases(row: Row) -> str:
+def releases(row: Record) -> str:
     """Return how many releases a side the bounds of a row are of."""
     refuted = row["verdict"] == "REFUTED"
     return count(row["max_samples" if refuted else "samples"])
 
 
-def fell(row: Row) -> str | None:
+def fell(row: Record) -> str | None:
     """Say after how many releases a side the claim was refuted, if it was."""
     if row["verdict"] != "REFUTED":
         return None
     return f"refuted after {count(row['samples_to_refute'])}"
 
 
-def _verify(row: Row) -> str:
+def _verify(row: Record) -> str:
     """Return the command that counts the event of a witness again."""
     return (
         f"dpaudit verify {witness_file(row['mechanism'])} --to-the-end "
@@ -165,11 +163,11 @@ def _verify(row: Row) -> str:
     )
 
 
-def _size(row: Row) -> str:
+def _size(row: Record) -> str:
     return f"--confidence {row['confidence']:g} --max-samples {row['max_samples']}"
 
 
-def _hint(row: Row) -> str:
+def _hint(row: Record) -> str:
     """Return what convicts a mechanism, or what the audit could not have seen."""
     if isinstance(row["witness"], str):
         event, drawn = row["event"], f"{row['max_samples']:,}"

@@ -10,7 +10,7 @@ from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
 from dpaudit.reports.output import INDEX, staging
 from dpaudit.reports.page import Figures, render_pictures
-from dpaudit.reports.runner import Progress
+from dpaudit.reports.runner import WorkProgress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
 from dpaudit.reports.site import render
 from dpaudit.reports.store import STORE, WorkStore
@@ -45,7 +45,7 @@ def write_report(
     seed: int = 0,
     sections: Sequence[str] = (),
     store: Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
     executor: Executor | None = None,
 ) -> Written:
     """Run the experiments of a profile and write the comparison report.

@@ -39,7 +39,7 @@ from dpaudit.reports.bench.study import (
     render_html,
     render_markdown,
 )
-from dpaudit.reports.runner import Job, Progress, carry_out
+from dpaudit.reports.runner import Job, WorkProgress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_name
 
@@ -65,7 +65,7 @@ def bench_audit(
     executor: Executor | None = None,
     only: Sequence[str] = (),
     studies: Sequence[Study] = STUDIES,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
 ) -> list[StudyFindings]:
     """Run the studies of a profile, as far as they are not finished, and write up.
 

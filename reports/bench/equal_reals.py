@@ -200,21 +200,20 @@ class EqualRealsStudy(Study):
         return {"refuted": result.refuted}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        rows = []
-        for form in FORMS:
-            found = [r["refuted"] for unit, r in records.items() if unit.case == form]
-            if found:
-                rows.append(
-                    TargetRow.of(
-                        not any(found),
-                        Figure("form", form, "what is computed in two ways", form),
-                        Figure("refuted", sum(found), "refuted", count(sum(found))),
-                        Figure("audits", len(found), "audits", count(len(found))),
-                    )
-                )
+        found = self.by_case(records, "refuted")
+        rows = tuple(
+            TargetRow.of(
+                not any(found[form]),
+                Figure("form", form, "what is computed in two ways", form),
+                Figure("refuted", sum(found[form]), "refuted", count(sum(found[form]))),
+                Figure("audits", len(found[form]), "audits", count(len(found[form]))),
+            )
+            for form in FORMS
+            if form in found
+        )
         note = (
             f"Audits of {_RELEASES} releases a side at confidence 1 - 1e-6, in units "
             f"from {min(UNITS):g} to {max(UNITS):g} and under both relations. A line "
             "fails if one is refuted."
         )
-        return [Table(self.title, tuple(rows), note, binding=True)]
+        return [Table(self.title, rows, note, binding=True)]

@@ -84,13 +84,12 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
     >>> round(growth(*half, [(1.0, 0.0)]), 3)
     0.088
     """
-    dual = _GrowthDual(
-        p, q, np.array([e for e, _ in points]), np.array([d for _, d in points])
-    )
+    epsilon, delta = np.array(points).T
     e = len(points)
     found = minimize(
-        dual,
+        _dual,
         np.concatenate([[1.0, 1.0], np.full(2 * e, 1e-3 / e)]),
+        args=(p[:, np.newaxis], q[:, np.newaxis], epsilon, delta),
         jac=True,
         method="L-BFGS-B",
         bounds=[(1e-6, None)] * 2 + [(0.0, None)] * (2 * e),
@@ -100,50 +99,40 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
     return max(0.0, (-float(found.fun) - entropy) / 2)
 
 
-@dataclass(frozen=True, eq=False)
-class _GrowthDual:
-    """The dual, to be minimised, with its gradient."""
-
-    p: Array
-    q: Array
-    epsilon: Array
-    delta: Array
-
-    def __call__(self, multipliers: Array) -> tuple[float, Array]:
-        mass, (nu, other) = multipliers[:2], np.split(multipliers[2:], 2)
-        ratio = np.exp(self.epsilon)
-        on_p, on_q = (np.concatenate([[0.0], np.cumsum(x)]) for x in (nu, nu * ratio))
-        on_q2, on_p2 = (
-            np.concatenate([[0.0], np.cumsum(x)]) for x in (other, other * ratio)
-        )
-        # Segments of log(p'/q'), from the least on; the middle one has two names.
-        a = mass[0] + np.concatenate([-on_p2[:0:-1], on_p])
-        b = mass[1] + np.concatenate([on_q2[:0:-1], -on_q])
-        ends = np.concatenate([-self.epsilon[::-1], self.epsilon])
-        low, high = np.append(-np.inf, ends), np.append(ends, np.inf)
-        p, q = self.p[:, np.newaxis], self.q[:, np.newaxis]
-        with np.errstate(all="ignore"):
-            free = np.log(p / a) - np.log(q / b)
-            free = np.where((a > 0) & (b > 0), free, np.where(b > 0, np.inf, -np.inf))
-            place = np.clip(np.where(np.isnan(free), 0.0, free), low, high)
-            slope = np.exp(place)
-            shared = (p + q) / (a * slope + b)
-            left = np.where(place == np.inf, p / a, slope * shared)
-            right = np.where(place == np.inf, 0.0, shared)
-            cost = a * left + b * right - xlogy(p, left) - xlogy(q, right)
-        possible = np.isfinite(cost) & (left >= 0) & (right >= 0)
-        best = np.argmin(np.where(possible, cost, np.inf), axis=1)
-        every = np.arange(len(best))
-        left, right, cost = (x[every, best] for x in (left, right, cost))
-        value = cost.sum() - mass.sum() - (nu + other) @ self.delta
-        over = left[:, np.newaxis] - ratio * right[:, np.newaxis]
-        under = right[:, np.newaxis] - ratio * left[:, np.newaxis]
-        slopes = [
-            [left.sum() - 1, right.sum() - 1],
-            np.maximum(over, 0).sum(axis=0) - self.delta,
-            np.maximum(under, 0).sum(axis=0) - self.delta,
-        ]
-        return -float(value), -np.concatenate(slopes)
+def _dual(
+    multipliers: Array, p: Array, q: Array, epsilon: Array, delta: Array
+) -> tuple[float, Array]:
+    """Return the dual, to be minimised, with its gradient; p, q of shape (K, 1)."""
+    mass, (nu, other) = multipliers[:2], np.split(multipliers[2:], 2)
+    ratio = np.exp(epsilon)
+    on_p, on_q, on_q2, on_p2 = (
+        np.concatenate([[0.0], np.cumsum(x)])
+        for x in (nu, nu * ratio, other, other * ratio)
+    )
+    # Segments of log(p'/q'), from the least on; the middle one has two names.
+    a = mass[0] + np.concatenate([-on_p2[:0:-1], on_p])
+    b = mass[1] + np.concatenate([on_q2[:0:-1], -on_q])
+    ends = np.concatenate([-epsilon[::-1], epsilon])
+    low, high = np.append(-np.inf, ends), np.append(ends, np.inf)
+    with np.errstate(all="ignore"):
+        free = np.log(p / a) - np.log(q / b)
+        free = np.where((a > 0) & (b > 0), free, np.where(b > 0, np.inf, -np.inf))
+        place = np.clip(np.where(np.isnan(free), 0.0, free), low, high)
+        slope = np.exp(place)
+        shared = (p + q) / (a * slope + b)
+        left = np.where(place == np.inf, p / a, slope * shared)
+        right = np.where(place == np.inf, 0.0, shared)
+        cost = a * left + b * right - xlogy(p, left) - xlogy(q, right)
+    possible = np.isfinite(cost) & (left >= 0) & (right >= 0)
+    best = np.argmin(np.where(possible, cost, np.inf), axis=1)[:, np.newaxis]
+    left, right, cost = (np.take_along_axis(x, best, 1) for x in (left, right, cost))
+    value = cost.sum() - mass.sum() - (nu + other) @ delta
+    slopes = [
+        [left.sum() - 1, right.sum() - 1],
+        np.maximum(left - ratio * right, 0).sum(axis=0) - delta,
+        np.maximum(right - ratio * left, 0).sum(axis=0) - delta,
+    ]
+    return -float(value), -np.concatenate(slopes)
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,11 @@ class SectionContent:
 
     def in_markdown(self, frame: Frame) -> list[FilledPart]:
         """Return those parts that can do without figures, in Markdown."""
-        names = [(part, f"{part.name}.md.j2") for part in self.section.parts]
-        folders = [root / self.section.name for root in TEMPLATES]
+        folder, names = TEMPLATES[1] / self.section.name, "{}.md.j2"
         return [
-            self._filled(part, name, frame, {})
-            for part, name in names
-            if any((folder / name).is_file() for folder in folders)
+            self._filled(part, names.format(part.name), frame, {})
+            for part in self.section.parts
+            if (folder / names.format(part.name)).is_file()
         ]
 
     def _filled(

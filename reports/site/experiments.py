@@ -122,31 +122,21 @@ def summary_rows(
     columns : list of str
         What the cells are.
     """
-    columns = [
-        str(name)
-        for name in table.select_dtypes("number")
-        if name not in keys and name not in _COUNTED
-    ]
-    words = [
-        str(name)
-        for name in table.columns
-        if name not in (*keys, *columns, *_COUNTED, "witness")
-    ]
-    rows = []
-    for key, group in table.groupby(list(keys), sort=False) if keys else ():
-        said = group[words].iloc[0] if len(group) == 1 else None
-        rows.append(
-            Printed(
-                keys=[_pair(each) for each in key],
-                cells=[_spread(group[name]) for name in columns],
-                words=[] if said is None else [str(each) for each in said],
-                draws=len(group),
-            )
+    known = {*keys, *_COUNTED, "witness"}
+    numbers = [str(name) for name in table.select_dtypes("number") if name not in known]
+    words = [str(name) for name in table if name not in known.union(numbers)]
+    groups = list(table.groupby(list(keys), sort=False)) if keys else []
+    alone = bool(groups) and all(len(group) == 1 for _, group in groups)
+    rows = [
+        Printed(
+            keys=[_pair(each) for each in key],
+            cells=[_spread(group[name]) for name in numbers],
+            words=[str(each) for each in group[words].iloc[0]] if alone else [],
+            draws=len(group),
         )
-    alone = bool(rows) and all(row.draws == 1 for row in rows)
-    for row in rows:
-        row.words = row.words if alone else []
-    return rows, [*columns, *(words if alone else [])]
+        for key, group in groups
+    ]
+    return rows, [*numbers, *(words if alone else [])]
 
 
 def _pair(value: Any) -> tuple[str, float | None]:

@@ -25,7 +25,7 @@ from dpaudit.atomic import replacing
 from dpaudit.audit import Budget, Run, Witness, audit
 from dpaudit.extras import how_to_install
 from dpaudit.reports.escaping import file_name
-from dpaudit.reports.runner import Job, Progress, carry_out
+from dpaudit.reports.runner import Job, WorkProgress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction
@@ -139,7 +139,7 @@ def audited(
     confidence: float = 0.999,
     seed: int = 0,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
     """Audit mechanisms, as far as they are not finished, and write what is found.

@@ -39,7 +39,7 @@ from dpaudit.algorithms.third_party.subjects.subject import Subject, subjects_of
 from dpaudit.atomic import replacing
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.experiment import Record
-from dpaudit.reports.runner import Job, Progress, carry_out
+from dpaudit.reports.runner import Job, WorkProgress, carry_out
 from dpaudit.reports.sections.libraries.findings import (
     FILE,
     NOT_FINISHED,
@@ -77,7 +77,7 @@ def toured(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[WorkProgress], None] | None = None,
 ) -> list[Record]:
     """Visit subjects, as far as that is not done, and write what is found.
 

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
 from dpaudit.reports import plots
-from dpaudit.reports.experiment import DELTA, Experiment
+from dpaudit.reports.experiment import DELTA, Experiment, Record
 from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Row, fallen, point, proved, records, verdict_rows
+from dpaudit.reports.tables import fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["SECTION"]
@@ -101,7 +101,7 @@ def wall_notes(wall: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _refutation(row: Row) -> str:
+def _refutation(row: Record) -> str:
     text = (
         f"The claim of {row['mechanism']}, {' and '.join(point(row, 'claimed_{}'))}, "
         f"falls after {count(row['samples_to_refute'])} releases a side, at "
@@ -223,7 +223,7 @@ _LETTERS = {"epsilon": "ε", "delta": "δ"}
 def _bar(
     axes: Axes,
     i: int,
-    row: Row,
+    row: Record,
     kind: str,
     place: Callable[[float], float],
     text: Callable[[float], str],
@@ -272,7 +272,7 @@ def _key(figure: Figure, height: int, narrow: bool) -> None:
         axes.annotate(text, (x + 34, y), va="center", color=MUTED, size=12)
 
 
-def _wall_sentence(row: Row) -> str:
+def _wall_sentence(row: Record) -> str:
     found = verdict(row["verdict"]).lower()
     return (
         f"{row['mechanism']}: claimed epsilon {number(row['claimed_epsilon'])}, "

@@ -5,10 +5,10 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, Record
 from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Printed, Row, fell, proved, records, releases
+from dpaudit.reports.tables import Printed, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["SECTION"]
@@ -75,7 +75,7 @@ def suite_notes(suite: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _claim(row: Row) -> str:
+def _claim(row: Record) -> str:
     """Return a claimed epsilon, with its delta unless that is 0."""
     epsilon = setting(row["claimed_epsilon"])
     at = row["claimed_delta"]
