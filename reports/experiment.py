@@ -8,6 +8,7 @@ grid keeps its numbers when other points come or go.
 
 import itertools
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -19,7 +20,10 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.algorithms import entry
-from dpaudit.mechanism import Mechanism
+from dpaudit.claims import Claim
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import HasExactClaim, Mechanism
+from dpaudit.neighbours import Pair
 from dpaudit.reports.runner import Failure, Job, WorkProgress, carry_out
 from dpaudit.reports.store import WorkStore
 from dpaudit.streams import stream
@@ -32,6 +36,7 @@ __all__ = [
     "Experiment",
     "Measure",
     "Record",
+    "exact",
     "run",
 ]
 
@@ -40,6 +45,7 @@ CONFIDENCE = 0.999
 REFINE = 10.0
 """How many times as many releases follow on a refutation, for the event's sake."""
 
+_ROUNDING = 1 + 1e-9
 # Repetitions drawn at once: at d = 64, 256 matrices and their temporaries take 40 MiB.
 _BATCH = 256
 
@@ -139,6 +145,26 @@ class Experiment:
     options: Mapping[str, Any] = field(default_factory=dict)
     effort: float = 1.0
     parallel: bool = True
+
+
+def exact(
+    mechanism: Mechanism, pair: Pair, epsilon: float, delta: float
+) -> dict[str, Any]:
+    """Return the exact epsilon at `delta`, the exact delta at `epsilon`, and which."""
+    unknown = {"exact_epsilon": math.nan, "exact_delta": math.nan, "claim": "not known"}
+    if not isinstance(mechanism, HasExactClaim):
+        return unknown
+    try:
+        known: Claim = mechanism.exact_claim(pair)
+    except UnsupportedError:
+        return unknown
+    # Calibrations solve for equality: a rounding error beyond it is no violation.
+    kept = known.delta(epsilon * _ROUNDING) <= delta * _ROUNDING
+    return {
+        "exact_epsilon": known.epsilon(delta),
+        "exact_delta": float(known.delta(epsilon)),
+        "claim": "kept" if kept else "false",
+    }
 
 
 def cells(experiment: Experiment) -> Iterator[Cell]:

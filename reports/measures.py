@@ -12,9 +12,8 @@ from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
 from dpaudit.audit.bounds import Counts, clopper_pearson
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.audit.keeping.witness import reaching_tells
-from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanism import HasExactClaim, HasTrueEpsilon, HasWorstCase, Mechanism
+from dpaudit.mechanism import HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.reports.experiment import (
     CONFIDENCE,
@@ -23,13 +22,12 @@ from dpaudit.reports.experiment import (
     Cell,
     Experiment,
     Record,
+    exact,
 )
 
 __all__ = ["BASELINE", "audit_experiment", "audited", "exact", "worst_case"]
 
 BASELINE = "non-private-pca"
-
-_ROUNDING = 1 + 1e-9
 
 
 def exact_privacy(cell: Cell) -> list[Record]:
@@ -184,26 +182,6 @@ def worst_case(mechanism: Mechanism) -> Pair:
     if not isinstance(mechanism, HasWorstCase):
         raise UnsupportedError(f"{type(mechanism).__name__} names no worst case")
     return mechanism.worst_case()
-
-
-def exact(
-    mechanism: Mechanism, pair: Pair, epsilon: float, delta: float
-) -> dict[str, Any]:
-    """Return the exact epsilon at `delta`, the exact delta at `epsilon`, and which."""
-    unknown = {"exact_epsilon": math.nan, "exact_delta": math.nan, "claim": "not known"}
-    if not isinstance(mechanism, HasExactClaim):
-        return unknown
-    try:
-        known: Claim = mechanism.exact_claim(pair)
-    except UnsupportedError:
-        return unknown
-    # Calibrations solve for equality: a rounding error beyond it is no violation.
-    kept = known.delta(epsilon * _ROUNDING) <= delta * _ROUNDING
-    return {
-        "exact_epsilon": known.epsilon(delta),
-        "exact_delta": float(known.delta(epsilon)),
-        "claim": "kept" if kept else "false",
-    }
 
 
 def _number(value: float | None) -> float:

@@ -30,6 +30,7 @@ from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.candidates import Candidate, Setting, blamed
 from dpaudit.reports.comparison.page import Comparison, told
+from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
 from dpaudit.reports.sections.libraries.audits import library_versions
@@ -70,7 +71,7 @@ class Point:
 
 def points(
     own: Mapping[str, Any],
-    problem: measures.PCAProblem,
+    problem: PCAProblem,
     settings: Mapping[str, Any],
     notes: list[str],
     *,
@@ -137,7 +138,7 @@ def _check_known(name: str) -> None:
 
 
 def _identity(
-    problem: measures.PCAProblem, candidate: Candidate, epsilon: float, seed: int
+    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
 ) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if candidate.own is None:
@@ -159,7 +160,7 @@ def _check_sendable(candidate: Candidate) -> None:
 
 
 def _jobs(
-    problem: measures.PCAProblem,
+    problem: PCAProblem,
     candidate: Candidate,
     epsilon: float,
     settings: Mapping[str, Any],
@@ -211,7 +212,7 @@ def comparison_of(
     work: Sequence[Point],
     found: Mapping[str, Any],
     failed: dict[str, Exception],
-    problem: measures.PCAProblem,
+    problem: PCAProblem,
     settings: Mapping[str, Any],
     notes: list[str],
 ) -> Comparison:
@@ -236,7 +237,7 @@ def comparison_of(
             false[name].append(epsilon)
         seconds = float(np.median(record["timed"]["seconds"]))
         said = {"seconds": seconds, "verdict": audit["verdict"]}
-        for measure in measures.MEASURES:
+        for measure in MEASURES:
             low, median, high = quarters(measured[measure])
             three = {"median": median, "low": low, "high": high}
             key = {"mechanism": name, "epsilon": epsilon, "measure": measure}
@@ -284,6 +285,4 @@ def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:
     nothing = dict.fromkeys(("median", "low", "high", "seconds"), math.nan)
     key = {"mechanism": name, "epsilon": epsilon}
     verdict = {"verdict": f"failed: {told(name, error)}"}
-    return [
-        {**key, "measure": each, **nothing, **verdict} for each in measures.MEASURES
-    ]
+    return [{**key, "measure": each, **nothing, **verdict} for each in MEASURES]

@@ -16,10 +16,10 @@ from dpaudit.audit import Budget, Run
 from dpaudit.audit.settings import refuse
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.figures import comparison_figures
 from dpaudit.reports.comparison.page import Comparison, write_page
 from dpaudit.reports.comparison.plan import comparison_of, points
+from dpaudit.reports.comparison.problem import EXACT, PCAProblem, problem_of
 from dpaudit.reports.experiment import CONFIDENCE
 from dpaudit.reports.output import staging
 from dpaudit.reports.runner import carry_out
@@ -133,7 +133,7 @@ def compared(
     refuse("compare", run, "attacks", "should_stop", "name", "reference")
     if not isinstance(run.store, str | Path | None):
         raise InputError(f"compare takes a path for a store, got {run.store!r}")
-    problem = measures.problem_of(data, source, row_norm, n_components, delta, relation)
+    problem = problem_of(data, source, row_norm, n_components, delta, relation)
     settings: dict[str, Any] = {
         "repetitions": check_count("repetitions", repetitions),
         "samples": budget.releases,
@@ -195,7 +195,7 @@ def epsilon_list(epsilons: Sequence[float]) -> list[float]:
     return sorted({check_positive("epsilon", each) for each in epsilons})
 
 
-def _notes(problem: measures.PCAProblem) -> list[str]:
+def _notes(problem: PCAProblem) -> list[str]:
     """Return what is to be known of the rows, a sentence each."""
     notes, norm = [], problem.setting.row_norm
     if problem.scaled:
@@ -214,7 +214,7 @@ def _notes(problem: measures.PCAProblem) -> list[str]:
         notes.append(
             "There are as many components as columns: whatever is released keeps all."
         )
-    elif values[k - 1] - values[k] <= measures.EXACT * values[0]:
+    elif values[k - 1] - values[k] <= EXACT * values[0]:
         notes.append(
             f"The {k} components of PCA without noise are not unique, for there is no "
             "gap after them: angles to them mean little."
