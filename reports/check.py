@@ -63,7 +63,7 @@ class _Node(Element):
 
     @property
     def silent(self) -> bool:
-        """Whether a screen reader passes over it, or nobody sees it."""
+        """Whether a screen reader passes over it, or it is not seen."""
         return any(
             each.get("aria-hidden") == "true"
             or each.get("role") in {"none", "presentation"}

@@ -1,6 +1,6 @@
 r"""Text of others, made harmless for where it goes.
 
-Names of mechanisms are chosen by whoever runs an audit, and end up in pages, figures,
+Names of mechanisms are chosen by those who run audits, and end up in pages, figures,
 tables and the names of files. Each place has characters of its own that must not be
 taken at their word, so they are escaped where text enters the place, and nowhere else:
 

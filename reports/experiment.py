@@ -11,7 +11,6 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,8 +23,7 @@ from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasExactClaim, Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.reports.runner import Failure, Job, WorkProgress, carry_out
-from dpaudit.reports.store import WorkStore
+from dpaudit.reports.runner import Failure, Job, carry_out
 from dpaudit.streams import stream
 
 __all__ = [
@@ -190,41 +188,31 @@ def cells(experiment: Experiment) -> Iterator[Cell]:
                 )
 
 
-def run(
-    experiment: Experiment,
-    *,
-    store: WorkStore | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[WorkProgress], None] | None = None,
-) -> pd.DataFrame:
-    """Carry out one experiment; see `dpaudit.reports.runner.carry_out`.
+def run(experiment: Experiment, **how: Any) -> pd.DataFrame:
+    """Carry out one experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    **how
+        Of `dpaudit.reports.runner.carry_out`: ``store``, ``executor``, ``progress``.
 
     Returns
     -------
     pandas.DataFrame
         Tidy: the mechanism, the point of the grid, then what the measure returns.
     """
-    jobs = _jobs(experiment)
-    found = carry_out(jobs, store=store, executor=executor, progress=progress)
+    found = carry_out(_jobs(experiment), **how)
     return _table(experiment, list(found.values()))
 
 
 def run_all(
-    experiments: Sequence[Experiment],
-    *,
-    store: WorkStore | None = None,
-    executor: Executor | None = None,
-    progress: Callable[[WorkProgress], None] | None = None,
+    experiments: Sequence[Experiment], **how: Any
 ) -> dict[str, pd.DataFrame | Exception]:
-    """Carry out experiments; in place of a table, the error of one that failed."""
+    """Carry out experiments, as `run`; in place of a table, the error of one."""
     jobs = {each.name: _jobs(each) for each in experiments}
-    found = carry_out(
-        [job for several in jobs.values() for job in several],
-        store=store,
-        executor=executor,
-        progress=progress,
-        go_on=True,
-    )
+    everything = [job for several in jobs.values() for job in several]
+    found = carry_out(everything, go_on=True, **how)
     tables: dict[str, pd.DataFrame | Exception] = {}
     for each in experiments:
         records = [found[job.name] for job in jobs[each.name]]

@@ -1,7 +1,7 @@
 """How a series is drawn: its line, what that says of a claim, and its name.
 
 All figures draw a verdict in one way, `Verdicts.line`, so that a series whose claim was
-refuted is the same red in line, band, marker and name; and one whose claim nobody
+refuted is the same red in line, band, marker and name; and one whose claim was not
 audited in this report does not look like one that was audited and stood. A series has a
 marker of its own beside its colour: who cannot tell two colours apart, or prints in
 grey, tells the markers.
@@ -150,7 +150,7 @@ def band(
     quartiles : array_like, shape (3, n)
     line : Line
     texts : sequence of str
-        What each point says to whoever points at it, see `plots.told`.
+        What each point says to a pointer, see `plots.told`.
     """
     low, middle, high = np.asarray(quartiles)
     axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)

@@ -23,8 +23,8 @@ def staging(output: Path) -> Iterator[Path]:
     It lies inside `output`, so that moving a file is a rename even where `output` is a
     mount point; a reader sees each file before or after, never in between. What an
     earlier block left there and this one does not write goes: pages of which the first
-    one knows no more would say what nobody found. `LIST` tells it from files of others,
-    which stay.
+    one knows no more would say what was not found. `LIST` tells it from files of
+    others, which stay.
     """
     missing = [each for each in (output, *output.parents) if not each.exists()]
     inside = output / f".{secrets.token_hex(4)}.partial"

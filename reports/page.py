@@ -1,6 +1,6 @@
 """What every page needs: templates and what they may use, figures, style, versions.
 
-Whatever a template is given is taken for text and escaped (`dpaudit.reports.escaping`),
+All that a template is given is taken for text and escaped (`dpaudit.reports.escaping`),
 but for what is `Safe`. A page by itself (`render_one`) is one HTML file that refers to
 no other; those of the report are `dpaudit.reports.site`.
 """

@@ -114,12 +114,7 @@ class WorkStore:
 
     def prepare(self) -> None:
         """Make sure that work can be kept here."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot write {str(self.path)!r}: {error.strerror}"
-            ) from error
+        _make_folder(self.path)
 
         def check(db: sqlite3.Connection) -> None:
             if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
@@ -197,6 +192,14 @@ class WorkStore:
         )
 
 
+def _make_folder(path: Path) -> None:
+    """Make the folder of a file, if need be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
 def _digest(*values: Any) -> str:
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -229,10 +232,7 @@ def save_json(path: Path, found: dict[str, Any]) -> None:
         If a number is NaN or infinite.
     """
     text = json.dumps(found, indent=1, allow_nan=False, default=plain_number) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+    _make_folder(path)
     with replacing(path) as new:
         new.write_text(text, encoding="utf-8")
 

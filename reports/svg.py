@@ -3,7 +3,7 @@
 A figure is drawn in placeholder colours, one per role, which are replaced here by CSS
 variables (the stylesheet defines them for light and dark). Text stays text, so that it
 takes the page's font, can be searched and is read aloud. What a mark stands for is said
-to whoever points at it (`told`), by the picture alone: it needs no script, and works in
+beside a pointer (`told`), by the picture alone: it needs no script, and works in
 a file of its own.
 """
 
@@ -74,7 +74,7 @@ class Canvas(Figure):
 def told(
     axes: Axes, x: ArrayLike, y: ArrayLike, texts: Sequence[str], *, tile: bool = False
 ) -> None:
-    """Say what the marks of a series stand for, to whoever points at them.
+    """Say what the marks of a series stand for, beside a pointer at them.
 
     Of a series whose marks are close to each other some speak. Marks of several series
     at one place speak together.
@@ -98,7 +98,7 @@ def told(
 
 
 def told_whole(axes: Axes, text: str) -> None:
-    """Say what axes show, to whoever points at them where no mark says more."""
+    """Say what axes show, beside a pointer where no mark says more."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     figure = axes.figure
     assert isinstance(figure, Canvas)

@@ -67,7 +67,7 @@ def signed(value: float) -> str:
 
 
 def setting(value: float) -> str:
-    """Return a number that somebody chose, with no more digits than it needs.
+    """Return a number that was chosen, with no more digits than it needs.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def duration(seconds: float) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of cells for a terminal, one cell below the other.
 
-    Cells may be names that somebody else chose: none does anything to the terminal.
+    Cells may be names that others chose: none does anything to the terminal.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from dpaudit.reports.tables import records, witness_file
 __all__ = ["write_report"]
 
 DIGITS = 9
-"""Of numbers in CSV files: as many as anybody compares, and half of the bytes."""
+"""Of numbers in CSV files: as many as are compared, and half of the bytes."""
 
 
 @dataclass(frozen=True)

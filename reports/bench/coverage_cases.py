@@ -1,6 +1,6 @@
 r"""Mechanisms that keep their promise with nothing to spare, audited as others are.
 
-A bound is tested where it has least room: on the boundary of the claim. Whatever it
+A bound is tested where it has least room: on the boundary of the claim. All that it
 then says against the claim is an error. Each audit reports several statements (the
 verdict, `epsilon_lower`, `delta_lower`, `mu_lower`), each with its own error
 probability; they are counted apart. A statement counts as wrong if it was wrong at any

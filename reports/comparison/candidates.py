@@ -79,7 +79,7 @@ class Built:
     unit_rows: bool = False
 
     def release(self, rows: Array, rng: np.random.Generator) -> Any:
-        """Return one release, of whatever form."""
+        """Return one release, of any form."""
         one: Callable[..., Any] | None = getattr(self.mechanism, "release", None)
         return self.mechanism(rows, rng) if one is None else one(rows, rng=rng)
 
@@ -275,11 +275,10 @@ def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) ->
             f"a release of {name} must be of shape ({d}, {d}) or ({d}, {k}), got "
             f"{shape}{hint}: {k} components cannot be had from it"
         )
-    if not np.isfinite(found).all():
-        return np.full((d, k), np.nan)
+    none = np.full((d, k), np.nan)
     peaks = np.abs(found).max(axis=0)
-    if peaks.max() == 0:
-        return np.full((d, k), np.nan)
+    if not np.isfinite(found).all() or peaks.max() == 0:
+        return none
     if matrix and found.shape == (d, d) and not _orthogonal(found / peaks.max()):
         found = found / peaks.max()  # whose squares are doubles
         if np.abs(found - found.T).max() > 1e-8:
@@ -289,17 +288,17 @@ def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) ->
             )
         return np.asarray(top_components((found + found.T) / 2, k))
     if peaks[:k].min() == 0:
-        return np.full((d, k), np.nan)
+        return none
     columns = found[:, :k] / peaks[:k]
     basis, triangle = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))
     if np.abs(np.diag(triangle)).min() <= _DEPENDENT:
-        return np.full((d, k), np.nan)
+        return none
     return np.asarray(basis)
 
 
 @contextmanager
 def blamed(name: str) -> Iterator[None]:
-    """Turn whatever somebody's code raises into a `MechanismError` that names it."""
+    """Turn what code of others raises into a `MechanismError` that names it."""
     with telling_interrupts():
         try:
             yield

@@ -1,6 +1,6 @@
 """The rows of a comparison, PCA of them without noise, and how others are held to it.
 
-The rows are scaled down to the public norm, each by itself, and everybody gets the
+The rows are scaled down to the public norm, each by itself, and all mechanisms get the
 same. PCA without noise is that of the rows as they are, so that what scaling down costs
 is included. Nothing is centred: variance is about the origin.
 """

@@ -1,4 +1,4 @@
-"""Mechanisms for private PCA side by side on somebody's rows: what they keep, and cost.
+"""Mechanisms for private PCA side by side on rows: what they keep, and cost.
 
 What is measured is in `dpaudit.reports.comparison.measures`. None of it is private. To
 choose a mechanism by it is a release of its own, which no claim counts (`WARNING`).

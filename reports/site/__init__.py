@@ -7,7 +7,7 @@ theorems. No page fetches anything from elsewhere. A section that fails, because
 experiment of it has or because its table cannot be put into words or pictures, is shown
 as failed with its error, and the others stand.
 
-Templates hold the words that are always true. Whatever a template is given is taken for
+Templates hold the words that are always true. All that a template is given is taken for
 text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: stylesheets,
 figures, docstrings of this project, and the tables of the bench, all made here.
 """
@@ -32,7 +32,7 @@ from dpaudit.reports.sections import (
     all_sections,
 )
 from dpaudit.reports.site import experiments, mechanisms
-from dpaudit.reports.site.frame import Frame, Provenance
+from dpaudit.reports.site.frame import Frame, made_now
 
 __all__ = ["render"]
 
@@ -185,7 +185,7 @@ def render(
     results: Results,
     figures: Figures,
     sections: Sequence[Section] | None = None,
-    made: Provenance | None = None,
+    made: Mapping[str, Any] | None = None,
 ) -> Rendered:
     """Return all pages.
 
@@ -196,8 +196,8 @@ def render(
         From `dpaudit.reports.writer.draw_figures`.
     sections : sequence of Section, optional
         All by default.
-    made : Provenance, optional
-        By default now, here.
+    made : mapping of str to object, optional
+        When, by what and on what; by default `made_now`.
     """
     chosen = all_sections().values() if sections is None else sections
     looked = [SectionContent(results, section) for section in chosen]
@@ -223,7 +223,7 @@ def render(
         {
             "profile": results.profile,
             "seed": results.seed,
-            "made": made or Provenance.now(),
+            "made": made or made_now(),
             "menu": [(f"sections/{name}.html", title) for name, title in titles],
             "kinds": {name: KINDS[name].heading for name in kinds},
             "options": "".join(f" --section {s.name}" for s in sections or ()),

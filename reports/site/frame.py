@@ -72,34 +72,22 @@ _HEADING = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """When, by what and on what a site was made.
+def made_now() -> dict[str, Any]:
+    """Return when, by what and on what a site is made: here, now.
 
-    Parameters
-    ----------
-    date : str
-    commit : str
-        Of the checkout that dpaudit was imported from; empty if it is installed.
-    machine : str
-    versions : mapping of str to str
+    Returns
+    -------
+    dict
+        ``date``, ``commit`` (of the checkout that dpaudit was imported from; empty if
+        it is installed), ``machine``, and the ``versions`` of packages.
     """
-
-    date: str
-    commit: str
-    machine: str
-    versions: Mapping[str, str]
-
-    @classmethod
-    def now(cls) -> "Provenance":
-        """Return the day, the commit, the machine and the versions of this process."""
-        system = f"{platform.system()} {platform.machine()}".strip()
-        return cls(
-            date=f"{datetime.now(UTC):%Y-%m-%d}",
-            commit=_commit(),
-            machine=f"{system}, {os.cpu_count()} cores",
-            versions=versions(),
-        )
+    system = f"{platform.system()} {platform.machine()}".strip()
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": _commit(),
+        "machine": f"{system}, {os.cpu_count()} cores",
+        "versions": versions(),
+    }
 
 
 def _commit() -> str:

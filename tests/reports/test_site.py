@@ -13,9 +13,10 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.sections import Fact, Results, TopicPage, all_sections
 from dpaudit.reports.site import experiments, mechanisms
-from dpaudit.reports.site.frame import Frame, Provenance, prose
+from dpaudit.reports.site.frame import Frame, prose
 
-MADE = Provenance("2026-01-01", "", "a machine", {"dpaudit": "0"})
+MADE = {"date": "2026-01-01", "machine": "a machine", "versions": {"dpaudit": "0"}}
+MADE["commit"] = ""
 SHARED = {"profile": "tiny", "seed": 0, "made": MADE, "menu": [], "kinds": {}}
 PRIVACY = [all_sections()["privacy"]]
 
