@@ -100,25 +100,19 @@ class Dice(Study):
     asked: ClassVar[Counter[int]] = Counter()
 
     def units(self, profile):
-        sizes = {"quick": 4, "standard": 6, "full": 9}
-        return [
-            Unit(self.name, "die", k, (("sides", 6),)) for k in range(sizes[profile])
-        ]
+        size = {"quick": 4, "standard": 6, "full": 9}[profile]
+        return [Unit(self.name, "die", k, (("sides", 6),)) for k in range(size)]
 
     def measure(self, unit):
         self.asked[unit.index] += 1
         return {"thrown": int(np.random.default_rng(unit.seed).integers(6))}
 
     def tables(self, profile, records):
-        rows = tuple(
-            TargetRow(
-                {"die": str(unit.index), "thrown": str(record["thrown"])},
-                True,
-                dict(record),
-            )
-            for unit, record in records.items()
-        )
-        return [Table("Dice", rows, "Any number is fine.")]
+        rows = [
+            TargetRow({"die": str(u.index), "thrown": str(r["thrown"])}, True, dict(r))
+            for u, r in records.items()
+        ]
+        return [Table("Dice", tuple(rows), "Any number is fine.")]
 
 
 LATEST = [case.name for case in CASES if case.name.startswith(("rare", "equal"))]
@@ -809,9 +803,8 @@ def test_a_bound_of_the_suite_is_measured():
 
 def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
     def run(*studies):
-        monkeypatch.setattr(
-            bench_audit, "__kwdefaults__", {**defaults, "studies": studies}
-        )
+        given = {**defaults, "studies": studies}
+        monkeypatch.setattr(bench_audit, "__kwdefaults__", given)
         arguments = ["bench-audit", "--profile", "quick", "--workers", "1"]
         arguments += ["--output", str(kept)]
         return CliRunner().invoke(main, arguments)

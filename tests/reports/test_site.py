@@ -15,8 +15,7 @@ from dpaudit.reports.sections import Fact, Results, TopicPage, all_sections
 from dpaudit.reports.site import experiments, mechanisms
 from dpaudit.reports.site.frame import Frame, prose
 
-MADE = {"date": "2026-01-01", "machine": "a machine", "versions": {"dpaudit": "0"}}
-MADE["commit"] = ""
+MADE = {"date": "2026", "commit": "", "machine": "one", "versions": {"dpaudit": "0"}}
 SHARED = {"profile": "tiny", "seed": 0, "made": MADE, "menu": [], "kinds": {}}
 PRIVACY = [all_sections()["privacy"]]
 
