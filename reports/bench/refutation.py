@@ -76,8 +76,8 @@ import numpy as np
 from scipy.stats import binom, laplace, norm
 
 from dpaudit.algorithms import build
-from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.algorithms.textbook.counts import neighbours_with
+from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.audit import audit
 from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.claims import Claim, PureDP
