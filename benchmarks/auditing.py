@@ -8,7 +8,7 @@ import numpy as np
 from dpaudit.algorithms import CATALOGUE, GOEGaussian, SymmetricNoise, build
 from dpaudit.audit import Budget, audit
 from dpaudit.reports.bench.lower_bounds import Tightness
-from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.refutation import RefutationStudy
 from dpaudit.reports.bench.study import Record, Study, seed_of
 
 SEEDS = 21
@@ -35,7 +35,7 @@ def row_of(study: Study, case: str) -> Record:
 class SuiteRefutation:
     """False claims of the textbook suite, as ``dpaudit bench-audit`` refutes them."""
 
-    params = (cases(Refutation(), "full"),)
+    params = (cases(RefutationStudy(), "full"),)
     param_names = ("mechanism",)
     version = "1"
     unit = "releases a side"
@@ -43,7 +43,7 @@ class SuiteRefutation:
 
     def track_samples_to_refute(self, case: str) -> float:
         """Return the median number, NaN if half of the runs end without."""
-        measured = row_of(Refutation(), case)["measured"]
+        measured = row_of(RefutationStudy(), case)["measured"]
         return math.nan if measured is None else float(measured)
 
 

@@ -29,7 +29,7 @@ from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.lower_bounds import SuiteBounds, Tightness
-from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.refutation import RefutationStudy
 from dpaudit.reports.bench.study import (
     Study,
     StudyFindings,
@@ -49,7 +49,7 @@ STUDIES: tuple[Study, ...] = (
     Coverage(),
     EqualRealsStudy(),
     Tightness(),
-    Refutation(),
+    RefutationStudy(),
     Limits(),
     SuiteBounds(),
     Cost(),

@@ -96,7 +96,7 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["Refutation"]
+__all__ = ["RefutationStudy"]
 
 CLAIMED = 0.1
 """The epsilon that every mechanism of the table claims."""
@@ -245,7 +245,7 @@ def limit(name: str) -> float:
     return information_limit(best_events()[name], subject(name).claim, alpha)
 
 
-class Refutation(Study):
+class RefutationStudy(Study):
     """Releases to refute a false claim."""
 
     name = "refutation"

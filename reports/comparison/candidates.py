@@ -33,7 +33,7 @@ from dpaudit.printable import printable, said
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_real
 
-__all__ = ["Candidate", "Setting", "blamed"]
+__all__ = ["ComparedMechanism", "Setting", "blamed"]
 
 _ROUNDING = 1 + 1e-9
 _MOST_COMPONENTS = {"exponential-pca-acg": 3}  # with more, a draw may never end
@@ -85,7 +85,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ComparedMechanism:
     """A mechanism at any epsilon.
 
     Parameters

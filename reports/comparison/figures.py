@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dpaudit.reports import lines, plots
-from dpaudit.reports.comparison.page import SHOWN, Comparison, ShownMeasure
+from dpaudit.reports.comparison.page import SHOWN, MechanismComparison, ShownMeasure
 from dpaudit.reports.sections.curves import Curve
 from dpaudit.reports.words import listed, setting
 
@@ -18,7 +18,9 @@ _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
 
 
-def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) -> str:
+def comparison_figure(
+    found: MechanismComparison, measure: str, *, narrow: bool = False
+) -> str:
     """Draw the medians of a measure against epsilon, with quartile bands.
 
     A claim counts as refuted if it was at any epsilon, see
@@ -26,7 +28,7 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
 
     Parameters
     ----------
-    found : Comparison
+    found : MechanismComparison
     measure : str
     narrow : bool
         For a phone: the names stand below instead of at the ends of the lines.
@@ -67,7 +69,7 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
         )
 
 
-def comparison_figures(found: Comparison) -> dict[str, list[str]]:
+def comparison_figures(found: MechanismComparison) -> dict[str, list[str]]:
     """Return the figures of all measures that have anything to draw, by name."""
     return {
         f"compare-{measure.replace('_', '-')}": [
@@ -83,7 +85,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
-def _curves(found: Comparison, measure: str) -> list[Curve]:
+def _curves(found: MechanismComparison, measure: str) -> list[Curve]:
     verdicts = lines.Verdicts.of(pd.DataFrame.from_records(found.audits))
     known = found.table[found.table["measure"] == measure].dropna(subset="median")
     curves = []

@@ -28,7 +28,7 @@ from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase
 from dpaudit.neighbours import Pair
 from dpaudit.reports.comparison.candidates import (
     Built,
-    Candidate,
+    ComparedMechanism,
     basis_of,
     blamed,
 )
@@ -46,7 +46,7 @@ _SHOWN = 3  # releases a side by which a mechanism is known again
 
 def measured(
     problem: PCAProblem,
-    candidate: Candidate,
+    candidate: ComparedMechanism,
     epsilon: float,
     repetitions: int,
     seed: int,
@@ -79,7 +79,7 @@ def measured(
 
 
 def timed(
-    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
+    problem: PCAProblem, candidate: ComparedMechanism, epsilon: float, seed: int
 ) -> Record:
     """Return the seconds of single releases with their components."""
     built = candidate.build(epsilon)
@@ -97,7 +97,11 @@ def timed(
 
 
 def audited(
-    problem: PCAProblem, candidate: Candidate, epsilon: float, samples: int, seed: int
+    problem: PCAProblem,
+    candidate: ComparedMechanism,
+    epsilon: float,
+    samples: int,
+    seed: int,
 ) -> Record:
     """Audit a mechanism: ``verdict``, and what it is worth.
 
@@ -147,7 +151,7 @@ def audited(
 
 
 def shown(
-    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
+    problem: PCAProblem, candidate: ComparedMechanism, epsilon: float, seed: int
 ) -> bytes:
     """Return a digest of a few releases; of none if the mechanism refuses."""
     try:
@@ -173,13 +177,13 @@ def _rows_for(problem: PCAProblem, built: Built) -> Array:
 
 
 def _stream(
-    seed: int, candidate: Candidate, epsilon: float, what: str
+    seed: int, candidate: ComparedMechanism, epsilon: float, what: str
 ) -> np.random.Generator:
     text = json.dumps([candidate.name, epsilon, what])
     return stream(seed, int(hashlib.sha256(text.encode()).hexdigest()[:16], 16))
 
 
-def _reference(candidate: Candidate) -> str | None:
+def _reference(candidate: ComparedMechanism) -> str | None:
     """Return where a witness finds a mechanism that is taken as it is."""
     own = candidate.own
     if ":" in candidate.name and not (candidate.makes or isinstance(own, type)):

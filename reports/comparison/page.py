@@ -33,7 +33,7 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["WARNING", "Comparison", "told"]
+__all__ = ["WARNING", "MechanismComparison", "told"]
 
 WARNING = (
     "These measures are computed from the rows without noise. Choosing a mechanism (or "
@@ -128,7 +128,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class MechanismComparison:
     """What was found.
 
     Parameters
@@ -174,7 +174,7 @@ def told(name: str, error: Exception) -> str:
 
 
 def write_page(
-    found: Comparison, figures: Mapping[str, Sequence[str]], output: Path
+    found: MechanismComparison, figures: Mapping[str, Sequence[str]], output: Path
 ) -> None:
     """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
     with staging(output) as folder:
@@ -189,7 +189,7 @@ def write_page(
         (folder / "index.html").write_text(render(found, figures), encoding="utf-8")
 
 
-def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
+def render(found: MechanismComparison, figures: Mapping[str, Sequence[str]]) -> str:
     """Return the page as HTML."""
     names = found.names
     chosen, problem = found.problem.setting, found.problem
@@ -232,7 +232,7 @@ def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def answer(found: Comparison) -> list[str]:
+def answer(found: MechanismComparison) -> list[str]:
     """Return what is to be said first, of mechanisms whose claims were not refuted.
 
     Pure and approximate claims are told apart, for they promise different things.
@@ -272,7 +272,7 @@ def answer(found: Comparison) -> list[str]:
     return sentences
 
 
-def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
+def _measure_rows(found: MechanismComparison, measure: str) -> list[Printed]:
     """Return a table of medians with quartiles, by mechanism and epsilon."""
     cells: dict[str, dict[float, tuple[str, str]]] = {}
     shown = SHOWN[measure]
@@ -290,7 +290,7 @@ def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
     ]
 
 
-def _verdict_rows(found: Comparison) -> list[Printed]:
+def _verdict_rows(found: MechanismComparison) -> list[Printed]:
     seconds = found.table.groupby("mechanism")["seconds"].median()
     rows = []
     for name in found.names:
@@ -332,7 +332,7 @@ def _hint(kind: str, group: Sequence[Record]) -> str:
     )
 
 
-def _epsilons(found: Comparison) -> list[float]:
+def _epsilons(found: MechanismComparison) -> list[float]:
     return sorted({each["epsilon"] for each in found.audits})
 
 
@@ -345,7 +345,7 @@ def _exactly(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _command(found: Comparison) -> str:
+def _command(found: MechanismComparison) -> str:
     """Return what repeats the comparison, if a command can."""
     chosen, size = found.problem.setting, found.settings
     if size["own"]:

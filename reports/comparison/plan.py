@@ -28,8 +28,8 @@ from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.candidates import Candidate, Setting, blamed
-from dpaudit.reports.comparison.page import Comparison, told
+from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting, blamed
+from dpaudit.reports.comparison.page import MechanismComparison, told
 from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
@@ -53,7 +53,7 @@ class Point:
 
     Parameters
     ----------
-    candidate : Candidate
+    candidate : ComparedMechanism
     epsilon : float
     jobs : mapping of str to Job
         ``measured``, ``timed`` and ``audited``, as the functions of that name in
@@ -63,7 +63,7 @@ class Point:
         code from other code.
     """
 
-    candidate: Candidate
+    candidate: ComparedMechanism
     epsilon: float
     jobs: Mapping[str, Job]
     told_apart: bool
@@ -85,7 +85,7 @@ def points(
     own : mapping of str to object
     problem : PCAProblem
     settings : mapping of str to object
-        As `Comparison` has them.
+        As `MechanismComparison` has them.
     notes : list of str
     stored, sent : bool
         Whether records are kept, and whether work goes to other processes.
@@ -103,7 +103,7 @@ def points(
                 subject = load_reference(name)
             elif subject is None:
                 _check_known(name)
-            candidate = Candidate(name, problem.setting, subject)
+            candidate = ComparedMechanism(name, problem.setting, subject)
             with nullcontext() if subject is None else blamed(name):
                 wanted = candidate.points(tuple(settings["epsilons"]))
                 built = candidate.build(wanted[0])
@@ -138,7 +138,7 @@ def _check_known(name: str) -> None:
 
 
 def _identity(
-    problem: PCAProblem, candidate: Candidate, epsilon: float, seed: int
+    problem: PCAProblem, candidate: ComparedMechanism, epsilon: float, seed: int
 ) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if candidate.own is None:
@@ -149,7 +149,7 @@ def _identity(
     return hashlib.sha256(describe(candidate.own).encode() + first).hexdigest()
 
 
-def _check_sendable(candidate: Candidate) -> None:
+def _check_sendable(candidate: ComparedMechanism) -> None:
     try:
         pickle.dumps(candidate)
     except Exception as error:
@@ -161,7 +161,7 @@ def _check_sendable(candidate: Candidate) -> None:
 
 def _jobs(
     problem: PCAProblem,
-    candidate: Candidate,
+    candidate: ComparedMechanism,
     epsilon: float,
     settings: Mapping[str, Any],
     identity: str | None,
@@ -215,7 +215,7 @@ def comparison_of(
     problem: PCAProblem,
     settings: Mapping[str, Any],
     notes: list[str],
-) -> Comparison:
+) -> MechanismComparison:
     """Return what the records of jobs say; `failed` and `notes` grow with it."""
     rows: list[Record] = []
     audits: list[Record] = []
@@ -274,7 +274,9 @@ def comparison_of(
         *warned,
     ]
     table = pd.DataFrame.from_records(rows)
-    return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
+    return MechanismComparison(
+        table, failed, problem, settings, tuple(audits), tuple(notes)
+    )
 
 
 def _at(epsilons: Sequence[float]) -> str:

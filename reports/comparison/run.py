@@ -17,7 +17,7 @@ from dpaudit.audit.settings import refuse
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.comparison.figures import comparison_figures
-from dpaudit.reports.comparison.page import Comparison, write_page
+from dpaudit.reports.comparison.page import MechanismComparison, write_page
 from dpaudit.reports.comparison.plan import comparison_of, points
 from dpaudit.reports.comparison.problem import EXACT, PCAProblem, problem_of
 from dpaudit.reports.experiment import CONFIDENCE
@@ -90,7 +90,7 @@ def compared(
     seed: int = 0,
     output: Path | None = None,
     run: Run = Run(),
-) -> Comparison:
+) -> MechanismComparison:
     """Do what `compare` does, and return all that was found.
 
     Parameters

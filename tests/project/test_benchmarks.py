@@ -7,7 +7,7 @@ from benchmarks.auditing import SuiteRefutation, SuiteTightness, cases
 from benchmarks.releases import NAMES, Release
 from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.mechanism import HasComponents
-from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.refutation import RefutationStudy
 
 ROWS, DIMENSION = 200, 16
 # Planted: streams of at most 64 rows.
@@ -38,13 +38,13 @@ def test_whatever_gives_components_is_timed():
 
 def test_all_false_claims_of_the_studies_are_refuted():
     (names,) = SuiteRefutation.params
-    assert set(cases(Refutation(), "quick")) <= set(names)
+    assert set(cases(RefutationStudy(), "quick")) <= set(names)
     assert {n for n in names_of("textbook") if CATALOGUE[n].refutation} <= set(names)
 
 
 @pytest.mark.parametrize("name", ["svt-5", "noisy-hist-2"])
 def test_releases_to_refute_are_those_of_the_study(name):
-    study = Refutation()
+    study = RefutationStudy()
     (unit,) = (unit for unit in study.units("quick") if unit.case == name)
     tracked = SuiteRefutation().track_samples_to_refute(name)
     assert tracked == study.measure(unit)["samples"]

@@ -67,7 +67,7 @@ from dpaudit.reports.bench.lower_bounds import (
 from dpaudit.reports.bench.refutation import (
     CLAIMED,
     BestEvent,
-    Refutation,
+    RefutationStudy,
     best_events,
     information_limit,
 )
@@ -266,7 +266,7 @@ def invented(study, unit):
             return {"trials": unit.option("trials"), "errors": {"bound": 0}}
         case Tightness():
             return {"epsilon_lower": 0.9}
-        case Refutation() | Limits():
+        case RefutationStudy() | Limits():
             return {"refuted": unit.index != 1, "samples": 50 + unit.index}
         case SuiteBounds():
             return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
@@ -336,12 +336,13 @@ def test_the_median_refutation_meets_the_target_or_not(met):
         samples = 1 if rank > 0 else most + rank + (0 if met else 0.5)
         return {"refuted": rank <= 0, "samples": samples}
 
-    rows = rows_of(Refutation(), "full", refutation)
+    rows = rows_of(RefutationStudy(), "full", refutation)
     assert len(rows) == 1 + len(best_events())
     for row in rows.values():
         assert row.met is met
         assert row.data["refuted"] == row.data["seeds"] // 2 + 1
-    endless = rows_of(Refutation(), "quick", lambda u: {"refuted": False, "samples": 9})
+    never = {"refuted": False, "samples": 9}
+    endless = rows_of(RefutationStudy(), "quick", lambda unit: never)
     for row in endless.values():
         assert row.met is False
         assert "not refuted" in row.cells.values()
@@ -750,7 +751,7 @@ def test_goals_are_below_the_truth():
 
 
 def test_a_refutation_is_measured():
-    study = Refutation()
+    study = RefutationStudy()
     case = next(u for u in study.units("quick") if u.case == "noisy-hist-2")
     record = study.measure(case)
     assert record["refuted"] is True

@@ -13,7 +13,7 @@ from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
 from dpaudit.audit import Budget, Run, Store
 from dpaudit.reports import compare
-from dpaudit.reports.comparison.candidates import Candidate, Setting
+from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting
 from dpaudit.reports.comparison.figures import comparison_figure
 from dpaudit.reports.comparison.measures import measured
 from dpaudit.reports.comparison.page import WARNING, answer, render
@@ -172,7 +172,7 @@ FORMS = {
 
 def one(own, k=2, **options):
     problem = problem_of(ROWS, row_norm=10.0, n_components=k)
-    return measured(problem, Candidate("own", problem.setting, own), 1.0, 1, 0)
+    return measured(problem, ComparedMechanism("own", problem.setting, own), 1.0, 1, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -223,7 +223,7 @@ def test_all_get_the_same_rows_and_cannot_spoil_them():
         return np.eye(4)
 
     problem = problem_of(ROWS, row_norm=0.3, n_components=2)
-    measured(problem, Candidate("own", problem.setting, spoils), 1.0, 2, 0)
+    measured(problem, ComparedMechanism("own", problem.setting, spoils), 1.0, 2, 0)
     for rows in seen:
         assert (rows == problem.rows).all()
     assert np.linalg.norm(problem.rows, axis=1).max() <= 0.3
@@ -234,7 +234,7 @@ def test_all_get_the_same_rows_and_cannot_spoil_them():
 
 
 def candidate(own, **changes):
-    return Candidate("own", Setting(**{**vars(SETTING), **changes}), own)
+    return ComparedMechanism("own", Setting(**{**vars(SETTING), **changes}), own)
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_what_cannot_be_compared_is_refused(own, sentence):
 
 def test_a_draw_that_may_never_end_is_not_begun():
     few, many = (Setting(0.0, Relation.ADD_REMOVE, 1.0, k) for k in (3, 4))
-    assert Candidate("exponential-pca-acg", few).build(1.0)
+    assert ComparedMechanism("exponential-pca-acg", few).build(1.0)
     with pytest.raises(InputError, match="may never end for more than 3 components"):
-        Candidate("exponential-pca-acg", many).build(1.0)
+        ComparedMechanism("exponential-pca-acg", many).build(1.0)
 
 
 @pytest.mark.parametrize(("k", "delta"), [(1, 0.0), (3, 1e-5), (10, 0.0)])
@@ -302,7 +302,7 @@ def test_those_that_suit_can_be_built_and_are_not_known_to_be_false(k, delta, re
     assert ("goe-gaussian" in names) == (delta > 0)
     assert ("exponential-pca" in names) == (k == 1)
     for name in names:
-        built = Candidate(name, setting).build(1.0)
+        built = ComparedMechanism(name, setting).build(1.0)
         assert built.claim.delta(1.0) <= delta
         assert not CATALOGUE[name].expected_refuted
 
@@ -311,7 +311,7 @@ def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
     problem = problem_of(
         ROWS * 50, row_norm=20.0, n_components=1, relation="replace-one"
     )
-    each = Candidate("irls-reaper", problem.setting)
+    each = ComparedMechanism("irls-reaper", problem.setting)
     assert each.build(1.0).unit_rows
     seen = []
 

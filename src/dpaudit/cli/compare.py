@@ -22,7 +22,7 @@ from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
 if TYPE_CHECKING:
-    from dpaudit.reports.comparison.page import Comparison
+    from dpaudit.reports.comparison.page import MechanismComparison
 
 __all__ = ["compare_command", "recommend_command"]
 
@@ -124,7 +124,7 @@ def _numbers(text: str) -> list[float]:
         ) from None
 
 
-def _record(found: "Comparison", page: Path) -> dict[str, Any]:
+def _record(found: "MechanismComparison", page: Path) -> dict[str, Any]:
     from dpaudit.reports.comparison.page import WARNING, told
 
     rows = [
@@ -150,7 +150,7 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
     }
 
 
-def _show(found: "Comparison", page: Path) -> None:
+def _show(found: "MechanismComparison", page: Path) -> None:
     from dpaudit.reports.comparison.page import WARNING
     from dpaudit.reports.comparison.problem import MEASURES
     from dpaudit.reports.words import aligned, duration, percent, setting, verdict
