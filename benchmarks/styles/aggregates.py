@@ -132,7 +132,7 @@ def variance_by_statistics(data, rng):
 )
 def analytic_sigma(data, rng):
     """Gaussian noise of the analytic calibration."""
-    return np.clip(data, 0, 1).sum() + rng.normal(0, 3.7306)
+    return np.clip(data, 0, 1).sum() + rng.normal(0, 3.7307)
 
 
 @wrong(ApproxDP(0.1, 1e-5), NUMBERS, "sigma is linear in 1/epsilon, not in its root")

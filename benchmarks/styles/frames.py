@@ -212,8 +212,8 @@ def loop_over_groups(data, rng):
 def loop_over_their_groups(data, rng):
     """A loop over the groups of the data with noise for each."""
     noisy = {}
-    for city, rows in table(data).groupby("city"):  # part
-        noisy[city] = rows["amount"].sum() + rng.laplace(0, 1.0)  # fault
+    for city, rows in table(data).groupby("city"):  # fault
+        noisy[city] = rows["amount"].sum() + rng.laplace(0, 1.0)  # part
     return noisy
 
 

@@ -189,9 +189,15 @@ def noise_in_float32(data, rng):
 
 @right(GAUSS, BALL, domain=SPHERE)
 def normal_in_float32(data, rng):
-    """Gaussian noise that is drawn as float32."""
-    noise = rng.standard_normal(3, dtype=np.float32)
+    """Gaussian noise that is drawn as float32, by a thousandth too much."""
+    noise = np.float32(1.001) * rng.standard_normal(3, dtype=np.float32)
     return data.sum(axis=0).astype(np.float32) + noise
+
+
+@right(GAUSS, BALL, "over the real numbers; float32 rounds the distance to 1 + 2e-8")
+def tight_in_float32(data, rng):
+    """Gaussian noise as float32, with a claim that leaves no room for rounding."""
+    return np.float32(data.sum(axis=0)) + rng.standard_normal(3, dtype=np.float32)
 
 
 @right(GAUSS, BALL, "both parts have noise of deviation 1", domain=SPHERE)

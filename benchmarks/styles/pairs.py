@@ -12,6 +12,8 @@ APPROX = ApproxDP(1.0, 1e-5)
 # Numbers in [0, 1]: one is added, or is replaced by its opposite.
 NUMBERS = Pair([0.25, 0.75, 0.5], [0.25, 0.75, 0.5, 1.0])
 SWAPPED = Pair([0.25, 0.75, 0.5, 0.0], [0.25, 0.75, 0.5, 1.0])
+# A row that moves a sum and a count by different numbers.
+HALF = Pair([0.25, 0.75], [0.25, 0.75, 0.5])
 UNIT = "scalar:0,1"
 
 # Numbers that have to be clipped to [0, 1].

@@ -5,10 +5,10 @@ import itertools
 
 import numpy as np
 
-from benchmarks.styles.pairs import BITS, GAUSS, LONG, NUMBERS, ONE, SWAPPED, UNIT
+from benchmarks.styles.pairs import BITS, GAUSS, HALF, LONG, NUMBERS, ONE, SWAPPED, UNIT
 from benchmarks.styles.registry import right, wrong
 from benchmarks.styles.training import AMPLIFIED, FARTHER, clipped
-from dpaudit import GaussianDP, Pair
+from dpaudit import GaussianDP
 
 
 @right(
@@ -108,7 +108,7 @@ class Cached:
 
 wrong(
     ONE,
-    NUMBERS,
+    HALF,
     "one draw serves both, so the difference has none",
     name="noise_kept_in_an_object",
 )(Cached)
@@ -235,7 +235,7 @@ def stream_of_noise(data, rng):
     return np.clip(data, 0, 1).sum() + next(noise), len(data) + next(noise)
 
 
-@wrong(ONE, NUMBERS, "the same draw is handed out again and again")
+@wrong(ONE, HALF, "the same draw is handed out again and again")
 def stream_that_repeats(data, rng):
     """Noise from a generator that repeats what it drew."""
     noise = itertools.repeat(rng.laplace(0, 2.0))  # part
@@ -253,7 +253,7 @@ def broadcast_noise(data, rng):
 
 @wrong(
     ONE,
-    Pair([0.25, 0.75], [0.25, 0.75, 0.5]),
+    HALF,
     "the second answer is made of the first and the data",
 )
 def answer_from_a_cache(data, rng):

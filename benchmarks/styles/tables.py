@@ -187,9 +187,9 @@ def group_by_in_sql(data, rng):
 def group_by_of_the_data(data, rng):
     """Sums by group by itertools.groupby, for the groups that there are."""
     rows, out = sorted(map(tuple, data)), []
-    for key, group in itertools.groupby(rows, key=lambda row: row[0]):
+    for key, group in itertools.groupby(rows, key=lambda row: row[0]):  # fault
         total = sum(min(max(amount, 0.0), 1.0) for _, amount in group)
-        out.append((key, total + rng.laplace(0, 1.0)))  # fault
+        out.append((key, total + rng.laplace(0, 1.0)))  # part
     return out
 
 
