@@ -1,4 +1,8 @@
 """Estimators in the manner of scikit-learn, and linear algebra on noisy moments."""
+# What stubs do not know.
+# pyright: reportOptionalMemberAccess=false
+# pyright: reportOptionalSubscript=false
+# pyright: reportIndexIssue=false
 
 import numpy as np
 from scipy import linalg

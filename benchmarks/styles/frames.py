@@ -1,4 +1,8 @@
 """Tables as pandas has them: columns, groups, and noise for each."""
+# What stubs do not know.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
 
 import numpy as np
 import pandas as pd

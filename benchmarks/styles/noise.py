@@ -1,4 +1,6 @@
 """Noise that is made by hand, and what is made of it before data are added."""
+# What stubs do not know.
+# pyright: reportOperatorIssue=false
 
 import math
 import random
