@@ -10,11 +10,13 @@ from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell
 from dpaudit.reports.sections import plan
-from dpaudit.reports.sections.choosing.measures import falling, held_out, measured
 from dpaudit.reports.sections.choosing.section import (
     LOST,
     advice,
     advice_notes,
+    falling,
+    held_out,
+    measured,
     winners,
     winners_map,
 )

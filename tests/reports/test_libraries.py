@@ -14,15 +14,15 @@ from dpaudit.reports.sections.libraries import measures as libraries
 from dpaudit.reports.sections.libraries.measures import (
     CONTENDERS,
     FILE,
-    Comparison,
-    Contender,
+    LibraryComparison,
+    LibraryFit,
     compare,
     load_comparison,
 )
 from dpaudit.reports.sections.utility.measures import geometric_spectrum
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
-FOUND = Comparison({"dpaudit": "0"}, 1.0, "replace-one", 20, 1, 2.5, [{"a": None}])
+FOUND = LibraryComparison({"dpaudit": "0"}, 1.0, "replace-one", 9, 1, 2.5, [{"a": 0}])
 
 
 def command(*arguments):
@@ -45,7 +45,7 @@ def broken(rows, k, rng):
 def test_every_fit_is_measured():
     lines = []
     found = compare(
-        [Contender("best", "here", 0.0, best)],
+        [LibraryFit("best", "here", 0.0, best)],
         repetitions=2,
         settings=[(3, 1)],
         progress=lines.append,
@@ -58,7 +58,7 @@ def test_every_fit_is_measured():
 
 
 def test_a_fit_that_does_not_end_in_time_is_none():
-    contender = Contender("stuck", "there", 1e-5, stuck)
+    contender = LibraryFit("stuck", "there", 1e-5, stuck)
     found = compare([contender], limit_s=0.1, settings=[(3, 1)])
     asked = {"contender": "stuck", "centre": "there", "delta": 1e-5}
     asked |= {"dimension": 3, "n_components": 1}
@@ -67,7 +67,7 @@ def test_a_fit_that_does_not_end_in_time_is_none():
 
 def test_a_fit_that_fails_is_an_error(capfd):
     with pytest.raises(ExecutorError, match="broken in 3 dimensions failed"):
-        compare([Contender("broken", "-", 0.0, broken)], settings=[(3, 1)])
+        compare([LibraryFit("broken", "-", 0.0, broken)], settings=[(3, 1)])
     assert "no such rows" in capfd.readouterr().err
 
 
@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
 
 def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(audits._DISTRIBUTIONS, "gone", ("no-such",))
-    gone = Contender("elsewhere", "-", 0.0, best, "gone")
+    gone = LibraryFit("elsewhere", "-", 0.0, best, "gone")
     monkeypatch.setattr(libraries, "CONTENDERS", (gone,))
     result = command("--output", str(tmp_path))
     assert result.exit_code == 0

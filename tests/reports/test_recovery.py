@@ -31,7 +31,6 @@ from dpaudit.reports.sections.robust.conditions import (
     reaper_stability,
     stability_bound,
 )
-from dpaudit.reports.sections.robust.figures import DRAWN
 from dpaudit.reports.sections.robust.section import SECTION, experiments
 from dpaudit.subspace import top_components
 
@@ -403,7 +402,7 @@ def test_what_no_run_has_is_shown_and_not_dropped():
     assert findings.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
     bottom = TABLES["robust-budgets"].assign(error=nan)
     nothing = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
-    words = spoken(DRAWN["robust-budgets"](nothing))
+    words = spoken(heatmaps.DRAWN["robust-budgets"](nothing))
     # In tiles, in what they say, and in the description.
     assert words.count("⊥") == 2 * 12 * 4 + 12
     assert "dp-sggd (no claim audited here): '⊥' in 4 of 4 cells" in words

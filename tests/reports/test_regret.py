@@ -31,7 +31,7 @@ from dpaudit.reports.sections.online.section import (
     scores,
     smaller_notes,
 )
-from dpaudit.reports.sections.theorems.judgement import Judged
+from dpaudit.reports.sections.theorems.judgement import Ruling
 
 TABLES = lower_bounds_tables()
 RIVALRY = {"stream": measured.RIVALS, "dimension": 8, "n_components": 2, "rows": 200}
@@ -139,14 +139,14 @@ def told(**changes):
 
 def test_verdicts_are_those_of_the_scoreboard():
     for name in ("ag-17-optimum", "ag-18-epsilon-1-optimum"):
-        assert told()[name] == Judged.CONSISTENT
-    assert told()["ag-17-dimension"] == told()["ag-18-dimension"] == Judged.STEEPER
-    assert set(told(exponent=0.1).values()) == {Judged.FASTER}
+        assert told()[name] == Ruling.CONSISTENT
+    assert told()["ag-17-dimension"] == told()["ag-18-dimension"] == Ruling.STEEPER
+    assert set(told(exponent=0.1).values()) == {Ruling.FASTER}
     above = told(exponent=0.1, worst=3.0)
-    assert above["ag-17-n-components"] == Judged.CONTRADICTED
-    assert above["ag-18-n-components"] == Judged.FASTER
-    assert told(exponent=0.8)["ag-18-optimum"] == Judged.STEEPER
-    assert told(exponent=0.8, spread=0.9)["ag-18-optimum"] == Judged.UNDECIDED
+    assert above["ag-17-n-components"] == Ruling.CONTRADICTED
+    assert above["ag-18-n-components"] == Ruling.FASTER
+    assert told(exponent=0.8)["ag-18-optimum"] == Ruling.STEEPER
+    assert told(exponent=0.8, spread=0.9)["ag-18-optimum"] == Ruling.UNDECIDED
 
 
 def test_exponents_of_nothing_are_undecided():
@@ -154,7 +154,7 @@ def test_exponents_of_nothing_are_undecided():
     names = [name for name in tables if name.startswith("regret")]
     lost = tables | {name: tables[name].assign(regret=-1.0) for name in names}
     found = scores(lost)
-    assert {each.verdict for each in found} == {Judged.UNDECIDED}
+    assert {each.verdict for each in found} == {Ruling.UNDECIDED}
     assert score_rows(found)[0].exponent == "not known"
     assert "does not decide on Theorem 18" in head(found)
     assert "is reached at none of them" in smaller_notes(found, lost)

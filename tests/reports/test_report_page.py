@@ -30,7 +30,7 @@ from dpaudit.reports.page import TEMPLATES
 from dpaudit.reports.sections import Results, all_sections, chosen_sections, plan
 from dpaudit.reports.sections.libraries import section as libraries
 from dpaudit.reports.sections.libraries.findings import FILE as TOUR_FILE
-from dpaudit.reports.sections.libraries.measures import FILE, Comparison
+from dpaudit.reports.sections.libraries.measures import FILE, LibraryComparison
 from dpaudit.reports.sections.libraries.section import SECTION, Beside
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
@@ -619,7 +619,7 @@ def test_what_cannot_be_written_or_read_is_found_before_the_work(tmp_path, monke
 
 FITTED = ("contender", "delta", "dimension", "n_components", "captured_share")
 FITTED += ("fit_seconds",)
-COMPARISON = Comparison(
+COMPARISON = LibraryComparison(
     versions={"dpaudit": "0.1.0", "other": "2.3"},
     epsilon=1.0,
     relation="replace-one",

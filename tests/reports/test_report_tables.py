@@ -7,7 +7,7 @@ import pytest
 from audited_row import audited as audited_row
 
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections.libraries.measures import Comparison
+from dpaudit.reports.sections.libraries.measures import LibraryComparison
 from dpaudit.reports.sections.libraries.section import library_notes, library_rows
 from dpaudit.reports.sections.suite.section import suite_rows
 from dpaudit.reports.sections.utility.section import (
@@ -207,7 +207,7 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
         for x in SKEWED
     ]
     none = [{**fit, "dimension": 54, "captured_share": None, "fit_seconds": None}]
-    found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, [*ended, *none])
+    found = LibraryComparison({}, 0.5, "replace-one", 10, 5, 60.0, [*ended, *none])
     cells = (("4.0 %", "40.0 s"), ("no fit", "within 60 s"))
     row = printed(LIBRARIES, "a", "known", ("ε = 0.50", "δ = 0"), cells)
     assert library_rows(found) == [row]

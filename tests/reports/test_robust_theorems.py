@@ -25,7 +25,7 @@ from dpaudit.reports.sections.robust.conditions import (
 from dpaudit.reports.sections.robust.measures import build_descent
 from dpaudit.reports.sections.theorems import robust
 from dpaudit.reports.sections.theorems.findings import experiments
-from dpaudit.reports.sections.theorems.judgement import Judged, score
+from dpaudit.reports.sections.theorems.judgement import Ruling, score
 from dpaudit.reports.sections.theorems.robust import GRIDS, ROWS
 from dpaudit.subspace import top_components
 
@@ -209,7 +209,7 @@ def test_no_error_is_above_what_is_proven(tables):
     sure = 0
     for each in ROWS:
         found = score(each, tables[each.experiment])
-        assert found.verdict != Judged.CONTRADICTED, each.name
+        assert found.verdict != Ruling.CONTRADICTED, each.name
         assert found.lost == 0
         if each.sure:
             sure += 1
@@ -217,5 +217,5 @@ def test_no_error_is_above_what_is_proven(tables):
             below = tables[each.experiment].assign(
                 **{each.column: lambda t, row=each: 1.01 * t[row.bound]}
             )
-            assert score(each, below).verdict == Judged.CONTRADICTED
+            assert score(each, below).verdict == Ruling.CONTRADICTED
     assert sure == 8

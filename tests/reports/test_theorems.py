@@ -27,14 +27,14 @@ from dpaudit.reports.sections.theorems.findings import GRIDS, ROWS, experiments
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
     TOLERANCE,
-    Judged,
+    Ruling,
     Share,
     score,
     shares,
     stated,
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, check_point
-from dpaudit.reports.sections.theorems.rows import Chance, Row, check_grid
+from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow, check_grid
 from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components
@@ -53,7 +53,7 @@ def row(**changes):
     made = dict.fromkeys(("name", "experiment"), "made-up") | {"mechanism": "m"}
     made |= {"theorem": "Theorem 0", "source": "nobody", "regime": "anywhere"}
     made |= {"error": "error", "column": "error", "variable": "x", "against": "x"}
-    return Row(**{**made, "predicted": 0.5, "printed": 0.5, **changes})
+    return ExponentRow(**{**made, "predicted": 0.5, "printed": 0.5, **changes})
 
 
 def table(exponent, spread=0.02, count=20, rng=0, factor=1.0, bound=0.5):
@@ -85,8 +85,8 @@ def scores(case="as proven"):
 @pytest.mark.parametrize(
     ("exponent", "expected"),
     [
-        *((0.5, Judged.CONSISTENT), (0.57, Judged.WITHIN), (0.43, Judged.WITHIN)),
-        *((0.7, Judged.STEEPER), (0.3, Judged.FASTER)),
+        *((0.5, Ruling.CONSISTENT), (0.57, Ruling.WITHIN), (0.43, Ruling.WITHIN)),
+        *((0.7, Ruling.STEEPER), (0.3, Ruling.FASTER)),
     ],
 )
 def test_the_verdict_on_a_known_exponent(exponent, expected):
@@ -99,11 +99,11 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
 
 def test_the_slope_of_the_bound_counts_beside_the_exponent():
     bent = row(bound="bound")
-    assert score(row(), table(0.8)).verdict == Judged.STEEPER
-    assert score(bent, table(0.8, bound=0.9)).verdict == Judged.CONSISTENT
-    assert score(bent, table(0.8, bound=0.5)).verdict == Judged.STEEPER
-    assert score(bent, table(0.2, bound=0.3)).verdict == Judged.WITHIN
-    assert score(bent, table(0.2, bound=0.9)).verdict == Judged.FASTER
+    assert score(row(), table(0.8)).verdict == Ruling.STEEPER
+    assert score(bent, table(0.8, bound=0.9)).verdict == Ruling.CONSISTENT
+    assert score(bent, table(0.8, bound=0.5)).verdict == Ruling.STEEPER
+    assert score(bent, table(0.2, bound=0.3)).verdict == Ruling.WITHIN
+    assert score(bent, table(0.2, bound=0.9)).verdict == Ruling.FASTER
 
 
 def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it():
@@ -116,16 +116,16 @@ def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it()
         made = table(0.5).assign(proven=lambda t: t["x"] ** 0.5)
         made["error"] = made["proven"] * (1 + 0.1 * rng.standard_normal(len(made)))
         found = score(held, made)
-        wrong += found.verdict == Judged.CONTRADICTED
+        wrong += found.verdict == Ruling.CONTRADICTED
         assert found.share == pytest.approx(1, abs=0.15)
     assert wrong <= 3
     above = made.assign(error=1.2 * made["error"])  # by nine deviations of a mean
-    assert score(held, above).verdict == Judged.CONTRADICTED
+    assert score(held, above).verdict == Ruling.CONTRADICTED
     (printed,) = findings.score_rows([score(held, above)])
     assert printed.details.startswith("means ≤ 12")
     # One error is no mean, and a bound with a constant of its own is no bound.
-    assert score(held, above.drop_duplicates("x")).verdict == Judged.UNDECIDED
-    assert score(row(bound="proven"), above).verdict == Judged.CONSISTENT
+    assert score(held, above.drop_duplicates("x")).verdict == Ruling.UNDECIDED
+    assert score(row(bound="proven"), above).verdict == Ruling.CONSISTENT
 
 
 def test_what_the_tolerance_lets_pass_is_said_and_why():
@@ -137,7 +137,7 @@ def test_what_the_tolerance_lets_pass_is_said_and_why():
         told = "one is off by less than the tolerance of 0.1 (Theorem 0 in x)"
         assert told in findings.summary([bent])
         (printed,) = findings.score_rows([bent])
-        assert (printed.verdict, printed.details) == (Judged.WITHIN, "by 0.05")
+        assert (printed.verdict, printed.details) == (Ruling.WITHIN, "by 0.05")
         assert stated([bent]) == "does not decide on"
 
 
@@ -151,19 +151,19 @@ def test_where_a_hypothesis_is_not_met_a_slope_says_nothing_of_the_theorem():
     assert findings.summary([unmet]).endswith(
         "In one a hypothesis of the theorem is not met."
     )
-    assert score(row(), table(0.5).assign(error=np.nan)).verdict == Judged.NOTHING
+    assert score(row(), table(0.5).assign(error=np.nan)).verdict == Ruling.NOTHING
 
 
 def test_an_exponent_alone_contradicts_no_bound():
     sure = row(bound="bound", sure=True)
     steep = table(2.0, factor=1e-3)
-    assert score(sure, steep).verdict == Judged.STEEPER
+    assert score(sure, steep).verdict == Ruling.STEEPER
     assert score(sure, steep).share == pytest.approx(8**1.5 * 1e-3, rel=0.1)
     above = table(0.5, factor=0.5)
-    assert score(sure, above).verdict == Judged.CONSISTENT
+    assert score(sure, above).verdict == Ruling.CONSISTENT
     above.loc[33, "error"] = 1.001 * above.loc[33, "bound"]
-    assert score(sure, above).verdict == Judged.CONTRADICTED
-    assert score(row(bound="bound"), above).verdict != Judged.CONTRADICTED
+    assert score(sure, above).verdict == Ruling.CONTRADICTED
+    assert score(row(bound="bound"), above).verdict != Ruling.CONTRADICTED
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_an_exponent_alone_contradicts_no_bound():
     ],
 )
 def test_what_is_not_known_is_undecided(made):
-    assert score(row(), made).verdict == Judged.UNDECIDED
+    assert score(row(), made).verdict == Ruling.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,10 @@ def events(**counts):
 @pytest.mark.parametrize(
     ("seen", "sure", "expected"),
     [
-        *((0, True, Judged.RARER), (9, True, Judged.RARER)),
-        *((n, True, Judged.CONSISTENT) for n in (12, 52)),
-        (54, True, Judged.OFTEN),
-        *((80, True, Judged.CONTRADICTED), (80, False, Judged.OFTEN)),
+        *((0, True, Ruling.RARER), (9, True, Ruling.RARER)),
+        *((n, True, Ruling.CONSISTENT) for n in (12, 52)),
+        (54, True, Ruling.OFTEN),
+        *((80, True, Ruling.CONTRADICTED), (80, False, Ruling.OFTEN)),
     ],
 )
 def test_the_verdict_on_a_known_share(seen, sure, expected):
@@ -252,11 +252,11 @@ def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
         law = stats.binom(400, probability)
         return sum(law.pmf(k) for k, each in enumerate(judged) if each in verdicts)
 
-    assert called(0.1, Judged.CONTRADICTED) <= ALARM == 1e-3
+    assert called(0.1, Ruling.CONTRADICTED) <= ALARM == 1e-3
     # The rule is not deaf.
-    assert 0.005 < called(0.1, Judged.OFTEN, Judged.CONTRADICTED) <= 0.025
-    assert 0.005 < called(0.0501, Judged.RARER) <= 0.025
-    assert called(0.2, Judged.CONTRADICTED) > 0.9  # what is twice as frequent
+    assert 0.005 < called(0.1, Ruling.OFTEN, Ruling.CONTRADICTED) <= 0.025
+    assert 0.005 < called(0.0501, Ruling.RARER) <= 0.025
+    assert called(0.2, Ruling.CONTRADICTED) > 0.9  # what is twice as frequent
 
 
 def test_more_rows_share_one_false_alarm():
@@ -483,7 +483,7 @@ def test_no_error_is_above_what_is_proven(measured):
     for each in ROWS:
         if each.experiment in measured:
             found = score(each, measured[each.experiment])
-            assert found.verdict in list(Judged)[:4], each.name
+            assert found.verdict in list(Ruling)[:4], each.name
             assert found.lost == 0
             if each.sure:
                 assert 0.1 < found.share < 1, each.name
@@ -492,19 +492,19 @@ def test_no_error_is_above_what_is_proven(measured):
 def test_a_planted_exponent_is_seen(measured):
     """A theorem that says 1/2 in place of 1, or the other way, as Theorem 9 prints."""
     for name, wrong, expected in (
-        ("ag-5-k", 0.5, Judged.STEEPER),
-        ("ag-9-frobenius-k", 1.0, Judged.FASTER),
-        ("sn-2-d", 0.5, Judged.STEEPER),
-        ("ag-7-epsilon", -0.5, Judged.FASTER),
-        ("ag-5-epsilon", -2.5, Judged.STEEPER),
+        ("ag-5-k", 0.5, Ruling.STEEPER),
+        ("ag-9-frobenius-k", 1.0, Ruling.FASTER),
+        ("sn-2-d", 0.5, Ruling.STEEPER),
+        ("ag-7-epsilon", -0.5, Ruling.FASTER),
+        ("ag-5-epsilon", -2.5, Ruling.STEEPER),
     ):
         planted = replace(NAMES[name], predicted=wrong, bound="", sure=False)
         assert score(planted, measured[planted.experiment]).verdict == expected
     made = {**rival_tables(), **theorems_tables(off={"ag-7-d": 0.4, "sn-2-gap": -0.4})}
     found = {s.row.name: s for s in findings.scores(made)}
-    assert found.pop("ag-7-d").verdict == Judged.CONTRADICTED  # 0.5 * 8^0.4 > 1
-    assert found.pop("sn-2-gap").verdict == Judged.FASTER
-    assert {each.verdict for each in found.values()} == {Judged.CONSISTENT}
+    assert found.pop("ag-7-d").verdict == Ruling.CONTRADICTED  # 0.5 * 8^0.4 > 1
+    assert found.pop("sn-2-gap").verdict == Ruling.FASTER
+    assert {each.verdict for each in found.values()} == {Ruling.CONSISTENT}
 
 
 def test_the_sentence_counts_and_names():
@@ -532,7 +532,7 @@ def test_the_rows_are_ready_to_print():
     assert by_name["ag-4-k"].about.endswith("; analyze-gauss-published")
     assert by_name["ag-4-d"].about == by_name["ag-4-d"].regime == ""
     assert by_name["ag-5-k"].regime
-    assert by_name["sn-2-gap"].verdict == Judged.FASTER
+    assert by_name["sn-2-gap"].verdict == Ruling.FASTER
     found = findings.scoreboard(scores())
     predicted = dict(zip(NAMES, found["predicted"], strict=True))
     assert predicted["ag-9-frobenius-k"] == 0.5

@@ -23,8 +23,7 @@ from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.findings import load_tour, stops, tour_table
-from dpaudit.reports.sections.libraries.tour import SHELVES
+from dpaudit.reports.sections.libraries.findings import load_tour, tour_rows, tour_table
 from dpaudit.reports.sections.libraries.visit import visit
 
 of = Subjects(__name__, "json", "numpy")
@@ -102,13 +101,13 @@ def visited(name):
 
 
 def test_the_tour_has_forty_subjects_of_five_libraries():
-    everything = [each for shelf in SHELVES for each in subjects_of(shelf).values()]
+    everything = [s for shelf in tour.SHELVES for s in subjects_of(shelf).values()]
     assert len({str(each) for each in everything}) == len(everything) >= 40
     assert len({each.library for each in everything}) >= 5
 
 
 def test_a_right_mechanism_is_not_refuted_whatever_its_rows():
-    (line,) = stops([visited("right")])
+    (line,) = tour_rows([visited("right")])
     assert line.verdict == line.strange == "NOT_REFUTED"
     assert (line.findings, line.notes) == ((), ())
     assert line.executions >= 4 * 60
@@ -121,7 +120,7 @@ def test_a_refutation_is_proven_and_can_be_verified():
     witness = ReplayWitness.from_dict(leg["witness"])
     assert witness.build_mechanism() == OfLibrary(__name__, "half")
     assert verify_replay(witness, seed=3).confirmed
-    (line,) = stops([record])
+    (line,) = tour_rows([record])
     assert line.verdict == "REFUTED"
     assert line.findings[0].endswith("distance") or "budget" in line.findings[0]
 
@@ -129,14 +128,14 @@ def test_a_refutation_is_proven_and_can_be_verified():
 def test_an_unnamed_relation_is_refuted_in_both_readings_or_not_at_all():
     """A visit that is ended at its limit has refuted one of both relations at most."""
     record = visited("counts")
-    (line,) = stops([record])
+    (line,) = tour_rows([record])
     assert line.readings == {"add-remove": "NOT_REFUTED", "replace-one": "REFUTED"}
     assert (line.relation, line.verdict) == ("not stated", "NOT_REFUTED")
     assert line.remark == "REFUTED under replace-one alone"
     refuted = [leg for leg in record["legs"] if leg["verdict"] == "REFUTED"]
     spoilt = [leg | {"rows": "strange"} for leg in refuted[:1]]
     notes = ["not finished: ended at 6 s"]
-    (line,) = stops([record | {"legs": [*refuted, *spoilt], "notes": notes}])
+    (line,) = tour_rows([record | {"legs": [*refuted, *spoilt], "notes": notes}])
     assert (line.verdict, line.strange) == ("FAILED", "FAILED")
     assert line.readings == {"add-remove": "FAILED", "replace-one": "REFUTED"}
     assert line.remark == "REFUTED under replace-one, not finished"
@@ -160,7 +159,7 @@ def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
 
 def test_noisy_values_alone_are_told_apart_from_releases():
     """A noisy sum with too little noise is hidden by a maximum that it never is."""
-    (line,) = stops([visited("largest")])
+    (line,) = tour_rows([visited("largest")])
     assert line.verdict == "REFUTED for transcripts"
 
 
@@ -190,7 +189,7 @@ def test_rows_that_are_refused_are_no_violation_and_others_are():
     assert verify(witness, seed=5).confirmed
     about = visited("right")
     shown = [about | {"legs": [each]} for each in (refused, strange)]
-    assert [each.strange for each in stops(shown)] == ["refused", "REFUTED"]
+    assert [each.strange for each in tour_rows(shown)] == ["refused", "REFUTED"]
 
 
 def test_what_a_library_does_beside_its_business_is_noted():
@@ -206,7 +205,7 @@ def test_what_a_library_does_beside_its_business_is_noted():
     ("name", "said"), [("breaks", "no such file"), ("missing", "does not import")]
 )
 def test_what_does_not_run_is_skipped_and_named(name, said):
-    (line,) = stops([visited(name)])
+    (line,) = tour_rows([visited(name)])
     assert line.verdict == "SKIPPED"
     assert said in line.notes[0]
 
@@ -252,7 +251,7 @@ def test_a_process_that_crashes_or_hangs_is_ended_and_the_rest_stands(
         options = ("--shelf", "fake_shelf", "--limit", limit, *output)
         done = CliRunner().invoke(main, ["report", "tour", f"json.{name}", *options])
         assert done.exit_code == 0, done.stderr
-        (found[name],) = stops(load_tour(tmp_path / name))
+        (found[name],) = tour_rows(load_tour(tmp_path / name))
         assert found[name].verdict == "SKIPPED"
     assert found["crashes"].notes == ("ended with exit code 3: so long",)
     assert found["hangs"].notes == ("ended at 6 s",)

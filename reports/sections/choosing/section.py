@@ -8,7 +8,7 @@ eigenvalues are known, at settings drawn at random.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, product
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -18,21 +18,135 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpaudit.algorithms.estimators.measured import GRID, Grid, shipped_grid
+from dpaudit.algorithms import entry
+from dpaudit.algorithms.estimators.measured import (
+    GRID,
+    MECHANISMS,
+    Grid,
+    errors,
+    even,
+    expected,
+    quantiles,
+    releases,
+    shipped_grid,
+    takes,
+)
+from dpaudit.arrays import Array
+from dpaudit.neighbours import Relation
 from dpaudit.reports import plots
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Cell, Experiment, Record
 from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.choosing import measures
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
+from dpaudit.streams import stream
 
 __all__ = ["SECTION", "winners_map"]
 
 
-LOST = 0.9
-"""Where the best sine is above this, no mechanism finds the components."""
+SHARE = 0.1
+"""k times the gap, of the mean squared length of a row."""
 
+_QUICK = {("k-norm-covariance", 0.0): 20, ("k-norm-covariance", 1.0): 10}
+"""Up to which d a draw takes less than a fifth of a second, by mechanism and relation.
+
+Beyond it they are left out of the grid, and so of what is recommended."""
+
+
+def falling(d: int, k: int) -> Array:
+    """Return eigenvalues that all differ, with the gap of those that are even.
+
+    Of rows of length 1: the first k fall from four gaps above the next one to one gap,
+    and the others evenly to 0.
+    """
+    gap = SHARE / k
+    above = np.linspace(4 * gap, gap, k) if k > 1 else np.array([gap])
+    below = 2 * np.arange(d - k, 0, -1) / (d - k)
+    middle = (1 - above.sum()) / (below.sum() + k * below[0])
+    return np.asarray(
+        middle * np.r_[np.full(k, below[0]), below] + np.r_[above, 0 * below]
+    )
+
+
+def measured(cell: Cell) -> list[Record]:
+    """Measure one mechanism at one point of the grid.
+
+    Returns
+    -------
+    list of dict
+        One record: ``low``, ``median``, ``high`` of the sine of the largest angle. None
+        where the mechanism takes no such point: one component alone, or a delta that
+        it does not need.
+    """
+    point = {name: float(value) for name, value in cell.point.items()}
+    name, delta = cell.mechanism, point["delta"]
+    d, k, gap = int(point["d"]), int(point["k"]), SHARE / point["k"]
+    wanted = entry(name).approximate == (delta > 0) and takes(name, k=k, delta=delta)
+    if k >= d or d > _QUICK.get((name, point["replaced"]), d) or not wanted:
+        return []
+    n = point["signal"] / (point["epsilon"] * gap)
+    spectrum = even(gap, d=d, k=k, n=n)
+    asked = {"n": n, **_budget(point)}
+    drawn = errors(name, spectrum, size=cell.size, rng=cell.rng(), **asked)
+    return [dict(zip(("low", "median", "high"), quantiles(drawn), strict=True))]
+
+
+def held_out(cell: Cell) -> list[Record]:
+    """Measure one mechanism at a setting, and what was to be expected there.
+
+    The setting is that of the number ``setting``, the same for all mechanisms. The
+    eigenvalues of every second one are `falling`, of the others even.
+
+    Returns
+    -------
+    list of dict
+        One record, or none: the coordinates, ``falls``, the ``expected`` error that is
+        printed, the ``median`` of releases with other randomness, and what the grid
+        that ships has instead (``looked_up``, NaN where it does not reach).
+    """
+    number = int(cell.point["setting"])
+    point = _between(number, cell.options["grid"], cell.seed)
+    d, k, gap = int(point["d"]), int(point["k"]), SHARE / point["k"]
+    n = max(round(point["signal"] / (point["epsilon"] * gap)), d)
+    spectrum = falling(d, k) if number % 2 else even(gap, d=d, k=k, n=n)
+    asked = {"n": n, **_budget(point)}
+    known = expected(cell.mechanism, spectrum, **asked)
+    if known is None:
+        return []
+    size = min(cell.size, releases(cell.mechanism, d))
+    drawn = errors(cell.mechanism, spectrum, size=size, rng=cell.rng(), **asked)
+    found = {"expected": known[1], "median": float(np.median(drawn))}
+    at = {axis: point[axis] for axis in GRID if axis != "replaced"}
+    grid = shipped_grid().at(replaced=bool(point["replaced"]), **at)
+    beyond = bool(number % 2) or d > GRID["d"][-1] or cell.mechanism not in grid
+    found["looked_up"] = np.nan if beyond else float(grid[cell.mechanism][1])
+    return [{**point, "falls": number % 2, **found}]
+
+
+def _between(setting: int, grid: dict[str, Any], seed: int) -> dict[str, float]:
+    """Return a point of which every coordinate is drawn between the ends of an axis."""
+    rng = stream(seed, setting)
+    point = {
+        name: float(np.exp(rng.uniform(*np.log([axis[0], axis[-1]]))))
+        for name, axis in grid.items()
+        if name not in ("replaced", "delta")
+    }
+    point["d"] = float(round(point["d"]))
+    point["k"] = float(min(round(point["k"]), point["d"] - 1))
+    positive = [each for each in grid["delta"] if each > 0]
+    approximate = float(np.exp(rng.uniform(*np.log([positive[0], positive[-1]]))))
+    delta = approximate if rng.random() < 0.5 else 0.0
+    return {"replaced": float(rng.random() < 0.5), "delta": delta, **point}
+
+
+def _budget(point: dict[str, float]) -> dict[str, Any]:
+    """Return what is asked of a mechanism at a point."""
+    relation = Relation.REPLACE_ONE if point["replaced"] else Relation.ADD_REMOVE
+    budget = {"epsilon": point["epsilon"], "delta": point["delta"]}
+    return {"k": int(point["k"]), **budget, "relation": relation}
+
+
+LOST = 0.9  # where the best sine is above this, no mechanism finds the components
 _DELTAS = (0.0, GRID["delta"][-1])
 _WIDE_ROW, _NARROW_ROW, _HEAD, _KEY = 230, 210, 26, 24
 
@@ -57,7 +171,8 @@ def winners(grid: Grid) -> list[Field]:
             found = grid.at(replaced=False, epsilon=1.0, **at)
             best = min(found, key=lambda name: found[name][1])
             error = float(found[best][1])
-            fields.append(Field(**at, mechanism=best * (error <= LOST), error=error))
+            name = best if error <= LOST else ""
+            fields.append(Field(**at, mechanism=name, error=error))
     return fields
 
 
@@ -89,9 +204,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
         )
         lengths = [d for d in GRID["d"] if d > k]
         axes.set(xlim=(0, len(signals)), ylim=(0, len(lengths)))
-        for field in fields:
-            if (field.delta, field.k) != (at_delta, k):
-                continue
+        for field in (f for f in fields if (f.delta, f.k) == (at_delta, k)):
             x, y = signals.index(field.signal), lengths.index(field.d)
             colour = colours.get(field.mechanism, PAPER)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
@@ -124,74 +237,50 @@ def _sentence(field: Field) -> str:
     )
 
 
-NEARLY = 1.1
-"""The advice is good where its error is at most this times the least."""
-
+NEARLY = 1.1  # the advice is good where its error is at most this times the least
 _CLOSE = 1.5  # a printed error is right if it is not this many times off
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
-    found = [
-        Experiment(
-            name="recommend-held-out",
-            title="Advice held to fresh releases",
-            source="dpaudit",
-            measure=measures.held_out,
-            mechanisms=measures.MECHANISMS,
-            grid={"setting": tuple(map(float, range(size.settings)))},
-            repetitions=size.held_out_releases,
-            options={
-                "grid": {name: list(axis) for name, axis in GRID.items()}
-                | {"d": [GRID["d"][0], float(size.held_out_columns)]}
-            },
-            effort=3.0,
-        )
-    ]
-    if size.grid_releases:
-        found.append(
-            Experiment(
-                name="recommend-grid",
-                title="The grid behind recommendations",
-                source="dpaudit",
-                measure=measures.measured,
-                mechanisms=measures.MECHANISMS,
-                grid=GRID,
-                repetitions=size.grid_releases,
-                effort=30.0,
-            )
-        )
-    return tuple(found)
+    axes = {name: list(axis) for name, axis in GRID.items()}
+    axes["d"] = [GRID["d"][0], float(size.held_out_columns)]
+    made = partial(Experiment, source="dpaudit", mechanisms=MECHANISMS)
+    held = made(
+        name="recommend-held-out",
+        title="Advice held to fresh releases",
+        measure=held_out,
+        grid={"setting": tuple(map(float, range(size.settings)))},
+        repetitions=size.held_out_releases,
+        options={"grid": axes},
+        effort=3.0,
+    )
+    grid = made(
+        name="recommend-grid",
+        title="The grid behind recommendations",
+        measure=measured,
+        grid=GRID,
+        repetitions=size.grid_releases,
+        effort=30.0,
+    )
+    return (held, grid) if size.grid_releases else (held,)
 
 
 def advice(held_out: pd.DataFrame) -> pd.DataFrame:
     """Return what was recommended at each setting, and how good that was.
 
-    Parameters
-    ----------
-    held_out : pandas.DataFrame
-        Of the experiment.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for a setting: ``recommended`` and ``best`` mechanism, the ``ratio`` of
-        their errors, at least 1, and ``off``: how many times the error that is printed
-        for the first is off what was measured.
+    A row for a setting: ``recommended`` and ``best`` mechanism, the ``ratio`` of their
+    errors, at least 1, and ``off``: how many times the error that is printed for the
+    first is off what was measured.
     """
     rows = []
     for _, group in held_out.groupby("setting"):
         found = group.set_index("mechanism")
         printed, errors = found["expected"], found["median"]
         first = printed.idxmin()
-        rows.append(
-            {
-                **group[["setting", "d", "k"]].iloc[0],
-                "recommended": first,
-                "best": errors.idxmin(),
-                "ratio": errors[first] / errors.min(),
-                "off": _off(printed[first], errors[first]),
-            }
-        )
+        about = {"recommended": first, "best": errors.idxmin()}
+        about["ratio"] = errors[first] / errors.min()
+        about["off"] = _off(printed[first], errors[first])
+        rows.append({**group[["setting", "d", "k"]].iloc[0], **about})
     return pd.DataFrame(rows)
 
 
@@ -210,9 +299,8 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
         f"({percent(good.mean())}) the recommended mechanism has an error within "
         f"{percent(NEARLY - 1)} of the least measured there."
     ]
-    missed = found[~good]
-    if len(missed):
-        worst = missed.loc[missed["ratio"].idxmax()]
+    if not good.all():
+        worst = found.loc[found["ratio"].idxmax()]
         sentences.append(
             f"At worst it is {worst['ratio']:.2g} times the least: "
             f"{worst['recommended']} in place of {worst['best']} at d = "

@@ -25,18 +25,6 @@ from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.tables import Quartiles, grouped, quarters
 from dpaudit.reports.words import count, listed, number, setting, spelt
 
-__all__ = [
-    "CLAIMS",
-    "EXAMPLE",
-    "RATES",
-    "Panel",
-    "claim_notes",
-    "example_notes",
-    "head",
-    "panels",
-    "rate_notes",
-]
-
 CLAIMS = "dp-pca-claims"
 RATES = {
     "dp-pca-n": ("n", "Gaussian rows, by n", "with default steps"),

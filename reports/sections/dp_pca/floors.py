@@ -46,8 +46,6 @@ from dpaudit.reports.sections.shared import decimal, repeated
 from dpaudit.reports.words import count, listed, number, setting, signed
 from dpaudit.streams import stream
 
-__all__ = ["FLOORS", "floor_errors", "floor_notes"]
-
 _HIGH = 290  # CSS pixels of a panel
 _LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "spread σ"}
 # Those without a claim that stands, and measured everywhere, come last: the others have

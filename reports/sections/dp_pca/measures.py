@@ -55,24 +55,7 @@ from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = [
-    "DEFAULT",
-    "DP_PCA",
-    "FIRST",
-    "GOE",
-    "MECHANISMS",
-    "MINIBATCH_OJA",
-    "OJA",
-    "REST",
-    "TUNED",
-    "RowSource",
-    "check_range",
-    "checked",
-    "claims",
-    "component_errors",
-    "gaussian",
-    "released_error",
-]
+__all__ = ["FIRST", "REST", "gaussian"]
 
 
 FIRST = 2**0.25  # as in `dpaudit.reports.sections.streaming.measures`

@@ -72,9 +72,6 @@ from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["GaussianPacking", "HeavyPacking", "Packing", "sign_packing"]
-
-
 _ATTEMPTS = 1000  # per direction
 _GRID = 200
 

@@ -46,7 +46,7 @@ from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, listed, number, setting, signed
 
-__all__ = ["GRADIENTS", "SECTION", "STAGES", "gradient_notes", "stage_notes"]
+__all__ = ["SECTION"]
 
 GRADIENTS = "dp-pca-gradients"
 GAUSSIAN, NEAR_A_LINE = "gaussian", "example-4.1"

@@ -13,45 +13,34 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import load_json
 from dpaudit.reports.words import aligned
 
-__all__ = ["FILE", "NOT_FINISHED", "Stop", "load_tour", "stops", "tour_table"]
-
 FILE = "tour.json"
 """The name of the file, beside the results of the other audits of libraries."""
 
-
-EXPLAINED: dict[str, str] = {
-    "diffprivlib.models.LinearRegression(fit_intercept=False)": (
-        "Linear regression without noise on squares"
+_MODELS, _FAKE = "diffprivlib.models", "multi_freq_ldpy.RSpFD_solution"
+EXPLAINED = {
+    **dict.fromkeys(
+        (
+            f"{_MODELS}.LinearRegression(fit_intercept=False)",
+            f"{_MODELS}.LinearRegression",
+        ),
+        "Linear regression without noise on squares",
     ),
-    "diffprivlib.models.LinearRegression": (
-        "Linear regression without noise on squares"
+    **dict.fromkeys(
+        (f"{_MODELS}.GaussianNB", f"{_MODELS}.GaussianNB.partial_fit"),
+        "A class without rows",
     ),
-    "diffprivlib.models.GaussianNB": "A class without rows",
-    "diffprivlib.models.GaussianNB.partial_fit": "A class without rows",
-    "multi_freq_ldpy.RSpFD_solution.RSpFD_GRR_Client": (
-        "Random sampling plus fake data"
-    ),
+    f"{_FAKE}.RSpFD_GRR_Client": "Random sampling plus fake data",
 }
 """Refuted subjects whose reason is known, with their heading in docs/findings.md."""
 
-
 NOT_FINISHED = "not finished"
-
-
-_REFUTED = "REFUTED"
-
-
-_TRANSCRIPTS = "REFUTED for transcripts"
-
-
+_REFUTED, _TRANSCRIPTS = "REFUTED", "REFUTED for transcripts"
 _OURS = "third_party/subjects/"  # no line of a library
-
-
 _MILDEST = ("NOT_REFUTED", "FAILED", _TRANSCRIPTS, _REFUTED)
 
 
 @dataclass(frozen=True)
-class Stop:
+class TourRow:
     """What the tour says of one subject: a line of its table.
 
     Parameters
@@ -128,16 +117,16 @@ def load_tour(folder: Path) -> list[Record] | None:
 def _records(found: Any) -> list[Record]:
     """Return the records of a file, or fail if a table cannot be made of them."""
     records: list[Record] = found["records"]
-    stops(records)
+    tour_rows(records)
     return records
 
 
-def stops(records: Iterable[Record]) -> list[Stop]:
+def tour_rows(records: Iterable[Record]) -> list[TourRow]:
     """Return the lines of the table, in the order of the records."""
-    return [_stop(record) for record in records]
+    return list(map(_row, records))
 
 
-def _stop(record: Record) -> Stop:
+def _row(record: Record) -> TourRow:
     finite = [leg for leg in record["legs"] if leg["rows"] == "finite"]
     # All of them, whether or not the visit came so far.
     meant = [record["relation"]] if record["relation"] else [*map(str, Relation)]
@@ -146,14 +135,9 @@ def _stop(record: Record) -> Stop:
         for relation in meant
         if finite
     }
-    verdict = "SKIPPED"
-    if readings:
-        verdict = min(readings.values(), key=_MILDEST.index)
+    verdict = min(readings.values(), key=_MILDEST.index, default="SKIPPED")
     strange = [leg for leg in record["legs"] if leg["rows"] == "strange"]
-    notes = [*record["notes"]]
-    if record["skipped"]:
-        notes.append(record["skipped"])
-    return Stop(
+    return TourRow(
         library=record["library"],
         version=record["version"] or "",
         name=record["subject"].removeprefix(f"{record['library']}."),
@@ -174,7 +158,7 @@ def _stop(record: Record) -> Stop:
         explained=EXPLAINED.get(record["subject"], ""),
         executions=sum(leg["executions"] for leg in record["legs"]),
         seconds=record["seconds"],
-        notes=tuple(notes),
+        notes=(*record["notes"], *filter(None, [record["skipped"]])),
         witnesses=tuple(
             leg["witness"]
             for leg in finite
@@ -224,6 +208,6 @@ def tour_table(records: Iterable[Record]) -> str:
             f"{each.executions:,}",
             f"{each.seconds:.0f}",
         )
-        for each in stops(records)
+        for each in tour_rows(records)
     ]
     return "\n".join(aligned(rows))

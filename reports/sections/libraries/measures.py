@@ -40,7 +40,7 @@ from dpaudit.reports.store import load_json, save_json
 from dpaudit.subspace import captured_variance_share
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["Comparison", "compare", "installed", "load_comparison"]
+__all__ = ["compare", "installed"]
 
 FILE = "comparison.json"
 """The name of the file, beside the results of the audits of other libraries."""
@@ -54,7 +54,7 @@ _START_S = 120.0  # for a process to import everything on a busy machine
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LibraryComparison:
     """Fits of several libraries to the same rows.
 
     Parameters
@@ -97,7 +97,7 @@ class Comparison:
         return path
 
 
-def load_comparison(folder: Path) -> Comparison | None:
+def load_comparison(folder: Path) -> LibraryComparison | None:
     """Return the comparison that a folder holds, None if there is none.
 
     Raises
@@ -108,12 +108,14 @@ def load_comparison(folder: Path) -> Comparison | None:
     return load_json(folder / FILE, _comparison, "make third-party")
 
 
-def _comparison(found: dict[str, Any]) -> Comparison:
-    return Comparison(**{each.name: found[each.name] for each in fields(Comparison)})
+def _comparison(found: dict[str, Any]) -> LibraryComparison:
+    return LibraryComparison(
+        **{each.name: found[each.name] for each in fields(LibraryComparison)}
+    )
 
 
 @dataclass(frozen=True)
-class Contender:
+class LibraryFit:
     """One way to fit principal components, of rows that are clipped to length 1.
 
     Parameters
@@ -148,7 +150,7 @@ def _theirs(rows: Array, k: int, rng: np.random.Generator, *, name: str) -> Arra
     return np.asarray(mechanism.components(mechanism.release(rows, rng=rng), k))
 
 
-def _contenders() -> Iterator[Contender]:
+def _contenders() -> Iterator[LibraryFit]:
     known, private = "known centre", "private mean"
     for centre, center, delta in (
         (known, False, 0.0),
@@ -156,14 +158,14 @@ def _contenders() -> Iterator[Contender]:
         (private, "private", 0.0),
     ):
         fit = partial(_ours, delta=delta, center=center)
-        yield Contender("dpaudit PrivatePCA", centre, delta, fit)
+        yield LibraryFit("dpaudit PrivatePCA", centre, delta, fit)
     for name, centre, mechanism in (
         ("diffprivlib PCA", known, "diffprivlib-pca"),
         ("OpenDP make_private_pca", known, "opendp-pca-centred"),
         ("OpenDP PCA", private, "opendp-pca"),
     ):
         fit = partial(_theirs, name=mechanism)
-        yield Contender(name, centre, 0.0, fit, entry(mechanism).extra)
+        yield LibraryFit(name, centre, 0.0, fit, entry(mechanism).extra)
 
 
 CONTENDERS = tuple(_contenders())
@@ -171,19 +173,19 @@ CONTENDERS = tuple(_contenders())
 
 
 def compare(
-    contenders: Sequence[Contender] = CONTENDERS,
+    contenders: Sequence[LibraryFit] = CONTENDERS,
     *,
     repetitions: int = 20,
     limit_s: float = 60.0,
     seed: int = 0,
     settings: Sequence[tuple[int, int]] = SETTINGS,
     progress: Callable[[str], None] = lambda line: None,
-) -> Comparison:
+) -> LibraryComparison:
     """Let every contender fit, one after the other.
 
     Parameters
     ----------
-    contenders : sequence of Contender
+    contenders : sequence of LibraryFit
     repetitions : int
         Fits of each contender in each setting, after one that is not counted.
     limit_s : float
@@ -229,7 +231,7 @@ def compare(
                 for share, seconds in fits or [(None, None)]  # type: ignore[list-item]
             ]
     n_rows = len(geometric_spectrum(settings[0][0]).rows)
-    return Comparison(
+    return LibraryComparison(
         versions, EPSILON, RELATION.value, n_rows, repetitions, limit_s, records
     )
 
@@ -262,7 +264,7 @@ def _fits(
 
 
 def _fit_and_tell(
-    contender: Contender,
+    contender: LibraryFit,
     dimension: int,
     k: int,
     repetitions: int,
@@ -290,7 +292,7 @@ def _end_with_the_parent() -> None:
         _exit(1)
 
 
-def installed() -> tuple[list[Contender], list[str]]:
+def installed() -> tuple[list[LibraryFit], list[str]]:
     """Return those whose library is there, and a sentence on each of the others."""
     here, gone = [], []
     for contender in CONTENDERS:

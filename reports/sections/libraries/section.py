@@ -11,8 +11,11 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.reports.sections import Part, Results, Section, TopicPage
-from dpaudit.reports.sections.libraries.findings import Stop, load_tour, stops
-from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
+from dpaudit.reports.sections.libraries.findings import TourRow, load_tour, tour_rows
+from dpaudit.reports.sections.libraries.measures import (
+    LibraryComparison,
+    load_comparison,
+)
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import (
     delta,
@@ -34,27 +37,27 @@ class Beside:
 
     Parameters
     ----------
-    comparison : Comparison or None
+    comparison : LibraryComparison or None
     tour : list of dict or None
         The records of a tour.
     witnesses : mapping of str to str
         The files that hold those of refuted subjects: their names and texts.
     """
 
-    comparison: Comparison | None = None
+    comparison: LibraryComparison | None = None
     tour: list[dict[str, Any]] | None = None
     witnesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def stops(self) -> list[Stop]:
+    def rows(self) -> list[TourRow]:
         """The lines of the table of the tour."""
-        return stops(self.tour or [])
+        return tour_rows(self.tour or [])
 
 
 def beside(folder: Path) -> Beside:
     folder /= "third-party"
     found = Beside(load_comparison(folder), load_tour(folder))
-    names = [name for stop in found.stops for name in stop.witnesses]
+    names = [name for row in found.rows for name in row.witnesses]
     paths = [folder / Path(name).name for name in names]
     texts = {path.name: _text(path) for path in paths if path.is_file()}
     return replace(found, witnesses=texts)
@@ -71,7 +74,7 @@ def _left(results: Results) -> Beside:
     return results.beside.get("libraries") or Beside()
 
 
-def tour_note(found: list[Stop]) -> str:
+def tour_note(found: list[TourRow]) -> str:
     """Return how many subjects came out how.
 
     Examples
@@ -89,13 +92,13 @@ def tour_note(found: list[Stop]) -> str:
     )
 
 
-def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
+def settings_of(comparison: LibraryComparison | None) -> list[tuple[int, int]]:
     """Return the dimensions and numbers of components in which libraries compared."""
     records = [] if comparison is None else comparison.records
     return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
 
 
-def library_rows(comparison: Comparison | None) -> list[Printed]:
+def library_rows(comparison: LibraryComparison | None) -> list[Printed]:
     """Return the comparison of libraries, medians in the order of the records."""
     if comparison is None:
         return []
@@ -117,7 +120,7 @@ def library_rows(comparison: Comparison | None) -> list[Printed]:
     ]
 
 
-def library_notes(comparison: Comparison | None) -> list[str]:
+def library_notes(comparison: LibraryComparison | None) -> list[str]:
     """Return whose fits capture most, in every setting."""
     if comparison is None:
         return []
@@ -148,8 +151,8 @@ def context(results: Results) -> dict[str, Any]:
     left = _left(results)
     comparison = left.comparison
     return {
-        "tour": left.stops,
-        "tour_note": tour_note(left.stops),
+        "tour": left.rows,
+        "tour_note": tour_note(left.rows),
         "witnesses": left.witnesses,
         "comparison": comparison,
         "settings": settings_of(comparison),
@@ -163,8 +166,8 @@ def files(results: Results) -> dict[str, str]:
 
 
 def tables(results: Results) -> dict[str, pd.DataFrame]:
-    found = [asdict(each) for each in _left(results).stops]
-    table = pd.DataFrame(found, columns=list(Stop.__dataclass_fields__))
+    found = [asdict(each) for each in _left(results).rows]
+    table = pd.DataFrame(found, columns=list(TourRow.__dataclass_fields__))
     for name in ("findings", "notes", "witnesses"):
         table[name] = table[name].map("; ".join)
     table["readings"] = table["readings"].map(
@@ -176,7 +179,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
 def pages(results: Results) -> list[TopicPage]:
     """Return a page for each library that was visited."""
     left = _left(results)
-    found, topics = left.stops, []
+    found, topics = left.rows, []
     for library in dict.fromkeys(each.library for each in found):
         own = [each for each in found if each.library == library]
         fell = sum(each.verdict.startswith("REFUTED") for each in own)

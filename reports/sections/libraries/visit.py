@@ -104,13 +104,12 @@ def visit(
         record["legs"].append({"rows": rows, "relation": relation.value, **leg})
         tell(record)
 
+    options: dict[str, Any] = {"confidence": confidence, "seed": seed}
     share = seconds / (2 * len(subject.relations))
     for relation in subject.relations:
         worst = None
         for sees, most in (("release", _PILOT), ("transcript", _TRANSCRIPTS)):
-            leg, worst = _replayed(
-                subject, relation, sees, most, confidence=confidence, seed=seed
-            )
+            leg, worst = _replayed(subject, relation, sees, most, **options)
             put(leg, relation)
             if leg["verdict"] == "REFUTED" or not leg["findings"]:
                 break
@@ -119,27 +118,15 @@ def visit(
         for where in ({"pair": worst}, {"domain": domain, "relation": relation}):
             if None not in where.values():
                 budget = Budget(samples, seconds=share)
-                found = _drawn(
-                    mechanism, subject, where, budget, confidence=confidence, seed=seed
-                )
+                found = _drawn(mechanism, subject, where, budget, **options)
                 put(found, relation)
                 if found["verdict"] == "REFUTED":
                     break
     if isinstance(domain, Box) and not isinstance(domain, Binary):
+        budget = Budget(min(samples, _STRANGE), seconds=share / 3)
         for relation in subject.relations:
-            put(
-                _strange(
-                    mechanism,
-                    subject,
-                    rows,
-                    relation,
-                    Budget(min(samples, _STRANGE), seconds=share / 3),
-                    confidence=confidence,
-                    seed=seed,
-                ),
-                relation,
-                "strange",
-            )
+            found = _strange(mechanism, subject, rows, relation, budget, **options)
+            put(found, relation, "strange")
     return record
 
 
@@ -228,9 +215,7 @@ def _strange(
     rows: Any,
     relation: Relation,
     budget: Budget,
-    *,
-    confidence: float,
-    seed: int,
+    **options: Any,
 ) -> Record:
     """Return what rows of NaN and infinities do, the worst of them."""
     domain = Domain.parse(subject.domain)
@@ -242,18 +227,13 @@ def _strange(
         rest = rows if relation is Relation.REPLACE_ONE else rows[:-1]
         pair = Pair(rest, spoilt, relation, allow_nonfinite=True)
         try:
-            mechanism.release(pair.neighbour, rng=np.random.default_rng(seed))
+            mechanism.release(
+                pair.neighbour, rng=np.random.default_rng(options["seed"])
+            )
         except Exception as error:
             refused.append(f"{value}: {type(error).__name__}")
             continue
-        leg = _drawn(
-            mechanism,
-            subject,
-            {"pair": pair},
-            budget,
-            confidence=confidence,
-            seed=seed,
-        )
+        leg = _drawn(mechanism, subject, {"pair": pair}, budget, **options)
         for each in leg["findings"]:
             each["message"] = f"a row of {value}: {each['message']}"
         if worst is None or leg["verdict"] != "NOT_REFUTED":  # failed, or refuted

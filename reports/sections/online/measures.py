@@ -53,19 +53,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.shared import repeated
 from dpaudit.streams import stream
 
-__all__ = [
-    "ALGORITHM_3",
-    "ALGORITHM_4",
-    "CORRECTED_ONLINE",
-    "FACTORISED",
-    "GAUSSIAN",
-    "LEADER",
-    "PUBLISHED_ONLINE",
-    "RIVALS",
-    "SMALLER",
-    "TREE",
-    "online_regret",
-]
+__all__ = ["ALGORITHM_3", "ALGORITHM_4", "SMALLER"]
 
 
 LEADER = "follow-the-leader"

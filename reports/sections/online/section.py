@@ -6,6 +6,7 @@ allows any exponent on a grid that ends, and that a random subspace earns k/d ra
 those in d.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isfinite, isnan
@@ -33,8 +34,9 @@ from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
     TOLERANCE,
     VERDICTS,
-    Judged,
+    Ruling,
     Score,
+    own_rows,
     score,
     stated,
 )
@@ -63,13 +65,14 @@ _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
-    lengths = tuple(map(float, size.online_rows))
-    experiment = partial(
+    lengths, several = tuple(map(float, size.online_rows)), size.online_size
+    long = tuple(map(float, size.online_long))
+    made = partial(
         Experiment, measure=measures.online_regret, repetitions=size.online_draws
     )
-    rivals = partial(
-        experiment, source=f"{_PAPER}, Theorems 14, 18", mechanisms=_EXPONENTS
-    )
+    rivals = partial(made, source=f"{_PAPER}, Theorems 14, 18", mechanisms=_EXPONENTS)
+    optimum = {**_RIVALS, "dimension": 16, "n_components": 1}
+    gaussian = {"stream": measures.GAUSSIAN, "dimension": 20, "n_components": 3}
     return (
         audit_experiment(
             names_of("online"),
@@ -79,19 +82,13 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             grid={},
             effort=8.0,
         ),
-        experiment(
+        made(
             name="online-regret",
             title="Regret of online PCA",
             source=f"{_PAPER}, section 4",
             mechanisms=(*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER),
             grid={"rows": lengths},
-            options={
-                "stream": measures.GAUSSIAN,
-                "dimension": 20,
-                "n_components": 3,
-                "epsilon": 1.0,
-                "delta": 1e-6,
-            },
+            options={**gaussian, "epsilon": 1.0, "delta": 1e-6},
             effort=3.0,
         ),
         rivals(
@@ -99,45 +96,35 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             title="Regret by OPT",
             mechanisms=(*_EXPONENTS, LEADER),
             grid={"rows": lengths},
-            options={
-                **_RIVALS,
-                "dimension": 16,
-                "n_components": 1,
-                "length": size.online_rows[-1],
-            },
+            options={**optimum, "length": size.online_rows[-1]},
         ),
         rivals(
             name="regret-length",
             title="Regret by the length of the stream",
             grid={"rows": lengths},
-            options={**_RIVALS, "dimension": 16, "n_components": 1},
+            options=optimum,
         ),
         rivals(
             name="regret-dimensions",
             title="Regret by the length of rows",
             grid={"dimension": (16.0, 32.0, 64.0)},
-            options={**_RIVALS, "rows": size.online_size, "n_components": 1},
+            options={**_RIVALS, "rows": several, "n_components": 1},
             effort=2.0,
         ),
         rivals(
             name="regret-components",
             title="Regret by the number of components",
             grid={"n_components": (1.0, 2.0, 4.0)},
-            options={**_RIVALS, "rows": size.online_size, "dimension": 32},
+            options={**_RIVALS, "rows": several, "dimension": 32},
             effort=2.0,
         ),
         rivals(
             name="regret-epsilon",
             title="Regret by OPT at smaller epsilons",
             mechanisms=(ALGORITHM_4,),
-            grid={"epsilon": SMALLER, "rows": tuple(map(float, size.online_long))},
+            grid={"epsilon": SMALLER, "rows": long},
             repetitions=size.online_long_draws,
-            options={
-                **_RIVALS,
-                "dimension": 4,
-                "n_components": 1,
-                "length": size.online_long[-1],
-            },
+            options={**optimum, "dimension": 4, "length": size.online_long[-1]},
             effort=4.0,
         ),
     )
@@ -153,20 +140,12 @@ def head(found: Sequence[Score]) -> str:
     parts = []
     for theorem in dict.fromkeys(each.row.theorem for each in found):
         some = [each for each in found if each.row.theorem == theorem]
-        others = [
-            f"{spelt(sum(e.verdict == name for e in some))} {name}"
-            for name in VERDICTS[1:]
-            if any(e.verdict == name for e in some)
-        ]
-        same = sum(each.verdict == Judged.CONSISTENT for each in some)
+        seen = Counter(each.verdict for each in some)
+        told = [f"{seen[Ruling.CONSISTENT]} of {len(some)} exponents consistent"]
+        told += [f"{spelt(seen[v])} {v}" for v in VERDICTS[1:] if seen[v]]
         unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
-        parts.append(
-            f"{stated(some)} {_short(theorem)} ({same} of {len(some)} exponents "
-            "consistent"
-            + "".join(f", {each}" for each in others)
-            + "".join(f"; hypothesis not met: {each}" for each in unmet)
-            + ")"
-        )
+        aside = "; hypothesis not met: ".join([", ".join(told), *unmet])
+        parts.append(f"{stated(some)} {_short(theorem)} ({aside})")
     return f"What is measured {listed(parts)}."
 
 
@@ -178,7 +157,8 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
         none = "not private" if name == LEADER else "not audited here"
         told = verdicts.get(name, none)
         middle, first = float(group["regret"].median()), group.iloc[0]
-        optimum = float(first["optimum"])
+        bound, optimum = float(first["proven"]), float(first["optimum"])
+        proven = count(bound) if bound < optimum else "above OPT"
         rows.append(
             Printed(
                 name=name,
@@ -187,7 +167,7 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
                 refuted=told == "REFUTED",
                 regret=count(middle),
                 share=percent(middle / optimum),
-                bound=_proven(float(first["proven"]), optimum),
+                bound="–" if isnan(bound) else proven,
             )
         )
     return rows
@@ -273,13 +253,10 @@ def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
             "bound that is proven with its constants."
         )
     for name in VERDICTS[1:]:
-        some = [
-            f"{each.row.mechanism} in {each.row.variable}"
-            for each in found
-            if each.verdict == name
-        ]
+        some = [each.row for each in found if each.verdict == name]
         if some:
-            notes.append(f"{name.capitalize()}: {listed(some)}.")
+            told = listed(f"{row.mechanism} in {row.variable}" for row in some)
+            notes.append(f"{name.capitalize()}: {told}.")
     return notes
 
 
@@ -289,10 +266,7 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
     for each in found:
         if each.row.mechanism != ALGORITHM_4 or each.row.against != "optimum":
             continue
-        table = tables[each.row.experiment]
-        table = table[table["mechanism"] == ALGORITHM_4]
-        for column, values in each.row.where.items():
-            table = table[table[column].isin(values)]
+        table = own_rows(each.row, tables[each.row.experiment])
         epsilon = float(table["epsilon_used"].iloc[0])
         times = table["optimum"] / table["guess"]
         parts[epsilon] = (
@@ -301,12 +275,11 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
             f"{number(times.max())} times the first guess"
         )
         low, high = each.fit.low - TOLERANCE, each.fit.high + TOLERANCE
-        near = low <= each.row.predicted <= high and each.verdict != Judged.UNDECIDED
+        near = low <= each.row.predicted <= high and each.verdict != Ruling.UNDECIDED
         if near and times.max() >= _MANY:
             reached.append(epsilon)
-    where = "at none of them"
-    if reached:
-        where = f"at ε = {listed(setting(epsilon) for epsilon in sorted(reached))}"
+    where = f"at ε = {listed(map(setting, sorted(reached)))}" if reached else ""
+    where = where or "at none of them"
     return (
         f"The exponent of {ALGORITHM_4} in OPT is "
         f"{listed(parts[epsilon] for epsilon in sorted(parts))}. The 1/2 of Theorem 18 "
@@ -324,12 +297,6 @@ def _short(theorem: str) -> str:
     return theorem.removeprefix("Analyze Gauss, ")
 
 
-def _proven(bound: float, optimum: float) -> str:
-    if isnan(bound):
-        return "–"
-    return count(bound) if bound < optimum else "above OPT"
-
-
 def context(results: Results) -> dict[str, Any]:
     regrets, optimum = results["online-regret"], results["regret-optimum"]
     found = scores(results)
@@ -345,9 +312,10 @@ def context(results: Results) -> dict[str, Any]:
         "most": int(regrets["rows"].max()),
         "setting": results.options("online-regret"),
         "audits": results.options("online-audits"),
-        "optimum": results.options("regret-optimum"),
-        "dimensions": results.options("regret-dimensions"),
-        "components": results.options("regret-components"),
+        **{
+            name: results.options(f"regret-{name}")
+            for name in ("optimum", "dimensions", "components")
+        },
     }
 
 

@@ -71,13 +71,7 @@ from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import count, number, setting, verdict
 from dpaudit.subspace import top_components
 
-__all__ = [
-    "audited_constants",
-    "conditions",
-    "constant_rows",
-    "pca_error_bound",
-    "reaper_stability",
-]
+__all__ = ["pca_error_bound", "reaper_stability"]
 
 
 def conditions(cell: Cell) -> list[Record]:

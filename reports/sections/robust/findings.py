@@ -24,20 +24,6 @@ from dpaudit.reports.words import (
     short,
 )
 
-__all__ = [
-    "batch_notes",
-    "condition_notes",
-    "failed",
-    "final_error",
-    "map_notes",
-    "map_rows",
-    "phase_notes",
-    "recovery_notes",
-    "recovery_rows",
-    "tile_notes",
-    "time_taken",
-]
-
 _RESTART = 50  # steps of one length
 _ROUNDING = 1e-20  # errors below are those of floating point
 

@@ -42,23 +42,7 @@ from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
 
-__all__ = [
-    "CORRECTED",
-    "MAPS",
-    "NOISELESS",
-    "PAIRED",
-    "PRINTED_SECONDS",
-    "PUBLISHED",
-    "REAPER_MAPS",
-    "REAPER_STEPS",
-    "TOLERANCE",
-    "build_descent",
-    "cell_setting",
-    "genotype_map",
-    "haystacks",
-    "recovery",
-    "recovery_paths",
-]
+__all__ = ["build_descent"]
 
 
 CORRECTED = (

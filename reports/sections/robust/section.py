@@ -1,20 +1,20 @@
-"""The section on robust PCA: how what is measured is shown.
-
-The experiments on robust PCA: grids, mechanisms, and how much of them is run.
+"""The section on robust PCA: its grids and mechanisms, and how much of them is run.
 
 The parameters are those of Maunu, Yu, Lerman, MSML 2022, section 5 and appendix C, in
 the full profile. Noise is for a replaced row everywhere, the paper's relation, as
 published and as corrected.
 """
 
+from functools import partial
 from typing import Any
+
+import pandas as pd
 
 from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.robust import conditions, findings, measures
-from dpaudit.reports.sections.robust.conditions import audited_constants, constant_rows
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
     NOISELESS,
@@ -61,12 +61,20 @@ _SIZES = sizes(
 )
 
 
+_PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
+_TILES = {
+    **dict.fromkeys(_PHASES, ("size", "2, 7, 8, 9", "rows", "dimension")),
+    "robust-budgets": ("epsilon and delta", "4", "epsilon", "delta"),
+    "robust-batches": ("batch and inliers", "5", "batch_size", "inlier_share"),
+    "robust-ranks": ("length and components", "6", "dimension", "n_components"),
+}
+"""By experiment: what its heat map is by, the figures, and the columns of its grid."""
+
+
 def experiments(size: Size) -> tuple[Experiment, ...]:
     """Return the experiments of a size."""
-    people = dict(zip(("inliers", "outliers"), size.genotypes, strict=False))
     recovery = {**_HAYSTACK, "rows": size.haystack_rows, "dimension": _LENGTH}
-    tiles = {**_HAYSTACK, "rows": size.tile_rows, "dimension": _LENGTH}
-    return (
+    found = [
         audit_experiment(
             names_of("robust"),
             size.robust_samples,
@@ -78,7 +86,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             name="robust-constants",
             title="Theorem 6 with other constants",
             source=f"{_PAPER}, Theorem 6",
-            measure=audited_constants,
+            measure=conditions.audited_constants,
             mechanisms=("dp-sggd-published",),
             grid={"constant": size.constants, "ratio": size.ratios},
             options={
@@ -106,147 +114,99 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             repetitions=size.haystacks,
             options=recovery,
         ),
-        _phases(size, "robust-phases", PAIRED[:2], size.phase_runs),
-        _phases(
-            size,
-            "robust-phases-full",
-            PAIRED[2:4],
-            size.slow_runs,
-            dimension=size.full_lengths,
-        ),
-        _phases(
-            size,
-            "robust-phases-reaper",
-            _REAPER,
-            size.slow_runs,
-            rows=size.reaper_rows,
-            dimension=size.reaper_lengths,
-        ),
-        _tiles(
-            "robust-budgets",
-            "Recovery by epsilon and delta",
-            "4",
-            tiles,
-            size.slow_runs,
-            epsilon=size.epsilons,
-            delta=size.deltas,
-        ),
-        _tiles(
-            "robust-batches",
-            "Recovery by batch and inliers",
-            "5",
-            tiles,
-            size.slow_runs,
-            _ON_BATCHES,
-            batch_size=size.batch_sizes,
-            inlier_share=size.inlier_shares,
-        ),
-        _tiles(
-            "robust-ranks",
-            "Recovery by length and components",
-            "6",
-            tiles,
-            size.slow_runs,
-            dimension=size.rank_lengths,
-            n_components=size.ranks,
-        ),
-        _genotypes("genotypes", measures.MAPS, people, size.genotypes[2]),
-        _genotypes("genotypes-reaper", measures.REAPER_MAPS, people, size.reaper_loci),
+    ]
+    mechanisms = {_PHASES[0]: PAIRED[:2], _PHASES[1]: PAIRED[2:4], _PHASES[2]: _REAPER}
+    mechanisms["robust-batches"] = _ON_BATCHES
+    grids = (
+        (size.phase_rows, size.phase_lengths),
+        (size.phase_rows, size.full_lengths),
+        (size.reaper_rows, size.reaper_lengths),
+        (size.epsilons, size.deltas),
+        (size.batch_sizes, size.inlier_shares),
+        (size.rank_lengths, size.ranks),
     )
+    for (name, (by, figures, *columns)), values in zip(
+        _TILES.items(), grids, strict=True
+    ):
+        grid = dict(zip(columns, values, strict=True))
+        fixed = {**_HAYSTACK, "rows": size.tile_rows, "dimension": _LENGTH}
+        if name in _PHASES:
+            fixed = {**_HAYSTACK, "steps_per_row": 2.0}
+        found.append(
+            Experiment(
+                name=name,
+                title=f"Recovery by {by}",
+                source=f"{_PAPER}, Figure {figures}",
+                measure=measures.recovery,
+                mechanisms=mechanisms.get(name, PAIRED),
+                grid={column: tuple(map(float, grid[column])) for column in grid},
+                repetitions=(size.phase_runs if name == _PHASES[0] else size.slow_runs),
+                options={key: fixed[key] for key in fixed if key not in grid},
+                effort=4.0,
+            )
+        )
+    inliers, outliers, loci = size.genotypes
+    people = {"epsilon": 0.8, "inliers": inliers, "outliers": outliers}
+    for name, maps, dimension in (
+        ("genotypes", measures.MAPS, loci),
+        ("genotypes-reaper", measures.REAPER_MAPS, size.reaper_loci),
+    ):
+        found.append(
+            Experiment(
+                name=name,
+                title="Maps from genotypes",
+                source=f"{_PAPER}, Figures 3, 10",
+                measure=measures.genotype_map,
+                mechanisms=maps,
+                options={**people, "dimension": dimension},
+                effort=2.0,
+            )
+        )
+    return tuple(found)
 
 
-def _tiles(
-    name: str,
-    title: str,
-    figures: str,
-    options: dict[str, Any],
-    runs: int,
-    mechanisms: tuple[str, ...] = PAIRED,
-    **grid: tuple[float, ...],
-) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        source=f"{_PAPER}, Figure {figures}",
-        measure=measures.recovery,
-        mechanisms=mechanisms,
-        grid={column: tuple(map(float, values)) for column, values in grid.items()},
-        repetitions=runs,
-        options={key: value for key, value in options.items() if key not in grid},
-        effort=4.0,
-    )
+def _tile_notes(name: str, table: pd.DataFrame) -> list[str]:
+    return findings.tile_notes(table, *_TILES[name][2:])
 
 
-def _phases(
-    size: Size, name: str, mechanisms: tuple[str, ...], runs: int, **grid: Any
-) -> Experiment:
-    grid = {"rows": size.phase_rows, "dimension": size.phase_lengths, **grid}
-    options = {**_HAYSTACK, "steps_per_row": 2.0}
-    title = "Recovery by size"
-    return _tiles(name, title, "2, 7, 8, 9", options, runs, mechanisms, **grid)
-
-
-def _genotypes(
-    name: str, mechanisms: tuple[str, ...], people: dict[str, int], loci: int
-) -> Experiment:
-    return Experiment(
-        name=name,
-        title="Maps from genotypes",
-        source=f"{_PAPER}, Figures 3, 10",
-        measure=measures.genotype_map,
-        mechanisms=mechanisms,
-        options={"epsilon": 0.8, **people, "dimension": loci},
-        effort=2.0,
-    )
-
-
-_PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 _NOTES: dict[str, Any] = {
     "robust-recovery": findings.recovery_notes,
     "robust-stability": findings.condition_notes,
     **dict.fromkeys(_PHASES, findings.phase_notes),
-    "robust-budgets": lambda table: findings.tile_notes(table, "epsilon", "delta"),
+    "robust-budgets": partial(_tile_notes, "robust-budgets"),
     "robust-batches": findings.batch_notes,
-    "robust-ranks": lambda table: findings.tile_notes(
-        table, "dimension", "n_components"
-    ),
-    "genotypes": findings.map_notes,
-    "genotypes-reaper": findings.map_notes,
+    "robust-ranks": partial(_tile_notes, "robust-ranks"),
+    **dict.fromkeys(("genotypes", "genotypes-reaper"), findings.map_notes),
 }
 
 
 def context(results: Results) -> dict[str, Any]:
     audits, people = results["robust-audits"], results.options("genotypes")
-    loci = {
-        name: int(results.options(name)["dimension"])
+    runs = {name: each.repetitions for name, each in results.experiments.items()}
+    loci, few = (
+        int(results.options(name)["dimension"])
         for name in ("genotypes", "genotypes-reaper")
-    }
-    rows = int(people["inliers"] + people["outliers"])
-    slow = results.experiments["robust-phases-reaper"]
+    )
+    steps = int(people["inliers"] + people["outliers"])
+    maps = [
+        (results["genotypes"], loci, steps),
+        (results["genotypes-reaper"], few, REAPER_STEPS),
+    ]
     return {
         "rows": findings.recovery_rows(results["robust-recovery"], audits),
-        "constants": constant_rows(results["robust-constants"]),
+        "constants": conditions.constant_rows(results["robust-constants"]),
         "notes": {
             **{name: find(results[name]) for name, find in _NOTES.items()},
             _PHASES[0]: findings.phase_notes(*(results[name] for name in _PHASES)),
         },
-        "times": findings.map_rows(
-            [
-                (results["genotypes"], loci["genotypes"], rows),
-                (results["genotypes-reaper"], loci["genotypes-reaper"], REAPER_STEPS),
-            ],
-            audits,
-        ),
+        "times": findings.map_rows(maps, audits),
         "delta": results.options("robust-audits")["delta"],
         "setting": results.options("robust-recovery"),
         "tiles": results.options("robust-budgets"),
         "batches": results.options("robust-batches"),
-        "runs": {
-            "phases": results.experiments["robust-phases"].repetitions,
-            "slow": slow.repetitions,
-        },
+        "runs": {"phases": runs[_PHASES[0]], "slow": runs[_PHASES[2]]},
         "genotypes": people,
-        "reaper_loci": loci["genotypes-reaper"],
+        "reaper_loci": few,
         "reaper_steps": REAPER_STEPS,
     }
 

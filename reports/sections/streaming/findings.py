@@ -16,18 +16,6 @@ from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 from dpaudit.reports.tables import Printed, grouped
 from dpaudit.reports.words import count, number, percent, setting, signed
 
-__all__ = [
-    "TABLES",
-    "Rate",
-    "exponent_lines",
-    "miss_notes",
-    "rate_rows",
-    "rates",
-    "signal_notes",
-    "size_notes",
-]
-
-
 TABLES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 _FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor
 

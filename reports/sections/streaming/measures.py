@@ -45,14 +45,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.shared import repeated
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = [
-    "BATCHES",
-    "DP_PCA",
-    "MINIBATCH_OJA",
-    "STEP",
-    "normal_length",
-    "streaming_errors",
-]
+__all__ = ["DP_PCA", "MINIBATCH_OJA", "STEP", "normal_length", "streaming_errors"]
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4

@@ -31,24 +31,12 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.utility.measures import (
     RANDOM_SUBSPACE,
-    Problem,
+    MeasuredRows,
     captured_by,
 )
 from dpaudit.reports.tables import Printed, quartiles
 from dpaudit.reports.words import listed
 from dpaudit.subspace import second_moment, top_components
-
-__all__ = [
-    "NEEDED",
-    "SYNTHETIC",
-    "TRAINING",
-    "captured",
-    "error_rows",
-    "error_sentences",
-    "errors",
-    "is_there",
-]
-
 
 SYNTHETIC = "synthetic"
 """60,000 Gaussian rows in R^100, each eigenvalue 3/4 of the one before.
@@ -78,7 +66,7 @@ def is_there(dataset: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def prepared(dataset: str, n: int, *, public: bool = False) -> Problem:
+def prepared(dataset: str, n: int, *, public: bool = False) -> MeasuredRows:
     """Return n rows at random of a dataset, centred, with lengths of 1 at most.
 
     Fewer rows are among the more. What captures their variance is measured on the same
@@ -91,7 +79,7 @@ def prepared(dataset: str, n: int, *, public: bool = False) -> Problem:
         rows = rows[:n] / np.where(lengths > 0, lengths, 1.0)
     else:
         rows = centred_and_scaled(rows[:n])
-    return Problem(rows, second_moment(rows), source)
+    return MeasuredRows(rows, second_moment(rows), source)
 
 
 def centred_and_scaled(rows: Array) -> Array:

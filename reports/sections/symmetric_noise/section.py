@@ -31,6 +31,7 @@ PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""
 
 _HIGH = 310  # CSS pixels of a panel
+_VARIABLES = {"epsilon": ("ε", setting, "claimed ε"), "n": ("n", count, "rows n")}
 _CHANCE = Line("random subspace", MUTED, lines.DOTTED)
 
 
@@ -67,6 +68,7 @@ def chosen_delta(table: pd.DataFrame, at: float) -> pd.DataFrame:
 
 def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]:
     verdicts = Verdicts.of(results["privacy-wall"])
+    letter, words, _ = _VARIABLES[variable]
     shown = [
         (dataset, at, chosen_delta(table, at))
         for dataset, table in tables_of(results, variable).items()
@@ -97,7 +99,7 @@ def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]
         axes.axhline(1.0, color=INK, linewidth=1)
         ends = []
         for curve in curves:
-            places = [_at(variable, x) for x in curve.x]
+            places = [f"{letter} = {words(x)}" for x in curve.x]
             ends.append(curve.draw(axes, places, percent))
             first, last = map(percent, curve.quartiles[1, [0, -1]])
             sentences.append(f"{heading}, {curve.said}: {first} to {last}.")
@@ -111,17 +113,12 @@ def _told(dataset: str) -> str:
     return dataset.replace(PUBLIC, ", public centre")
 
 
-def _at(variable: str, x: float) -> str:
-    return f"ε = {setting(x)}" if variable == "epsilon" else f"n = {count(x)}"
-
-
 def _scales(axes: Axes, places: list[float], variable: str) -> None:
+    _, words, label = _VARIABLES[variable]
     axes.set(xscale="log", xlim=(places[0], places[-1]), ylim=(0, 1.02))
     marks = plots.decades(places[0], places[-1] * 1.001, (1, 2, 5))
-    words = setting if variable == "epsilon" else count
     plots.tick(axes, "x", marks, words, 52.0)
     plots.tick(axes, "y", [0, 0.2, 0.4, 0.6, 0.8, 1], lambda share: f"{share:.0%}")
-    label = "claimed ε" if variable == "epsilon" else "rows n"
     plots.finish(axes, label)
 
 
@@ -130,11 +127,9 @@ AG = "analyze-gauss-published"
 PPM, PPM_PURE = "power-method-published", "power-method-laplace-published"
 PPCA = "exponential-pca-gibbs"
 PURE = "symmetrised-wishart"
+_PAPERS = (AG, PPM, PPM_PURE, PPCA, PUBLISHED)
 PROVEN = "goe-gaussian"
-MECHANISMS = (
-    *(AG, PPM, PPM_PURE, PPCA, PUBLISHED, PURE),
-    *("goe-gaussian", "wishart-approximate"),
-)
+MECHANISMS = (*_PAPERS, PURE, PROVEN, "wishart-approximate")
 _TINY_DELTA = 1e-6
 
 DATASETS: dict[str, dict[str, Any]] = {
@@ -220,31 +215,21 @@ def verdicts(
     """
     groups = chosen_delta(table, at).groupby(["mechanism", "epsilon"], sort=True)
     medians = groups["captured_share"].median().unstack("epsilon")
-    own, ag = medians.loc[PUBLISHED], medians.loc[AG]
-    behind = [
-        _rounded(e)
-        for e in medians.columns
-        if own[e] < medians.loc[[PPM, PPM_PURE, PPCA], e].max() - 0.01
-    ]
+    epsilons, own = medians.columns, medians.loc[PUBLISHED]
     where = f"on {dataset} at δ = {delta(at)}"
-    sentences = [
-        f"That SN outperforms PPM and PPCA is supported {where}: its median is nowhere "
-        "more than 0.01 below theirs."
-        if not behind
-        else f"That SN outperforms PPM and PPCA is not seen {where}, at ε = "
-        f"{listed(behind)}."
-    ]
-    last = len(medians.columns) - next(
-        (i for i, e in enumerate(reversed(medians.columns)) if own[e] < ag[e] - 0.01),
-        len(medians.columns),
+    behind = epsilons[own < medians.loc[[PPM, PPM_PURE, PPCA]].max() - 0.01]
+    outperforms = (
+        f"not seen {where}, at ε = {listed(map(_rounded, behind))}."
+        if len(behind)
+        else f"supported {where}: its median is nowhere more than 0.01 below theirs."
     )
-    near = medians.columns[last:]
-    matched = (
-        "That it matches AG for large enough ε is supported (within 0.01 from ε = "
-        f"{_rounded(near[0])} on)"
+    sentences = [f"That SN outperforms PPM and PPCA is {outperforms}"]
+    apart = np.flatnonzero(own < medians.loc[AG] - 0.01)
+    near = epsilons[apart[-1] + 1 :] if len(apart) else epsilons
+    matched = "That it matches AG for large enough ε is " + (
+        f"supported (within 0.01 from ε = {_rounded(near[0])} on)"
         if len(near)
-        else "That it matches AG for large enough ε is not seen up to ε = "
-        f"{_rounded(medians.columns[-1])}"
+        else f"not seen up to ε = {_rounded(epsilons[-1])}"
     )
     guarantee = (
         "that its guarantee is the stronger one is contradicted: an audit refutes its "
@@ -253,7 +238,7 @@ def verdicts(
         else "no audit of this report refutes its claim"
     )
     sentences.append(f"{matched}; {guarantee}.")
-    least = medians.columns[np.argmin(np.abs(np.log(medians.columns)))]
+    least = _nearest_one(epsilons)
     sentences.append(
         f"With a proven pure claim instead, {PURE} keeps "
         f"{percent(medians.loc[PURE, least])} at ε = "
@@ -266,8 +251,7 @@ def _public_sentence(own: pd.DataFrame, public: pd.DataFrame, dataset: str) -> s
     """Return what a public centre changes for the best of those that have a proof."""
     kept = []
     for table in (own, public):
-        epsilons = table["epsilon"].unique()
-        least = epsilons[np.argmin(np.abs(np.log(epsilons)))]
+        least = _nearest_one(table["epsilon"].unique())
         chosen = chosen_delta(table, _TINY_DELTA)
         chosen = chosen[chosen["epsilon"].eq(least) & chosen["mechanism"].eq(PROVEN)]
         kept.append(percent(chosen["captured_share"].median()))
@@ -279,6 +263,10 @@ def _public_sentence(own: pd.DataFrame, public: pd.DataFrame, dataset: str) -> s
     )
 
 
+def _nearest_one(epsilons: Any) -> float:
+    return float(epsilons[np.argmin(np.abs(np.log(epsilons)))])
+
+
 def _rounded(value: float) -> str:
     return setting(float(f"{value:.2g}"))
 
@@ -287,38 +275,32 @@ def context(results: Results) -> dict[str, Any]:
     size = SECTION.sizes[results.profile]
     wall = results["privacy-wall"]
     by_epsilon = tables_of(results, "epsilon")
+    options = {name: results.options(f"sn-epsilon-{name}") for name in by_epsilon}
+    own = [name for name in by_epsilon if not name.endswith(PUBLIC)]
     notes = [
         sentence
-        for dataset, table in by_epsilon.items()
+        for name in own
         for sentence in verdicts(
-            table, dataset, results.options(f"sn-epsilon-{dataset}")["deltas"][0], wall
+            by_epsilon[name], name, options[name]["deltas"][0], wall
         )
-        if not dataset.endswith(PUBLIC)
     ]
     notes += [
         _public_sentence(by_epsilon[name], by_epsilon[name + PUBLIC], name)
-        for name in by_epsilon
+        for name in own
         if name + PUBLIC in by_epsilon
     ]
-    tables = tables_of(results, "errors")
-    for dataset, table in tables.items():
+    errors = []
+    for dataset, table in tables_of(results, "errors").items():
         notes += measures.error_sentences(table, dataset)
-    absent = [_wanted(name) for name in missing(size)]
+        errors += measures.error_rows(table, dataset, refuted_mechanisms(wall))
+    absent = list(map(_wanted, missing(size)))
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
         "notes": notes,
-        "errors": [
-            row
-            for dataset, table in tables.items()
-            for row in measures.error_rows(table, dataset, refuted_mechanisms(wall))
-        ],
+        "errors": errors,
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",
-        "data": [
-            results.options(f"sn-epsilon-{name}")
-            for name in by_epsilon
-            if not name.endswith(PUBLIC)
-        ],
+        "data": [options[name] for name in own],
     }
 
 

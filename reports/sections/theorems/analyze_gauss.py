@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
-from dpaudit.reports.sections.theorems.rows import Grid, Row, grid_of, rows_of
+from dpaudit.reports.sections.theorems.rows import ExponentRow, Sweep, grid_of, rows_of
 
 __all__ = ["REGRET"]
 
@@ -24,7 +24,7 @@ _KEPT = "kept"
 
 def _spectrum(
     kind: str, variable: str, values: tuple[float, ...], **fixed: Any
-) -> Grid:
+) -> Sweep:
     """Return a grid; `_KEPT` is the spectrum with a gap, of which more is kept."""
     spectrum = GAP if kind == _KEPT else kind
     return grid_of(
@@ -58,7 +58,7 @@ _WITH_GAP = "gap at least 8 times the norm of the noise; ε ≤ 1"
 
 def _moments(
     start: str, exponents: Mapping[str, float], *, kind: str = GAP, **same: Any
-) -> tuple[Row, ...]:
+) -> tuple[ExponentRow, ...]:
     """Return rows of theorems on A + noise, by default those of Analyze Gauss."""
     usual = {
         "source": _GAUSS,
@@ -105,7 +105,7 @@ _SECOND = {
     **_REGRET,
 }
 
-REGRET: tuple[Row, ...] = (
+REGRET: tuple[ExponentRow, ...] = (
     *rows_of("ag-17", _EXPONENTS, **_FIRST),
     *rows_of(
         "ag-18",
@@ -144,7 +144,7 @@ _WHY = {
 }
 """Why slopes may be others on these grids, by the name of the row."""
 
-_ALL: tuple[Row, ...] = (
+_ALL: tuple[ExponentRow, ...] = (
     *_moments(
         "ag-4",
         {"k": 1.0, "d": 0.5, "epsilon": -1.0, "n": 0.0},

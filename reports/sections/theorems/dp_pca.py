@@ -70,12 +70,9 @@ from dpaudit.reports.sections.shared import repeated
 from dpaudit.reports.sections.streaming import measures
 from dpaudit.reports.sections.streaming.measures import normal_length, streaming_errors
 from dpaudit.reports.sections.theorems.measures import oja_error
-from dpaudit.reports.sections.theorems.rows import Chance, Row, grid_of, rows_of
+from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow, grid_of, rows_of
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
-
-__all__ = ["CHANCES", "failures", "private_oja_noise"]
-
 
 ALPHA, DELAY = 2.0, 200.0
 TAIL = 1.75
@@ -232,8 +229,9 @@ _SINE: dict[str, Any] = {
     "error": "sine of the angle",
     "column": "error",
 }
+_NOISY = "DP-PCA, Theorem 5.1, Corollary 5.2, "
 _NOISE: dict[str, Any] = {
-    "theorem": "DP-PCA, Theorem 5.1, Corollary 5.2, with our constants",
+    "theorem": f"{_NOISY}with our constants",
     "source": _LIU,
     "mechanism": measures.DP_PCA,
     "error": "sine of the angle, what noise adds",
@@ -242,7 +240,7 @@ _NOISE: dict[str, Any] = {
 }
 _NOISE_AT_ONE = {**_NOISE, "regime": "Gaussian rows, ε = 1", "unmet": "ε < 0.9"}
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ExponentRow, ...] = (
     *rows_of(
         "oja",
         {"n": -0.5, "d": 0.5},
@@ -278,23 +276,19 @@ ROWS: tuple[Row, ...] = (
     ),
     *rows_of("dp-pca-noise", {"n": -1.0}, where={"epsilon": (1.0,)}, **_NOISE_AT_ONE),
     *rows_of("dp-pca-noise", {"d": 1.0}, **_NOISE_AT_ONE),
-    *rows_of(
-        "dp-pca-noise",
-        {"epsilon": -1.0},
-        "theorems-dp-pca",
-        regime="Gaussian rows, ε < 0.9",
-        **_NOISE,
-    ),
-    *rows_of(
-        "dp-pca-published-noise",
-        {"epsilon": -1.0},
-        "theorems-dp-pca",
-        regime="Gaussian rows, ε < 0.9",
-        **{
-            **_NOISE,
-            "theorem": "DP-PCA, Theorem 5.1, Corollary 5.2, as published",
-            "mechanism": PUBLISHED,
-        },
+    *(
+        row
+        for start, mechanism, constants in (
+            ("dp-pca-noise", measures.DP_PCA, "with our constants"),
+            ("dp-pca-published-noise", PUBLISHED, "as published"),
+        )
+        for row in rows_of(
+            start,
+            {"epsilon": -1.0},
+            "theorems-dp-pca",
+            regime="Gaussian rows, ε < 0.9",
+            **{**_NOISE, "theorem": _NOISY + constants, "mechanism": mechanism},
+        )
     ),
     *rows_of(
         "dp-pca",
@@ -318,24 +312,21 @@ ROWS: tuple[Row, ...] = (
     ),
 )
 
+_chance = partial(Chance, source=_LIU, column="failed")
 CHANCES: tuple[Chance, ...] = (
-    Chance(
+    _chance(
         name="dp-pca-eigenvalue",
         theorem="DP-PCA, Theorem 6.1",
-        source=_LIU,
         mechanism="top-eigenvalue",
         event="estimate off by more than √2, or bottom",
-        column="failed",
         regime="Gaussian rows, d = 2; B as in the theorem, with its O read as 1",
         experiment="theorems-dp-pca-eigenvalue",
     ),
-    Chance(
+    _chance(
         name="dp-pca-window",
         theorem="DP-PCA, Lemma 6.2",
-        source=_LIU,
         mechanism="mean-estimation-published",
         event="a gradient truncated, or bottom",
-        column="failed",
         regime="Gaussian rows, d = 2, B = 20,000, K = 1.75",
         experiment="theorems-dp-pca-window",
         sure=True,

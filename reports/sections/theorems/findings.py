@@ -20,28 +20,17 @@ from dpaudit.reports.sections.theorems import (
     judgement,
     robust,
 )
-from dpaudit.reports.sections.theorems.judgement import Judged
-from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, Row, check_grid
+from dpaudit.reports.sections.theorems.judgement import Ruling
+from dpaudit.reports.sections.theorems.rows import (
+    SYMBOLS,
+    Chance,
+    ExponentRow,
+    check_grid,
+)
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
 
-__all__ = [
-    "CHANCES",
-    "GRIDS",
-    "ROWS",
-    "bound_rows",
-    "chance_rows",
-    "chance_summary",
-    "chances",
-    "experiments",
-    "exponent_lines",
-    "print_notes",
-    "score_rows",
-    "scoreboard",
-    "scores",
-    "statements",
-    "summary",
-]
+__all__ = ["ROWS"]
 
 _PAPERS = (analyze_gauss, dp_pca, robust)
 GRIDS = tuple(grid for paper in _PAPERS for grid in paper.GRIDS)
@@ -177,7 +166,7 @@ def chance_rows(seen: Sequence[judgement.Share]) -> list[Printed]:
 
 
 def _printed(
-    row: Row | Chance,
+    row: ExponentRow | Chance,
     same: bool,
     error: str,
     variable: str,
@@ -200,19 +189,19 @@ def chance_summary(seen: Sequence[judgement.Share]) -> str:
     """Return how many events are as rare as a theorem says."""
     parts = []
     for verdict, words in (
-        (Judged.RARER, "at most half as frequent as the theorem allows"),
-        (Judged.CONSISTENT, "consistent with it"),
-        (Judged.OFTEN, "more frequent than it says"),
-        (Judged.CONTRADICTED, "contradicted"),
+        (Ruling.RARER, "at most half as frequent as the theorem allows"),
+        (Ruling.CONSISTENT, "consistent with it"),
+        (Ruling.OFTEN, "more frequent than it says"),
+        (Ruling.CONTRADICTED, "contradicted"),
     ):
         these = [each for each in seen if each.verdict == verdict]
         names = []
-        if verdict in (Judged.OFTEN, Judged.CONTRADICTED):
+        if verdict in (Ruling.OFTEN, Ruling.CONTRADICTED):
             names = [
                 f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}"
                 for e in these
             ]
-        if these or verdict == Judged.CONTRADICTED:
+        if these or verdict == Ruling.CONTRADICTED:
             parts.append(_how_many(len(these), words, names))
     return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
 
@@ -231,20 +220,20 @@ def summary(found: Sequence[judgement.Score]) -> str:
         verdict: [each for each in found if each.verdict == verdict]
         for verdict in judgement.VERDICTS
     }
-    same = groups.pop(Judged.CONSISTENT)
+    same = groups.pop(Ruling.CONSISTENT)
     parts = [f"{spelt(len(same))} are consistent with the theorem"]
     words = {
-        Judged.FASTER: "faster than the bound",
-        Judged.STEEPER: "steeper than it on this grid",
-        Judged.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
-        Judged.NOTHING: "of a mechanism that released nothing",
+        Ruling.FASTER: "faster than the bound",
+        Ruling.STEEPER: "steeper than it on this grid",
+        Ruling.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
+        Ruling.NOTHING: "of a mechanism that released nothing",
     }
     parts += [
         _how_many(
             len(these), words.get(verdict, verdict), dict.fromkeys(map(_named, these))
         )
         for verdict, these in groups.items()
-        if these or verdict == Judged.CONTRADICTED
+        if these or verdict == Ruling.CONTRADICTED
     ]
     unmet = sum(bool(each.row.unmet) for each in found)
     where = (
@@ -340,7 +329,7 @@ def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _about(row: Row) -> tuple[str, ...]:
+def _about(row: ExponentRow) -> tuple[str, ...]:
     return row.theorem, row.mechanism, row.error, row.regime
 
 
@@ -351,10 +340,10 @@ def _named(each: judgement.Score) -> str:
 def _details(each: judgement.Score) -> str:
     """Return by how much a slope is another, and where errors are below the bound."""
     parts = []
-    if each.verdict in (Judged.FASTER, Judged.STEEPER):
+    if each.verdict in (Ruling.FASTER, Ruling.STEEPER):
         apart = abs(each.fit.exponent - each.row.predicted)
         parts.append(f"by {signed(apart)} in the exponent")
-    if each.verdict == Judged.WITHIN:
+    if each.verdict == Ruling.WITHIN:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
         parts.append(f"by {signed(off)}")

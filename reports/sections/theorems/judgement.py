@@ -76,17 +76,15 @@ from dpaudit.arrays import Array
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.errors import InputError
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
-from dpaudit.reports.sections.theorems.rows import Chance, Row
+from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 
 __all__ = [
-    "RESOLVED",
     "TOLERANCE",
     "VERDICTS",
-    "Judged",
+    "Ruling",
     "Score",
-    "Share",
+    "own_rows",
     "score",
-    "shares",
     "stated",
 ]
 
@@ -95,7 +93,7 @@ MEANS = 1e-4
 ALARM = 0.001
 
 
-class Judged(StrEnum):
+class Ruling(StrEnum):
     """What is said of an exponent, or of a probability, see the module."""
 
     CONSISTENT = "consistent"
@@ -109,7 +107,7 @@ class Judged(StrEnum):
     OFTEN = "more often than the bound here"
 
 
-VERDICTS = tuple(Judged)[:7]
+VERDICTS = tuple(Ruling)[:7]
 """On exponents, in the order in which they are told."""
 _ROUNDING = 1 + 1e-6
 _LOST = 0.05  # of the errors: as many may have no logarithm
@@ -121,7 +119,7 @@ class Score:
 
     Parameters
     ----------
-    row : Row
+    row : ExponentRow
     errors : mapping of float to ndarray
         In every draw, by the variable, ascending.
     fit : PowerLaw
@@ -135,7 +133,7 @@ class Score:
         Whether that is a contradiction, see the module.
     """
 
-    row: Row
+    row: ExponentRow
     errors: Mapping[float, Array]
     fit: PowerLaw
     formula: float
@@ -149,20 +147,20 @@ class Score:
         return min(self.row.predicted, other), max(self.row.predicted, other)
 
     @property
-    def verdict(self) -> Judged:
+    def verdict(self) -> Ruling:
         """One of `VERDICTS`, see the module."""
         (least, most), fit = self.foretold, self.fit
         if self.above:
-            return Judged.CONTRADICTED
+            return Ruling.CONTRADICTED
         if not any(np.isfinite(errors).any() for errors in self.errors.values()):
-            return Judged.NOTHING
+            return Ruling.NOTHING
         if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
-            return Judged.UNDECIDED
+            return Ruling.UNDECIDED
         if fit.high >= least and fit.low <= most:
-            return Judged.CONSISTENT
+            return Ruling.CONSISTENT
         if least - TOLERANCE <= fit.exponent <= most + TOLERANCE:
-            return Judged.WITHIN
-        return Judged.FASTER if fit.high < least else Judged.STEEPER
+            return Ruling.WITHIN
+        return Ruling.FASTER if fit.high < least else Ruling.STEEPER
 
     @property
     def told(self) -> str:
@@ -183,15 +181,15 @@ def stated(found: Sequence[Score]) -> str:
     Rows in which its hypotheses are not met have no say.
     """
     verdicts = [each.verdict for each in found if not each.row.unmet]
-    if Judged.CONTRADICTED in verdicts:
+    if Ruling.CONTRADICTED in verdicts:
         return "contradicts"
-    agreeing = [verdict in (Judged.CONSISTENT, Judged.FASTER) for verdict in verdicts]
+    agreeing = [verdict in (Ruling.CONSISTENT, Ruling.FASTER) for verdict in verdicts]
     if agreeing and all(agreeing):
         return "supports"
     return "supports in some variables only" if any(agreeing) else "does not decide on"
 
 
-def score(row: Row, table: pd.DataFrame) -> Score:
+def score(row: ExponentRow, table: pd.DataFrame) -> Score:
     """Return what the table of a row's experiment says of it.
 
     Raises
@@ -199,10 +197,7 @@ def score(row: Row, table: pd.DataFrame) -> Score:
     InputError
         If the table has no such columns, or nothing of the mechanism.
     """
-    columns = {row.column, row.against, *row.where, row.bound, row.proven} - {""}
-    chosen = _own(row, table, columns)
-    for column, values in row.where.items():
-        chosen = chosen[chosen[column].isin(values)]
+    chosen = own_rows(row, table, row.column, row.against, row.bound, row.proven)
     if not len(chosen):
         raise InputError(f"row {row.name!r}: nothing of {row.mechanism!r} in its table")
     errors = _by(chosen, row.against, row.column)
@@ -222,11 +217,23 @@ def score(row: Row, table: pd.DataFrame) -> Score:
     return Score(row, errors, fit_power_law(errors), formula, share, above)
 
 
-def _own(row: Row | Chance, table: pd.DataFrame, columns: set[str]) -> pd.DataFrame:
-    """Return what a table has of the mechanism of a row, if it has these columns."""
-    if missing := sorted({"mechanism", *columns} - set(table.columns)):
-        raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
-    return table[table["mechanism"] == row.mechanism]
+def own_rows(
+    row: ExponentRow | Chance, table: pd.DataFrame, *columns: str
+) -> pd.DataFrame:
+    """Return what a table has of the mechanism of a row, and of the points it is on.
+
+    Raises
+    ------
+    InputError
+        If the table has no such columns.
+    """
+    where = row.where if isinstance(row, ExponentRow) else {}
+    for column in sorted({"mechanism", *where, *columns} - {"", *table.columns}):
+        raise InputError(f"row {row.name!r}: no column {column!r} in its table")
+    chosen = table[table["mechanism"] == row.mechanism]
+    for column, values in where.items():
+        chosen = chosen[chosen[column].isin(values)]
+    return chosen
 
 
 def _least_mean(values: Array) -> float:
@@ -279,14 +286,14 @@ class Share:
         return upper_proportion(self.seen, self.draws, 0.025)
 
     @property
-    def verdict(self) -> Judged:
+    def verdict(self) -> Ruling:
         """One of the verdicts on a probability, see the module."""
         sure = lower_proportion(self.seen, self.draws, self.level)
         if self.row.sure and sure > self.zeta:
-            return Judged.CONTRADICTED
+            return Ruling.CONTRADICTED
         if self.low > self.zeta:
-            return Judged.OFTEN
-        return Judged.RARER if self.high <= self.zeta / 2 else Judged.CONSISTENT
+            return Ruling.OFTEN
+        return Ruling.RARER if self.high <= self.zeta / 2 else Ruling.CONSISTENT
 
 
 def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[Share]:
@@ -300,7 +307,7 @@ def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[S
     """
     found = []
     for row in rows:
-        chosen = _own(row, tables[row.experiment], {row.column, "zeta"})
+        chosen = own_rows(row, tables[row.experiment], row.column, "zeta")
         if not len(chosen) or not chosen[row.column].isin((0, 1)).all():
             raise InputError(
                 f"row {row.name!r}: its table must have 0 or 1 in {row.column!r} for "

@@ -74,8 +74,6 @@ from dpaudit.reports.sections.shared import repeated
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 
-__all__ = ["FLAT", "GAP", "check_point", "oja_error", "second_moment_errors"]
-
 FLAT, GAP = "flat", "gap"
 SPIKE = 0.8
 ALPHA, DELAY = 2.0, 2.0

@@ -64,11 +64,8 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.robust.conditions import pca_error_bound, reaper_stability
 from dpaudit.reports.sections.robust.measures import build_descent
 from dpaudit.reports.sections.shared import repeated
-from dpaudit.reports.sections.theorems.rows import Row, grid_of
+from dpaudit.reports.sections.theorems.rows import ExponentRow, grid_of, rows_of
 from dpaudit.subspace import principal_angles, projector_distance, top_components
-
-__all__ = ["GRIDS", "ROWS"]
-
 
 SGGD = "sggd"
 
@@ -280,95 +277,74 @@ GRIDS = (
         pace=0.02,
     ),
 )
-_SOURCE = "Maunu, Yu, Lerman, MSML 2022"
 _HALF = "half of the rows outliers"
 _DISTANCE = "1 − cos of angle"
+
+
+def _rows(
+    number: int, exponents: dict[str, float], variable: str, own: str, **same: Any
+) -> tuple[ExponentRow, ...]:
+    """Return rows on a theorem, as `rows_of` does, of grids that start with `own`."""
+    usual = {
+        "theorem": f"Robust PCA, Theorem {number}",
+        "source": "Maunu, Yu, Lerman, MSML 2022",
+        "variable": variable,
+        "error": _DISTANCE,
+        "column": "error",
+    }
+    return rows_of(f"rp-{number}", exponents, f"theorems-{own}", **usual | same)
+
+
+def _of_each(
+    rows: Iterable[tuple[int, str, str]], against: str, own: str, **same: Any
+) -> Iterator[ExponentRow]:
+    """Yield rows that read one grid: theorems, names and mechanisms."""
+    variable = {"shrunk": "2ᴿ", "shortness": "1/s", "n": "N"}[against]
+    for number, name, mechanism in rows:
+        about = {"name": f"rp-{number}-{name}", "mechanism": mechanism, **same}
+        about["error"] = same.get("error", _DISTANCE).format(mechanism)
+        about["experiment"] = f"theorems-{own}"
+        yield from _rows(number, {against: -1.0}, variable, own, **about)
+
+
 _START: dict[str, Any] = {
+    "own": "pca",
     "mechanism": "dp-ggd-published",
     "error": "distance of projectors",
     "column": "start_error",
     "bound": "start_error_bound",
     "sure": True,
+    "regime": f"{_HALF}, r = 2; the start of the paper, Wishart noise, beside PCA",
 }
-
-
-def _row(
-    number: int, name: str, variable: str, against: str, predicted: float, **more: Any
-) -> Row:
-    return Row(
-        **{
-            "name": f"rp-{number}-{name}",
-            "theorem": f"Robust PCA, Theorem {number}",
-            "source": _SOURCE,
-            "variable": variable,
-            "against": against,
-            "predicted": predicted,
-            "printed": predicted,
-            "error": _DISTANCE,
-            "column": "error",
-            **more,
-        }
-    )
-
-
-def _of_start(variable: str, against: str, predicted: float, **more: Any) -> Row:
-    return _row(
-        7,
-        against,
-        variable,
-        against,
-        predicted,
-        regime=f"{_HALF}, r = 2; the start of the paper, Wishart noise, beside PCA",
-        experiment=f"theorems-pca-{against}",
-        **{**_START, **more},
-    )
-
-
-def _of_each(
-    variable: str,
-    against: str,
-    experiment: str,
-    rows: Iterable[tuple[int, str, str]],
-    error: str = _DISTANCE,
-    **more: Any,
-) -> Iterator[Row]:
-    """Yield rows that read one experiment: numbers, names and mechanisms."""
-    more = {"predicted": -1.0, "experiment": f"theorems-{experiment}", **more}
-    for number, name, mechanism in rows:
-        more |= {"mechanism": mechanism, "error": error.format(mechanism)}
-        yield _row(number, name, variable, against, **more)
-
-
 _ON_GLAD = (("dp-ggd", 2), (SGGD, 3), ("dp-sggd", 4))
 _FULL, _BATCHES = ("dp-gd-reap", "dp-md-reap"), ("dp-sgd-reap", "dp-smd-reap")
-ROWS: tuple[Row, ...] = (
-    _row(
-        *(1, "n", "N", "n", 0.0),
+ROWS: tuple[ExponentRow, ...] = (
+    *_rows(
+        *(1, {"n": 0.0}, "N", "pca"),
         theorem="Robust PCA, Theorem 1 as corrected",
         mechanism="noiseless-ggd",
         column="pca_error",
         bound="pca_error_bound",
         sure=True,
         regime=f"{_HALF}, r = 2; the start of the mechanism, PCA; 2 sin γ made sin 2γ",
-        experiment="theorems-pca-n",
     ),
     *_of_each(
-        *("1/s", "shortness", "glad-steps"),
         [(number, "step", name) for name, number in _ON_GLAD],
+        *("shortness", "glad-steps"),
         regime=f"{_HALF}, r = 2; 400 steps, all of length s",
     ),
     *_of_each(
-        *("2ᴿ", "shrunk", "glad-restarts"),
         [(5, name, name) for name, _ in _ON_GLAD],
+        *("shrunk", "glad-restarts"),
         error=f"{_DISTANCE}, {{}}",
         regime=f"{_HALF}, r = 2; R runs of 50 steps, each half as long",
     ),
-    _of_start("N", "n", -1.0),
-    _of_start("D", "d", 1.0, printed=1.5),
-    _of_start("ε", "epsilon", -1.0),
+    *_rows(7, {"n": -1.0}, "N", **_START),
+    *_rows(7, {"d": 1.0}, "D", printed=1.5, **_START),
+    *_rows(7, {"epsilon": -1.0}, "ε", **_START),
     *_of_each(
-        *("2ᴿ", "shrunk", "glad-limit"),
         [(8, name, name) for name in ("dp-ggd", "dp-sggd")],
+        *("shrunk", "glad-limit"),
         error=f"{_DISTANCE}, {{}}",
         theorem="Robust PCA, Corollary 8",
         regime=f"{_HALF}, r = 2; N = 100 R, R runs of N/10 steps",
@@ -377,8 +353,8 @@ ROWS: tuple[Row, ...] = (
         row
         for names, bound in ((_FULL, "formula"), (_BATCHES, ""))
         for row in _of_each(
-            *("N", "n", "reaper-limit"),
             [(9, name, name) for name in names],
+            *("n", "reaper-limit"),
             error="excess distance, {}",
             column="excess",
             bound=bound,
@@ -386,8 +362,8 @@ ROWS: tuple[Row, ...] = (
         )
     ),
     *_of_each(
-        *("N", "n", "reaper-limit"),
         [(10, name, name) for name in (*_FULL, *_BATCHES)],
+        *("n", "reaper-limit"),
         error="angle, {}",
         printed=-0.5,
         column="distance",

@@ -1,9 +1,9 @@
 """What the scoreboard is made of: a row, declared once, and the grids that measure it.
 
-A `Row` says which theorem is meant, and in which column of which experiment's table its
-error stands. The experiments are those of other sections, which are not carried out a
-second time, or a `Grid`: what is measured for theorems, one variable at a time. A
-`Chance` says so of an event that a theorem allows with probability zeta.
+An `ExponentRow` says which theorem is meant, and in which column of which experiment's
+table its error stands. The experiments are those of other sections, which are not
+carried out a second time, or a `Sweep`: what is measured for theorems, one variable at
+a time. A `Chance` says so of an event that a theorem allows with probability zeta.
 
 A profile takes the first points of a grid, as many as its size says, so that a larger
 one only adds to it. Each value is inside the regime of its theorem and the range of its
@@ -20,11 +20,9 @@ from dpaudit.reports.experiment import Measure
 from dpaudit.reports.sections.theorems import measures
 from dpaudit.validation import check_positive
 
-__all__ = ["SYMBOLS", "Chance", "Grid", "Row", "check_grid", "grid_of", "rows_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ExponentRow:
     """One exponent of one theorem, and where its error is measured.
 
     Parameters
@@ -50,7 +48,7 @@ class Row:
     printed : float
         That of the paper.
     experiment : str
-        The name of a `Grid`, or of an experiment of another section.
+        The name of a `Sweep`, or of an experiment of another section.
     where : mapping of str to tuple of float
         Values of other columns, where not the whole table is meant.
     bound : str
@@ -85,12 +83,10 @@ class Row:
     why: str = ""
 
     def __post_init__(self) -> None:
+        _check_whole(self, "bound", "proven", "unmet", "why")
         for name in ("predicted", "printed"):
             if not isfinite(value := getattr(self, name)):
                 raise InputError(f"{name} of row {self.name!r} must be finite: {value}")
-        for name, text in vars(self).items():
-            if text == "" and name not in ("bound", "proven", "unmet", "why"):
-                raise InputError(f"row {self.name!r} must say its {name}")
         if self.sure and not self.bound:
             raise InputError(f"row {self.name!r} is sure of a bound that it has not")
 
@@ -102,13 +98,13 @@ class Chance:
     Parameters
     ----------
     name, theorem, source, mechanism, regime
-        As in `Row`.
+        As in `ExponentRow`.
     event : str
         In words.
     column : str
         In the table of the experiment: 1 where the event happened, and else 0.
     experiment : str
-        The name of a `Grid` whose variable is ``zeta``.
+        The name of a `Sweep` whose variable is ``zeta``.
     sure : bool
         Whether that is proven for what is measured, constants and all.
     """
@@ -124,9 +120,13 @@ class Chance:
     sure: bool = False
 
     def __post_init__(self) -> None:
-        for name, text in vars(self).items():
-            if text == "":
-                raise InputError(f"row {self.name!r} must say its {name}")
+        _check_whole(self)
+
+
+def _check_whole(row: ExponentRow | Chance, *optional: str) -> None:
+    for name, text in vars(row).items():
+        if text == "" and name not in optional:
+            raise InputError(f"row {row.name!r} must say its {name}")
 
 
 SYMBOLS = {
@@ -151,13 +151,13 @@ _ELSEWHERE = {
 
 def rows_of(
     start: str, exponents: Mapping[str, float], own: str = "", **same: Any
-) -> tuple[Row, ...]:
+) -> tuple[ExponentRow, ...]:
     """Return a row for each variable of a theorem, given by its column.
 
     They read grids whose names start with `own`, or else other sections' experiments.
     """
     return tuple(
-        Row(
+        ExponentRow(
             **{
                 "name": f"{start}-{against.replace('_', '-')}",
                 "variable": SYMBOLS.get(against, against),
@@ -173,7 +173,7 @@ def rows_of(
 
 
 @dataclass(frozen=True)
-class Grid:
+class Sweep:
     """One variable of a measurement, all else fixed.
 
     Parameters
@@ -215,13 +215,13 @@ def grid_of(
     share: float = 1.0,
     effort: float = 1.0,
     **fixed: Any,
-) -> Grid:
-    """Return a `Grid` whose experiment is ``theorems-`` and the name."""
+) -> Sweep:
+    """Return a `Sweep` whose experiment is ``theorems-`` and the name."""
     whole = f"theorems-{name}"
-    return Grid(whole, variable, values, fixed, measure, most, share, effort)
+    return Sweep(whole, variable, values, fixed, measure, most, share, effort)
 
 
-def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:
+def check_grid(grid: Sweep, mechanisms: Sequence[str]) -> None:
     """Raise `InputError` if a value is outside a mechanism's range or a regime."""
     if len(grid.values) < 2 or len(set(grid.values)) < len(grid.values):
         raise InputError(

@@ -15,8 +15,8 @@ from dpaudit.reports import plots
 from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.findings import GRIDS, experiments, scores
-from dpaudit.reports.sections.theorems.judgement import Judged, Score
-from dpaudit.reports.sections.theorems.rows import Chance, Row
+from dpaudit.reports.sections.theorems.judgement import Ruling, Score
+from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 from dpaudit.reports.words import count, listed, number, signed, spread
 
 __all__ = ["SECTION", "experiments"]
@@ -38,7 +38,7 @@ _SHORT = {
     ", second term": "",
     ", Corollary 5.2": "",
 }
-_COLOURS = {Judged.CONSISTENT: plots.SERIES[0], Judged.UNDECIDED: plots.MUTED}
+_COLOURS = {Ruling.CONSISTENT: plots.SERIES[0], Ruling.UNDECIDED: plots.MUTED}
 # Decades of errors that a panel shows at least, for each decade of its variable.
 _LEAST = 0.5
 
@@ -114,7 +114,7 @@ def _draw(axes: Axes, each: Score) -> None:
 def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
     """Write above a panel, in three lines, what it shows."""
     numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
-    if each.verdict != Judged.CONSISTENT:
+    if each.verdict != Ruling.CONSISTENT:
         numbers += f": {each.verdict.split()[0]}"
     x, y = place
     title = f"{_short(each.row.theorem)}, {each.row.variable}"
@@ -171,7 +171,7 @@ def pages(results: Results) -> list[TopicPage]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
-    rows: list[Row | Chance] = [each.row for each in found]
+    rows: list[ExponentRow | Chance] = [each.row for each in found]
     rows += [each.row for each in seen]
     theorems = dict.fromkeys(row.theorem for row in rows)
 
@@ -204,7 +204,7 @@ def pages(results: Results) -> list[TopicPage]:
                 group=some[0].source,
                 line=listed(_measured(some)),
                 verdict=_VERDICTS[judgement.stated(own)] if own else verdicts[0],
-                refuted=Judged.CONTRADICTED in verdicts,
+                refuted=Ruling.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )
@@ -220,7 +220,7 @@ _VERDICTS = {
 }
 
 
-def _measured(rows: Sequence[Row | Chance]) -> list[str]:
+def _measured(rows: Sequence[ExponentRow | Chance]) -> list[str]:
     """Return what was measured of a theorem, each error once."""
     errors: dict[str, list[str]] = {}
     for row in rows:

@@ -27,21 +27,6 @@ from dpaudit.reports.sections.tracing import measures
 from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import count, delta, listed, number
 
-__all__ = [
-    "Shares",
-    "all_shares",
-    "clusters",
-    "culling_notes",
-    "culling_rows",
-    "head",
-    "instance_notes",
-    "refusals",
-    "shares",
-    "table_heads",
-    "tracing_notes",
-    "tracing_rows",
-]
-
 _CHANCE = 1e-3
 _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
 

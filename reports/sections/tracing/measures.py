@@ -53,16 +53,6 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "HARD",
-    "INSTANCES",
-    "STRATEGIES",
-    "culled",
-    "dimension_of",
-    "spectra",
-    "traced",
-]
-
 _RANK = 1e-9  # of the largest singular value: what counts as none
 _SHARES = ("captured", "useful", "traced", "innocent")
 STRATEGIES = ("most-agreement", "random-half")

@@ -22,8 +22,6 @@ from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import number, percent, setting, spread
 
-__all__ = ["captured"]
-
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
 _RATIO_GAP = 44.0

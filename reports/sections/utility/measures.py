@@ -18,17 +18,7 @@ from dpaudit.reports.sections.shared import repeated
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
-__all__ = [
-    "FIRST_COMPONENT",
-    "RANDOM_SUBSPACE",
-    "SYNTHETIC",
-    "Problem",
-    "captured_by",
-    "captured_variance",
-    "geometric_spectrum",
-    "reference_variance",
-    "run_time",
-]
+__all__ = ["RANDOM_SUBSPACE", "MeasuredRows", "captured_by", "geometric_spectrum"]
 
 FIRST_COMPONENT = "first-component-alone"
 RANDOM_SUBSPACE = "random-subspace"
@@ -47,7 +37,7 @@ _ROWS, _DIMENSION, _RATIO, _MEAN_SQUARE = 20_000, 54, 0.75, 0.2
 
 
 @dataclass(frozen=True)
-class Problem:
+class MeasuredRows:
     """Rows, with what their components are measured by.
 
     Parameters
@@ -65,16 +55,16 @@ class Problem:
 
 
 @cache
-def problem_named(name: str) -> Problem:
+def problem_named(name: str) -> MeasuredRows:
     """Return a dataset that needs no options, or `SYNTHETIC`."""
     if name == SYNTHETIC:
         return geometric_spectrum(_DIMENSION)
     data = load(name)
-    return Problem(data.rows, second_moment(data.rows), data.source)
+    return MeasuredRows(data.rows, second_moment(data.rows), data.source)
 
 
 @cache
-def geometric_spectrum(dimension: int) -> Problem:
+def geometric_spectrum(dimension: int) -> MeasuredRows:
     """Return `SYNTHETIC`, or the like of it in another dimension."""
     spikes = _RATIO ** np.arange(dimension)
     rows = spiked_gaussian(
@@ -85,7 +75,7 @@ def geometric_spectrum(dimension: int) -> Problem:
         rng=np.random.default_rng(0),
     ).rows
     source = f"Gaussian rows, eigenvalues in the ratio {_RATIO:g}"
-    return Problem(rows, second_moment(rows), source)
+    return MeasuredRows(rows, second_moment(rows), source)
 
 
 def captured_variance(cell: Cell) -> list[Record]:
@@ -98,7 +88,7 @@ def captured_variance(cell: Cell) -> list[Record]:
     return captured_by(cell, problem_named(cell.options["dataset"]))
 
 
-def captured_by(cell: Cell, problem: Problem) -> list[Record]:
+def captured_by(cell: Cell, problem: MeasuredRows) -> list[Record]:
     """Return what `captured_variance` does, for rows that have no name."""
     mechanism = cell.build(row_norm=cell.options["row_norm"])
     if not (

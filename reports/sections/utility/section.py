@@ -4,6 +4,7 @@ The sentences are chosen by the data.
 """
 
 import math
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,6 @@ _RIVALS_OF_SN = (  # PPM with either noise, and PPCA
 )
 # What draws one component only, or takes for ever to draw ten.
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
-
-
 # What takes half a minute for one matrix of 64 rows, and less in batches only.
 _FEW_DIMENSIONS = frozenset({"k-norm-covariance"})
 
@@ -156,18 +155,13 @@ def component_rows(
 
 def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     """Return who captures most, and whether SN is ahead of whom its paper says."""
-    middle = components.groupby("mechanism", sort=False)["captured_share"].median()
-    ranking = middle.sort_values(ascending=False, kind="stable").index
-    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
-    fell = tables.refuted_mechanisms(wall)
-    notes = []
-    for kind, wanted in (("approximate", True), ("pure", False)):
-        some = [n for n in ranking if (deltas[n] > 0) == wanted and n not in fell]
-        if some:
-            notes.append(
-                f"{some[0]} captures most of those with {kind} claims that were not "
-                f"refuted, {percent(middle[some[0]])}."
-            )
+    shares = components.groupby("mechanism", sort=False)["captured_share"]
+    middle, fell = _ranked(shares.median()), tables.refuted_mechanisms(wall)
+    notes = [
+        f"{first} captures most of those with {'approximate' if delta_ else 'pure'} "
+        f"claims that were not refuted, {percent(middle[first])}."
+        for _, first, delta_ in _best(middle, wall, fell)
+    ]
     rivals = [name for name in _RIVALS_OF_SN if name in middle.index]
     if _SN in middle.index and rivals:
         ahead = all(middle[_SN] > middle[name] for name in rivals)
@@ -181,15 +175,35 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     return notes
 
 
+def _ranked(shares: "pd.Series[float]") -> "pd.Series[float]":
+    return shares.sort_values(ascending=False, kind="stable")
+
+
+def _best(
+    ranked: "pd.Series[float]", wall: pd.DataFrame, broken: Collection[str]
+) -> Iterator[tuple[bool, str, float]]:
+    """Yield whether a claim is approximate, who is the first of these, and its delta.
+
+    Of an approximate claim first, and then of a pure one; those are left out whose
+    claim is broken, or is not on the wall.
+    """
+    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
+    for approximate in (True, False):
+        for name in ranked.index:
+            there = name in deltas and name not in broken
+            if there and (deltas[name] > 0) == approximate:
+                yield approximate, name, deltas[name]
+                break
+
+
 def time_note(times: pd.DataFrame) -> str:
     """Return which private fits take least and most time."""
     ratios = times[times["mechanism"] != BASELINE].groupby("mechanism")["ratio"]
-    middle = ratios.median().sort_values(kind="stable")
-    first, last = middle.index[0], middle.index[-1]
+    ranked = list(ratios.median().sort_values(kind="stable").items())
+    (first, least), (last, most) = ranked[0], ranked[-1]
     return (
-        f"A fit takes {middle.iloc[0]:.2f} times as long as one without privacy with "
-        f"{first}, the fastest, and {middle.iloc[-1]:.2f} times with {last}, the "
-        "slowest."
+        f"A fit takes {least:.2f} times as long as one without privacy with {first}, "
+        f"the fastest, and {most:.2f} times with {last}, the slowest."
     )
 
 
@@ -219,21 +233,18 @@ def utility_answer(
     """Name the best whose claim is not known to be false, pure and approximate."""
     wanted = math.log(wall["claimed_epsilon"].iloc[0])
     at = min(variance["epsilon"], key=lambda e: abs(math.log(e) - wanted))
-    shares = _medians(variance).xs(at, level="epsilon")
-    ranking = shares.sort_values(ascending=False, kind="stable").index
+    shares = _ranked(_medians(variance).xs(at, level="epsilon"))
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
-    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
     best = []
-    for approximate in (True, False):
-        some = [n for n in ranking if n not in broken and n in deltas]
-        some = [name for name in some if (deltas[name] > 0) == approximate]
-        if some:
-            kept = f"{some[0]} keeps {percent(shares[some[0]])}"
-            what = f" of the variance with δ = {delta(deltas[some[0]])}"
-            best.append(kept + (what if approximate else " with pure privacy (δ = 0)"))
+    for approximate, first, at_delta in _best(shares, wall, broken):
+        what = f" of the variance with δ = {delta(at_delta)}"
+        kept = f"{first} keeps {percent(shares[first])}"
+        best.append(kept + (what if approximate else " with pure privacy (δ = 0)"))
     bought = [
-        f"{name} keeps {percent(shares[name])}" for name in ranking if name in broken
+        f"{name} keeps {percent(share)}"
+        for name, share in shares.items()
+        if name in broken
     ]
     sentences = []
     if best:

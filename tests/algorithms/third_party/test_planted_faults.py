@@ -20,7 +20,7 @@ import pytest
 from dpaudit.algorithms.third_party.subjects.subject import subjects_of
 from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.findings import stops
+from dpaudit.reports.sections.libraries.findings import tour_rows
 
 pytestmark = pytest.mark.hard
 
@@ -113,7 +113,7 @@ def verdict(fault):
         )
     about = {"library": subject.library, "relation": subject.relation}
     about |= {"subject": str(subject), "claim": "", "stated": "", "seconds": 0.0}
-    (line,) = stops([record | about])
+    (line,) = tour_rows([record | about])
     return line
 
 
