@@ -14,7 +14,7 @@ from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import PairSource, pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
-from dpaudit.audit.replay.follow.generator import ForeignGenerators
+from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.judgement import Judgement

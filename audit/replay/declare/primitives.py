@@ -18,7 +18,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import KERNELS
-from dpaudit.audit.replay.follow.generator import foreign_draws_allowed
+from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import (

@@ -181,6 +181,7 @@ def execute(
             tape.running(),
         ):
             released, failed = _attempt(one, data, rng)
+            rng.end()
     reader = _Reader(tape)
     if failed:
         reader.words.append(released)

@@ -9,24 +9,59 @@
   the tape: it cannot be followed. So is the use of a generator that was there before.
 """
 
+import math
 import os
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.functions import stacked
-from dpaudit.audit.replay.follow.generator import ForeignGenerators, RecordingGenerator
+from dpaudit.audit.replay.follow.generator import RecordingGenerator, Seeds
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
 __all__ = ["patched"]
+
+
+def _generator(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
+    """Return a generator of a seed: a recorder if there is none, or it was drawn."""
+    if seed is None:
+        return rng.spawn(1)[0]
+    child = rng.of_seed(seed)
+    return real(seed) if child is None else child
+
+
+def _legacy(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
+    """Return an old generator of a seed: a recorder if the seed was drawn."""
+    child = None if seed is None else rng.of_seed(seed)
+    return real(seed) if child is None else _Legacy(child)
+
+
+def _seeds(real: Any, rng: RecordingGenerator, entropy: Any = None, **more: Any) -> Any:
+    """Return a sequence of seeds: a recorder's if its entropy was drawn."""
+    child = None if entropy is None or more else rng.of_seed(entropy)
+    return real(entropy, **more) if child is None else Seeds(child)
+
+
+class _Legacy:
+    """What `numpy.random.RandomState` and `random.Random` do, by a recorder."""
+
+    def __init__(self, rng: RecordingGenerator) -> None:
+        self._rng = rng
+
+    def __getattr__(self, name: str) -> Any:
+        ours = {**_PYTHON, **_LEGACY}.get(name)
+        return getattr(self._rng, name) if ours is None else partial(ours, self._rng)
 
 
 def _choices(
@@ -57,6 +92,12 @@ _LEGACY: dict[str, Callable[..., Any]] = {
         low, high, size, dtype
     ),
 }
+_MATH = {
+    **{name: name for name in ("copysign", "cos", "exp", "expm1", "log", "log10")},
+    **{name: name for name in ("log1p", "log2", "sin", "sqrt", "tan", "floor", "ceil")},
+    **{"fabs": "absolute", "pow": "power", "atan": "arctan"},
+}
+"""Functions of Python's, and what they are called in NumPy."""
 _ENTROPY = ("urandom", "getrandom", "_urandom")
 _SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
 _LOSING: dict[Any, tuple[str, ...]] = {
@@ -150,6 +191,8 @@ class _Replacements:
                 yield np, name, _maker(self, getattr(np, name))
             for name in ("zeros", "empty", "ones", "full"):
                 yield np, name, _writable(self, getattr(np, name))
+            for name in _MATH:
+                yield math, name, _of_noise(getattr(math, name))
         for owner, name, function in _of_generators():
             real = getattr(owner, name, None)
             yield owner, name, _for_this_thread(self, function, real)
@@ -172,11 +215,10 @@ def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
             np.random.RandomState, name
         ):
             yield np.random, name, getattr(RecordingGenerator, name)
-    real = np.random.default_rng
-    yield (
-        *(np.random, "default_rng"),
-        lambda rng, seed=None: rng.spawn(1)[0] if seed is None else real(seed),
-    )
+    yield np.random, "default_rng", partial(_generator, np.random.default_rng)
+    yield np.random, "RandomState", partial(_legacy, np.random.RandomState)
+    yield np.random, "SeedSequence", partial(_seeds, np.random.SeedSequence)
+    yield random, "Random", partial(_legacy, random.Random)
     for name, function in _PYTHON.items():
         yield random, name, function
     for name in _PYTHON_COINS:
@@ -193,6 +235,36 @@ def _for_this_thread(
             return function(now.rng, *args, **kwargs)
         return real(*args, **kwargs)
 
+    return _like(real, call) if isinstance(real, type) else call
+
+
+def _like(real: type, made_by: Callable[..., Any]) -> type:
+    """Return a class that stands for another one, whose instances a function makes."""
+
+    class Standing(type(real)):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return made_by(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, kind: type) -> bool:
+            return issubclass(kind, real)
+
+    return Standing(real.__name__, (real,), {})
+
+
+def _of_noise(real: Any) -> Callable[..., Any]:
+    """Return a function of `math` that keeps what it makes of draws alone."""
+    name = _MATH[real.__name__]
+
+    def call(*args: Any) -> Any:
+        if any(map(isinstance_tracked, args)):
+            made = derived(name, *args)
+            if made is not NotImplemented:
+                return made
+        return real(*args)
+
     return call
 
 
@@ -206,6 +278,11 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
             if tape.inside and name in _ENTROPY and tape.is_mine:
                 size, *_ = (*args, *kwargs.values())
                 return tape.inner.bytes(size)
+            if name == "seed" and len(args) == 1 and not kwargs:
+                child = now.rng.of_seed(args[0])
+                if child is not None:
+                    now.rng = child
+                    return None
             tape.cannot_follow(f"{shown} is called")
         return real(*args, **kwargs)
 

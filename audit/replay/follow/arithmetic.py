@@ -22,6 +22,7 @@ from dpaudit.audit.replay.follow.tracked import (
     numeric,
 )
 from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import lattice_of
 
 __all__ = ["arithmetic", "matrix_product", "sums"]
 
@@ -45,8 +46,6 @@ def arithmetic(ufunc: Any, left: Any, right: Any = None, *more: Any) -> Any:
         return _scaled(value, factor, divide=divide)
     if ufunc is np.matmul:
         return matrix_product(left, right)
-    if ufunc is np.copysign:
-        return _with_random_sign(left, right)
     return NotImplemented
 
 
@@ -161,7 +160,8 @@ def _added(left: Any, right: Any, sign: float) -> Any:
 
             terms = _image(value, make, spread if mean.size else None)
         joined = Tracked(value.tape, mean, terms)
-        if value.tape.mode.eager and not (type(other) is int and other == 0):
+        waits = _is_no_noise(value) or (type(other) is int and other == 0)
+        if value.tape.mode.eager and not waits:
             return joined.looked_at("sum")[()]
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)
@@ -178,6 +178,17 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     bare = wide[0].bare and wide[1].bare
     return Tracked(left.tape, mean, Terms(index, coef), bare=bare)
+
+
+def _is_no_noise(value: Tracked) -> bool:
+    """Say whether a draw is one that noise is made of: a uniform number, or a sign."""
+    block = value.terms.block
+    if block is None:
+        return False
+    lattice = lattice_of(block.family)
+    if lattice is not None:
+        return lattice.supremum(1.0) == math.inf
+    return block.family in (Family.UNIFORM, Family.UNKNOWN)
 
 
 def sums(
@@ -272,32 +283,3 @@ def matrix_product(left: Any, right: Any) -> Any:
     tall = len(rows) >= p
     terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
     return Tracked(right.tape, mean.reshape(shape), terms, bare=right.bare)
-
-
-def _with_random_sign(size: Any, sign: Any) -> Any:
-    """Return Laplace noise made of an exponential and the sign of a centred uniform."""
-    if not (isinstance_tracked(size) and isinstance_tracked(sign)):
-        return NotImplemented
-    tape = size.tape
-    pure = size.bare and size.index.shape[1] == 1 and size.shape == sign.shape
-    # The uniform may have been shifted by one half: u - 1/2 has a fair sign.
-    if not (pure and sign.index.shape[1] == 1 and sign.tape is tape):
-        return NotImplemented
-    draws, signs = size.index[:, 0], sign.index[:, 0]
-    fresh = tape.draws.are_fresh
-    if not (fresh(draws, Family.EXPONENTIAL) and fresh(signs, Family.UNIFORM)):
-        return NotImplemented
-    as_drawn = (size.centre == 0).all() and (size.coef > 0).all()
-    if not (as_drawn and (sign.centre == -0.5).all() and (sign.coef == 1).all()):
-        return NotImplemented
-
-    ones, centre = np.ones(size.coef.shape), sign.centre.ravel()
-    parts = (np.zeros(size.size), size.index, ones), (centre, sign.index, sign.coef)
-
-    def signed(seed: int = 0) -> Array:  # of the draws as they are by then
-        return np.copysign(*[tape.draws.value(*part) for part in parts])
-
-    made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
-    tape.draws.use_up(np.concatenate([draws, signs]))
-    terms = Terms(made.index, np.abs(size.coef))
-    return Tracked(tape, np.zeros(size.shape), terms, bare=True)

@@ -30,6 +30,7 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.made import FRESH, MOVED, PARTLY, SPENT, Made, MadeOf
 from dpaudit.audit.replay.laws.affine import AffineLaw
 
 __all__ = ["DrawBlock", "Draws", "Image", "Terms", "no_kernel"]
@@ -38,7 +39,6 @@ Recipe: TypeAlias = Callable[[int], Array]
 """Makes the draws that another seed would have given."""
 
 _Written: TypeAlias = tuple[NDArray[np.intp], Array]
-_FRESH, _SPENT, _PARTLY = 0, 1, 2
 _MANY = 1_000_000  # draws from which on there is less room to spare
 _CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
 _ROUGH = 1e-14  # of these parts: many times what one operation leaves
@@ -62,6 +62,8 @@ class DrawBlock:
         What the code knows of them, before they have numbers.
     start : int, optional
         The number of the first.
+    choose : callable, optional
+        Looks at them where they are the outcomes of choices.
     """
 
     draws: "Draws"
@@ -69,8 +71,9 @@ class DrawBlock:
     values: Array
     place: str
     recipe: Recipe | None
-    state: int = _FRESH
+    state: int = FRESH
     start: int | None = None
+    choose: Callable[[Array], Array] | None = None
 
     @property
     def numbers(self) -> slice:
@@ -83,24 +86,26 @@ class DrawBlock:
     def is_fresh(self) -> bool:
         """Whether the code saw nothing of them yet."""
         if self.start is None:
-            return self.state == _FRESH
+            return self.state == FRESH
         return not self.draws.states[self.numbers].any()
 
     def look(self) -> tuple[Array, bool, bool]:
         """Return the draws, whether one is known in part, and whether all are spent."""
         if self.start is None:
-            return self.values.copy(), self.state == _PARTLY, self.state == _SPENT
+            return self.values.copy(), self.state == PARTLY, self.state == SPENT
         states = self.draws.states[self.numbers]
-        partly, spent = (states == _PARTLY).any(), (states == _SPENT).all()
+        partly, spent = (states == PARTLY).any(), (states == SPENT).all()
         return self.draws.values[self.numbers].copy(), bool(partly), bool(spent)
 
     def spend(self, *, partly: bool = False) -> None:
         """Mark the draws as known, or as parts of others, not to be used again."""
-        state = _PARTLY if partly else _SPENT
+        state = PARTLY if partly else SPENT
         if self.start is None:
             self.state = state
         else:
             self.draws.states[self.numbers] = state
+            numbers = self.numbers
+            self.draws.saw(np.arange(numbers.start, numbers.stop))
 
 
 class Draws:
@@ -121,6 +126,7 @@ class Draws:
         self._starts = array("q")
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
+        self._made = Made()
 
     @property
     def families(self) -> NDArray[np.int8]:
@@ -170,7 +176,26 @@ class Draws:
             and len(np.unique(draws)) == len(draws)
             and (self._family[draws] == family).all()
             and not self.states[draws].any()
+            and not self._made.mixed(draws, self.states)
         )
+
+    def made_of(self, draws: NDArray[np.intp]) -> MadeOf | None:
+        """Return what draws of one block are made of, None if they are drawn."""
+        return self._made.of(draws)
+
+    def may_go_into(self, draws: NDArray[np.intp]) -> bool:
+        """Say whether others may be made of draws: nothing was seen of them."""
+        return bool(np.isin(self.states[draws], (FRESH, MOVED)).all())
+
+    def go_into(self, draws: NDArray[np.intp], made: MadeOf) -> None:
+        """Note that draws, one block, are made of others."""
+        for roots in made.roots.values():
+            self.states[roots] = MOVED
+        self._made.blocks.append(replace(made, start=int(draws[0])))
+
+    def saw(self, draws: NDArray[np.intp]) -> None:
+        """Note that something was seen of draws."""
+        self._made.seen(draws, self.states)
 
     def settled(
         self, mean: Array, index: NDArray[np.intp], coef: Array
@@ -179,12 +204,13 @@ class Draws:
 
         The last says whether a draw is among them of which only a sum was seen.
         """
+        late = self._made.mixed(index[index >= 0], self.states)
         # An index of -1 reads some draw or other, which at worst is looked up again.
         if not (index.size and self.states[index].any()):
-            return mean, index, coef, False
-        state = np.where(index >= 0, self.states[index], _FRESH)
-        known = state == _SPENT
-        partly = bool((state == _PARTLY).any())
+            return mean, index, coef, late
+        state = np.where(index >= 0, self.states[index], FRESH)
+        known = state == SPENT
+        partly = late or bool((state >= PARTLY).any())
         if known.any():
             with np.errstate(all="ignore"):
                 add = np.where(known, coef * self.values[index], 0.0).sum(axis=1)
@@ -216,8 +242,9 @@ class Draws:
     def spend(self, index: NDArray[np.intp], law: AffineLaw) -> None:
         """Mark the draws of a value: known, or known by a sum alone."""
         if index is not law.draw:
-            self.states[index[index >= 0]] = _PARTLY
-        self.states[law.draw[law.alone]] = _SPENT
+            self.states[index[index >= 0]] = PARTLY
+        self.states[law.draw[law.alone]] = SPENT
+        self.saw(index[index >= 0])
 
     def cancels(self, result: Array, *parts: Array) -> None:
         """Note what rounding leaves of a sum, or difference, of parts.
@@ -251,7 +278,8 @@ class Draws:
 
     def use_up(self, draws: NDArray[np.intp]) -> None:
         """Mark draws that became part of others, and may not be used again."""
-        self.states[draws] = _PARTLY
+        self.states[draws] = PARTLY
+        self.saw(draws)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

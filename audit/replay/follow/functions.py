@@ -14,13 +14,23 @@ known afterwards than whether it holds, which it does with probability t.
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
+from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.selection import (
+    COMPARISONS,
+    compared,
+    decide,
+    decided,
+    digitize,
+    fair,
+    searchsorted,
+    select,
+)
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import (
     DEEPEST,
@@ -31,12 +41,9 @@ from dpaudit.audit.replay.follow.tracked import (
     numeric,
 )
 from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
 __all__ = ["stacked"]
 
-_LESS = frozenset({np.less, np.less_equal})
-_COMPARISONS = _LESS | {np.greater, np.greater_equal}
 _HARMLESS = {"dtype", "casting", "subok"}
 
 _MOVING_FIRST = """
@@ -95,8 +102,7 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
         pass
     elif method == "__call__" and not kwargs.keys() - _HARMLESS:
-        follow = _compared if ufunc in _COMPARISONS else arithmetic
-        result = follow(ufunc, *inputs)
+        result = _called(ufunc, inputs)
     elif method == "reduce" and ufunc is np.add:
         result = sums(*inputs, **kwargs)
     if result is NotImplemented:
@@ -117,8 +123,48 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     return target.become(result.spread(target.shape))
 
 
+def _called(ufunc: Any, inputs: Any) -> Any:
+    """Return what a universal function gives, by itself."""
+    decide(inputs)
+    if ufunc in COMPARISONS:
+        result = fair(ufunc, *inputs)
+        return compared(ufunc, *inputs) if result is NotImplemented else result
+    result = NotImplemented
+    if ufunc in (np.add, np.subtract):
+        result = _joined_noise(ufunc, *inputs)
+    if result is NotImplemented:
+        result = arithmetic(ufunc, *inputs)
+    return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
+
+
+def _joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a sum of two noisy numbers whose noise together has a known law.
+
+    Sums of Gaussian draws are known as such, and stay what they are.
+    """
+    parts = []
+    for each in (left, right):
+        if not (isinstance_tracked(each) and each.noisy and each.index.size):
+            return NotImplemented
+        if (each.tape.draws.families[each.index] == Family.GAUSSIAN).any():
+            return NotImplemented
+        parts.append(Tracked(each.tape, np.zeros(each.shape), each.terms, bare=True))
+    made = derived(ufunc.__name__, *parts, known=True)
+    if made is NotImplemented:
+        return made
+    with np.errstate(all="ignore"):
+        mean = np.asarray(ufunc(left.centre, right.centre)) + made.centre
+    return Tracked(made.tape, mean, made.terms, bare=left.bare and right.bare)
+
+
 def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     """Return what another function gives, some arguments of which are tracked."""
+    if func is np.where and len(args) == 3:
+        result = derived("where", *args)
+        if result is not NotImplemented:
+            return result
+    if func not in (np.shape, np.ndim, np.size):
+        args = decided(args)
     if has_noise([args, list(kwargs.values())]):
         result = NotImplemented
         if func in _SPECIAL:
@@ -160,104 +206,6 @@ def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     return pool.gather(func(*places, **kwargs))
 
 
-def _select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
-    """Return where the largest number is, or the smallest if the sign is -1.
-
-    The draws are used up by that: nothing else is known of them than which is ahead.
-    None where the choice has no law that is known: the numbers must have one fresh draw
-    of one family and one scale each, which only adds to them.
-    """
-    tape = noisy.tape
-    if not tape.mode.selects or tape.closed or noisy.bare:
-        return None
-    noisy.settle()
-    index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
-    if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
-        return None
-    draws = index[:, 0]
-    family = int(tape.draws.families[draws.max()])
-    if not tape.draws.are_fresh(draws, family):
-        return None
-    if family == Family.LAPLACE:  # the law of which is that of its negative
-        coef = np.abs(coef)
-    scale = float(coef[0, 0])
-    log = None
-    if scale > 0 and (coef == scale).all():
-        log = noisy_maximum(mean, scale, family)
-    if log is None:
-        return None
-    value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
-    place = np.asarray(np.argmax(sign * value))
-    tape.draws.use_up(draws)
-    tape.selected = True
-    law = ChoiceLaw(log[np.newaxis], "noisy maximum")
-    return np.intp(tape.choose(law, place, ())[()])
-
-
-def _compared(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a comparison of fresh uniform draws with ordinary numbers, as flips.
-
-    The draws are used up by that. NotImplemented where these are no flips: each number
-    must be an affine image of a fresh uniform draw of its own.
-    """
-    first = isinstance_tracked(left) and left.noisy
-    noisy, other = (left, right) if first else (right, left)
-    level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
-    if level is None or not tape.mode.selects or tape.closed:
-        return NotImplemented
-    shape = np.broadcast_shapes(noisy.shape, level.shape)
-    noisy = noisy.spread(shape)
-    level = np.broadcast_to(level, shape) if level.ndim else level
-    noisy.settle()
-    level, mean, block = level.ravel(), noisy.centre.reshape(-1), noisy.terms.block
-    coef: Any
-    if block is not None:
-        coef, values = noisy.terms.factor, block.values
-        if not block.is_fresh or block.family != Family.UNIFORM:
-            return NotImplemented
-        if noisy.bare:
-            mean = mean[:1]  # which are all zero
-    elif noisy.index.shape[1] == 1:
-        draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
-        if not tape.draws.are_fresh(draws, Family.UNIFORM):
-            return NotImplemented
-        values = tape.draws.values[draws]
-    else:
-        return NotImplemented
-    if not np.all(np.isfinite(coef) & (coef != 0)):
-        return NotImplemented
-    as_drawn = block is not None and noisy.bare and coef == 1
-    with np.errstate(all="ignore"):
-        gap = level - mean
-        numbers = values if as_drawn else mean + coef * values
-        held = np.asarray(ufunc(numbers, level) if first else ufunc(level, numbers))
-    if block is not None:
-        block.spend(partly=True)
-    else:
-        tape.draws.use_up(draws)
-    if block is not None and gap.size == 1:
-        law = _alike(float(gap[0]), float(coef), below, noisy.size)
-    else:
-        law = _flips(gap, coef, below, noisy.size)
-    tape.selected = True
-    return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
-
-
-def _flips(gap: Array, coef: Any, below: bool, count: int) -> ChoiceLaw:
-    """Return how multiples of uniform numbers compare with gaps, as flips."""
-    with np.errstate(all="ignore"):
-        chance = np.clip(gap / coef, 0.0, 1.0)
-    chance = np.where((coef > 0) == below, chance, 1 - chance)
-    chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
-    return ChoiceLaw.flips(chance, count)
-
-
-@lru_cache(maxsize=256)
-def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
-    """Return flips that all have one probability: a loop comes by many times."""
-    return _flips(np.array([gap]), coef, below, count)
-
-
 def _sum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, **more: Any
 ) -> Any:
@@ -290,7 +238,7 @@ def _argmax(a: Any, sign: float, axis: Any, out: Any) -> Any:
         return NotImplemented
     if axis is not None and a.ndim != 1:
         return NotImplemented
-    place = _select(a, sign)
+    place = select(a, sign)
     return NotImplemented if place is None else place
 
 
@@ -311,6 +259,12 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
     np.trace: _trace,
+    np.clip: lambda a, low=None, high=None, **more: (
+        NotImplemented if more else derived("clip", a, low, high)
+    ),
+    np.round: lambda a, decimals=0: NotImplemented if decimals else derived("rint", a),
+    np.searchsorted: searchsorted,
+    np.digitize: digitize,
     np.argmax: lambda a, axis=None, out=None: _argmax(a, 1.0, axis, out),
     np.argmin: lambda a, axis=None, out=None: _argmax(a, -1.0, axis, out),
     np.dot: _dot,
@@ -348,7 +302,6 @@ _CONVERSIONS: dict[str, Callable[..., Any]] = {
     "complex": complex,
     "bool": bool,
     "index": lambda array: operator.index(array[()]),
-    "round": lambda array, digits=None: round(float(array), digits),
     "trunc": lambda array: math.trunc(float(array)),
     "floor": lambda array: math.floor(float(array)),
     "ceil": lambda array: math.ceil(float(array)),
@@ -360,3 +313,14 @@ _CONVERSIONS: dict[str, Callable[..., Any]] = {
 }
 for _name, _convert in _CONVERSIONS.items():
     setattr(Tracked, f"__{_name}__", _looking(_name, _convert))
+
+
+def _rounded(self: Tracked, digits: Any = None) -> Any:
+    """Return what is nearest, as one draw where it is made of draws alone."""
+    made = NotImplemented if digits else derived("rint", self)
+    if made is not NotImplemented:
+        return made
+    return round(float(self.looked_at("round")), digits)
+
+
+Tracked.__round__ = _rounded  # type: ignore[attr-defined]

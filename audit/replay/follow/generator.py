@@ -8,39 +8,28 @@ coin on the tape.
 Every call draws from a stream of its own, which goes by the number of the call. So how
 many numbers a call draws, which may be as many as there are rows, changes nothing for
 the calls after it, and an execution is the same on both datasets but for the data.
-
-`ForeignGenerators` are those that were there before an execution: whether the code uses
-them is seen by their states.
 """
 
-import gc
 import math
-import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial, partialmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.follow.discrete import DiscreteDraws
+from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
-__all__ = [
-    "ForeignGenerators",
-    "RecordingGenerator",
-    "all_objects",
-    "foreign_draws_allowed",
-]
+__all__ = ["RecordingGenerator", "Seeds"]
 
 _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
 NumPy's ``jumped`` takes, so that no two of them overlap."""
-_watching: list["ForeignGenerators"] = []
-_while_listed = threading.Lock()
 
 
 class _CallStreams:
@@ -51,6 +40,8 @@ class _CallStreams:
         self.seed, self.key = seed, key
         self.bits = np.random.PCG64DXSM(entropy)
         self._state: Any = self.bits.state
+        # Numbers that may become seeds of generators, and what they are if they do not.
+        self.seeds: dict[int, Unfollowed] = {}
         self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
         self._lock = threading.Lock()
@@ -67,13 +58,19 @@ class _CallStreams:
         self.bits.advance(call * _JUMP)
         return self._generator
 
+    def of(self, seed: int) -> "_CallStreams":
+        """Return the streams that these are from another seed."""
+        return _CallStreams(seed, *self.key)
+
     def spawn(self) -> "_CallStreams":
         """Return streams that are independent of these."""
         self._spawned += 1
-        return _CallStreams(self.seed, *self.key, self._spawned)
+        made = _CallStreams(self.seed, *self.key, self._spawned)
+        made.seeds = self.seeds
+        return made
 
 
-class RecordingGenerator(np.random.Generator):
+class RecordingGenerator(DiscreteDraws, np.random.Generator):
     """A generator whose draws are followed.
 
     Parameters
@@ -115,10 +112,10 @@ class RecordingGenerator(np.random.Generator):
         values = STANDARD[family].draw(self._next(), size)
         if not self._notes:
             return values if scale == 1.0 else values * scale
-        key, call = self._streams.key, self._streams.calls
+        streams, call = self._streams, self._streams.calls
 
         def again(seed: int) -> Any:
-            return STANDARD[family].draw(_CallStreams(seed, *key).at(call), size)
+            return STANDARD[family].draw(streams.of(seed).at(call), size)
 
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self.tape, family, floats, again, float(scale))
@@ -189,6 +186,9 @@ class RecordingGenerator(np.random.Generator):
             places = self._next().choice(k, size, replace, shuffle=shuffle)
             places = self._publicly(k, places)
             return places if candidates.ndim == 0 else candidates.take(places, axis)
+        if p is None and candidates.ndim == 1 and len(candidates) == 2 and replace:
+            if candidates.dtype.kind in "iuf" and candidates[0] == -candidates[1]:
+                return self._coin_flip(*candidates.tolist(), size=size, name="choice")
         if p is None or not (replace or size is None):
             return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         p = np.asarray(p, dtype=np.float64)
@@ -232,13 +232,6 @@ class RecordingGenerator(np.random.Generator):
         law = partial(ChoiceLaw.flips, np.array([p], dtype=np.float64))
         return np.asarray(self._chosen(held, law), dtype=bool)
 
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        if np.ndim(n) or n != 1 or isinstance_tracked(p):
-            return self._unfollowed("binomial", n, p, size)
-        held = self._next().binomial(1, p, size)
-        chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
-        return self._chosen(held, partial(ChoiceLaw.flips, chance.ravel()))
-
     def _chosen(self, outcomes: Any, law: Callable[[int], ChoiceLaw]) -> Any:
         """Return outcomes of choices, which are on the tape if they are followed."""
         if self._notes:
@@ -247,6 +240,23 @@ class RecordingGenerator(np.random.Generator):
         return outcomes if np.ndim(outcomes) else int(outcomes)
 
     # -- the generator itself
+
+    def of_seed(self, seed: Any) -> "RecordingGenerator | None":
+        """Return a generator of a seed that this one drew, None of any other seed."""
+        if isinstance(seed, Seeds):
+            return seed.rng.spawn(1)[0]
+        try:
+            number = int(seed)
+        except (TypeError, ValueError):
+            return None
+        if self._streams.seeds.pop(number, None) is None:
+            return None
+        return self.spawn(1)[0]
+
+    def end(self) -> None:
+        """Note what was drawn as a seed would be, and became none."""
+        for note in self._streams.seeds.values():
+            self.tape.coin(note.why, place=note.place)
 
     def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [
@@ -287,6 +297,27 @@ def _seeded(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
+class Seeds:
+    """A sequence of seeds that goes by one that was drawn.
+
+    Parameters
+    ----------
+    rng : RecordingGenerator
+        Whose children the generators of these seeds are.
+    """
+
+    def __init__(self, rng: RecordingGenerator) -> None:
+        self.rng = rng
+
+    def spawn(self, n_children: int) -> list["Seeds"]:
+        return [Seeds(each) for each in self.rng.spawn(n_children)]
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        limit = np.iinfo(dtype).max
+        words = [self.rng.integers(0, limit, dtype=dtype) for _ in range(n_words)]
+        return np.array(words, dtype=dtype)
+
+
 _standard = partial(partialmethod, RecordingGenerator._standard)
 _located = partial(partialmethod, RecordingGenerator._located)
 _FOLLOWED = {
@@ -297,102 +328,8 @@ _FOLLOWED = {
     "gumbel": _located(Family.GUMBEL),
     "logistic": _located(Family.LOGISTIC),
 }
+_OWN = {*vars(RecordingGenerator), *vars(DiscreteDraws)}
 for _name in dir(np.random.Generator):
-    if not _name.startswith("_") and _name not in vars(RecordingGenerator):
+    if not _name.startswith("_") and _name not in _OWN:
         _coin = partialmethod(RecordingGenerator._unfollowed, _name)
         setattr(RecordingGenerator, _name, _FOLLOWED.get(_name, _coin))
-
-
-def all_objects() -> list[Any]:
-    """Return all objects; the collector tells nothing of those that are frozen."""
-    gc.unfreeze()
-    return gc.get_objects()
-
-
-@contextmanager
-def foreign_draws_allowed() -> Iterator[None]:
-    """Let generators be drawn from in the block, as declared primitives may."""
-    with _while_listed:
-        watches = _watching.copy()
-    before = [(watch, watch.states()) for watch in watches]
-    try:
-        yield
-    finally:
-        for watch, states in before:
-            watch.excuse(states)
-
-
-class ForeignGenerators:
-    """Generators, and whether they are drawn from in the block.
-
-    Parameters
-    ----------
-    generators : list, optional
-        All that there are by default.
-
-    Attributes
-    ----------
-    found : list
-        The generators.
-    """
-
-    def __init__(self, generators: list[Any] | None = None) -> None:
-        self.found = self._all() if generators is None else generators
-        self._before = self.states()
-
-    def __enter__(self) -> Self:
-        with _while_listed:
-            _watching.append(self)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        with _while_listed:
-            _watching.remove(self)
-
-    @staticmethod
-    def _all() -> list[Any]:
-        kinds = (np.random.Generator, np.random.RandomState, random.Random)
-        known: dict[type, bool] = {}
-        found: list[Any] = []
-        for thing in all_objects():
-            kind = type(thing)
-            if kind not in known:
-                known[kind] = issubclass(kind, kinds) and kind is not RecordingGenerator
-            if known[kind]:
-                found.append(thing)
-        return found
-
-    def used(self) -> bool:
-        """Say whether one of them was drawn from since."""
-        return self.states() != self._before
-
-    def excuse(self, states: list[Any]) -> None:
-        """Count from now on, unless one was drawn from before it had these states."""
-        if states == self._before:
-            self._before = self.states()
-
-    def states(self) -> list[Any]:
-        """Return the states of the generators."""
-        states = []
-        for each in self.found:
-            try:
-                states.append(_state(each))
-            except Exception:
-                states.append(None)
-        return states
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, random.Random):
-        return (
-            None if isinstance(generator, random.SystemRandom) else generator.getstate()
-        )
-    bits = getattr(generator, "_bit_generator", None)
-    state = bits.state if bits is not None else generator.bit_generator.state
-    return _frozen(state)
-
-
-def _frozen(state: Any) -> Any:
-    if isinstance(state, dict):
-        return tuple((key, _frozen(value)) for key, value in state.items())
-    return state.tobytes() if isinstance(state, np.ndarray) else state

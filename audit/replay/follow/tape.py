@@ -29,7 +29,7 @@ from dpaudit.audit.replay.follow.observations import (
     Unfollowed,
 )
 from dpaudit.audit.replay.follow.places import is_returned_next, place_of_caller
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.outputs import Output, read
@@ -132,6 +132,8 @@ class Tape:
         Where randomness was used as ordinary numbers.
     unfollowed : list of Unfollowed
         Where something happened that cannot be followed.
+    taken : list of Unfollowed
+        Noise that is taken for what a simulation says.
     closed : bool
         Whether the execution is over.
     selected : bool
@@ -155,6 +157,7 @@ class Tape:
     observations: Observations = field(default_factory=Observations)
     coins: list[Unfollowed] = field(default_factory=list)
     unfollowed: list[Unfollowed] = field(default_factory=list)
+    taken: list[Unfollowed] = field(default_factory=list)
     closed: bool = False
     selected: bool = False
     public: list[PublicValue] = field(default_factory=list)
@@ -238,7 +241,7 @@ class Tape:
                 log.places.add(place)
 
     def draw(
-        self, family: Family, values: Array, recipe: Recipe | None = None
+        self, family: int, values: Array, recipe: Recipe | None = None
     ) -> DrawBlock:
         """Return new draws."""
         self.check_thread()
@@ -254,10 +257,10 @@ class Tape:
         if within or not self.inside:
             self._note(self.unfollowed, place_of_caller(), why)
 
-    def coin(self, why: str) -> None:
+    def coin(self, why: str, *, place: str = "") -> None:
         """Note that randomness was used as ordinary numbers."""
         if not self.inside:
-            self._note(self.coins, place_of_caller(), why)
+            self._note(self.coins, place or place_of_caller(), why)
 
     def _note(self, several: list[Unfollowed], place: str, why: str) -> None:
         note = Unfollowed(place, why)

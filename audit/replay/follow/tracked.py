@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.looked import Looked
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = [
     "DEEPEST",
@@ -37,7 +37,7 @@ DEEPEST = 8  # of the lists in lists that numbers with noise are looked for in
 _ZERO = bytes(8)
 
 
-class Tracked(NDArrayOperatorsMixin):
+class Tracked(Looked, NDArrayOperatorsMixin):
     """An array with noise.
 
     Parameters
@@ -57,18 +57,13 @@ class Tracked(NDArrayOperatorsMixin):
     function: ClassVar[Callable[..., Any]]
 
     __array_priority__ = 1e6
-    __slots__ = ("bare", "centre", "tape", "terms")
-
-    def __init__(
-        self, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
-    ) -> None:
-        self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
+    __slots__ = ()
 
     @classmethod
     def fresh(
         cls,
         tape: Tape,
-        family: Family,
+        family: int,
         values: Array,
         recipe: Any = None,
         factor: float = 1.0,
@@ -93,16 +88,6 @@ class Tracked(NDArrayOperatorsMixin):
         terms = Terms(*[np.concatenate(column) for column in columns])
         return cls(tape, mean, terms, bare=all(part.bare for part in parts))
 
-    @property
-    def index(self) -> NDArray[np.intp]:
-        """The draws in each entry, shape (size, m); -1 is none."""
-        return self.terms.index
-
-    @property
-    def coef(self) -> Array:
-        """Their coefficients, shape (size, m)."""
-        return self.terms.coef
-
     # -- what an array has
 
     @property
@@ -113,10 +98,6 @@ class Tracked(NDArrayOperatorsMixin):
     @__class__.setter
     def __class__(self, kind: type) -> None:
         raise TypeError("the class of an array cannot be changed")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.centre.shape
 
     @property
     def ndim(self) -> int:
@@ -138,11 +119,6 @@ class Tracked(NDArrayOperatorsMixin):
     def real(self) -> "Tracked":
         return self
 
-    @property
-    def noisy(self) -> bool:
-        """Whether there is any noise in it."""
-        return self.terms.any
-
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of unsized object")
@@ -157,6 +133,8 @@ class Tracked(NDArrayOperatorsMixin):
 
     def moved(self, move: Any) -> Any:
         """Return what becomes of it where entries are only moved: places -> places."""
+        if self.is_choice:
+            self.looked_at("chosen")
         places = move(np.arange(self.size).reshape(self.shape))
         return self.taken(np.asarray(places))
 
@@ -185,7 +163,8 @@ class Tracked(NDArrayOperatorsMixin):
         if isinstance_tracked(value):
             width = max(self.index.shape[1], value.index.shape[1])
             many = self.size * width > max(MOST_TERMS, self.size)
-            if not value.noisy or many or value.tape is not self.tape:
+            undecided = value.is_choice or not value.noisy
+            if undecided or many or value.tape is not self.tape:
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
             self._own_centre()[key] = looked_at_within(value)
@@ -247,6 +226,12 @@ class Tracked(NDArrayOperatorsMixin):
         total = self.sum(axis=axis, keepdims=keepdims)
         return total * (total.size / self.size)
 
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        return np.round(self, decimals)
+
+    def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
+        return np.clip(self, low, high)
+
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)
 
@@ -255,65 +240,6 @@ class Tracked(NDArrayOperatorsMixin):
 
     def argmin(self, axis: Any = None, out: Any = None) -> Any:
         return np.argmin(self, axis, out)
-
-    def settle(self) -> None:
-        """Make draws that are known by now part of the ordinary numbers."""
-        terms, draws = self.terms, self.tape.draws
-        if terms.block is not None and terms.block.is_fresh:
-            return
-        if terms.image is not None:
-            source = terms.image.source
-            known = draws.settled(source.centre.ravel(), source.index, source.coef)
-            if known[1] is source.index:
-                return
-            if not (known[1] >= 0).any():
-                self._become(terms, known[0].reshape(source.shape))
-                return
-        mean, index, coef, _ = draws.settled(self.centre.ravel(), self.index, self.coef)
-        if index is not self.index:
-            used = (index >= 0).any(axis=0)
-            self.terms = Terms(index[:, used], coef[:, used])
-            self.centre = mean.reshape(self.shape)
-            self.bare = False
-
-    # -- looking at the numbers
-
-    def looked_at(self, how: str) -> Array:
-        """Return the numbers as an ordinary array, with a note on the tape."""
-        if self.noisy and self.tape.closed:
-            # It stays what it is, so that the next execution that uses it is told, too.
-            return self.tape.observe(self, how).reshape(self.shape)
-        if self.noisy:
-            image = self.terms.image
-            if (
-                image is not None
-                and not self.tape.is_released(how)
-                and image.injective()
-            ):
-                value = image.source.copy().looked_at(how)
-                self._become(self.terms, value)
-                image.origin._learn(image.source, value)
-            else:
-                flat = self.tape.observe(self, how)
-                self._set(flat.reshape(self.shape))
-        return self.centre
-
-    def _set(self, value: Array) -> None:
-        """Become ordinary numbers."""
-        self.centre, self.bare = value, False
-        self.terms = Terms.none(value.size)
-
-    def _learn(self, source: "Tracked", value: Array) -> None:
-        """Become what is known of the source of an image, if still the same as it."""
-        if self.terms is source.terms and np.array_equal(self.centre, source.centre):
-            self._set(value.copy())
-
-    def _become(self, terms: Terms, value: Array) -> None:
-        """Become ordinary numbers, the source of the image having some value."""
-        assert terms.image is not None
-        with np.errstate(all="ignore"):
-            noise = value - terms.image.source.centre
-            self._set(np.asarray(self.centre + terms.image.apply(noise)))
 
     # -- arithmetic
 

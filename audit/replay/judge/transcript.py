@@ -127,7 +127,7 @@ class Transcript:
         kinds = np.zeros(count, dtype=np.intp)
         np.bitwise_or.at(kinds, step, 1 << compared.family)
         names = {
-            kind: Family.shown(each for each in Family if kind >> each & 1)
+            kind: Family.shown(each for each in range(63) if kind >> each & 1)
             for kind in np.unique(kinds).tolist()
         }
         numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]

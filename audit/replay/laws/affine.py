@@ -37,8 +37,9 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
 
-__all__ = ["STANDARD", "AffineLaw", "Family", "log_density"]
+__all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
@@ -64,6 +65,8 @@ class Family(IntEnum):
     DISCRETE_GAUSSIAN = 11
     TRUSTED = 12
     """A law that is not known, of which a bound is taken for true."""
+    UNKNOWN = 13
+    """A law that is not known. Beyond are `dpaudit.audit.replay.laws.coded`."""
 
     @property
     def words(self) -> str:
@@ -73,7 +76,14 @@ class Family(IntEnum):
     @classmethod
     def shown(cls, families: Iterable[int]) -> str:
         """Return the names of families, as a step shows them."""
-        return "+".join(sorted(cls(kind).words for kind in {*map(int, families)}))
+        return "+".join(sorted(set(map(words_of, families))))
+
+
+def words_of(family: int) -> str:
+    """Return the name of a family, or of what has a code, for people."""
+    if family >= FIRST:
+        return "other" if lattice_of(int(family)) is None else "integer"
+    return Family(family).words
 
 
 class _Standard(NamedTuple):
@@ -127,7 +137,17 @@ def log_density(family: NDArray[np.intp], u: Array) -> Array:
     """Return the log-densities of standard draws, each of its own family."""
     with np.errstate(all="ignore"):
         every = [standard.log_density(u) for standard in STANDARD.values()]
-        return np.select([family == kind for kind in STANDARD], every, np.nan)
+        found = np.select([family == kind for kind in STANDARD], every, np.nan)
+        for code in _codes(family):
+            found = np.where(family == code, law_of(code).log_density(u), found)
+    return np.asarray(found)
+
+
+def _codes(family: _Families) -> list[int]:
+    """Return the codes that there are among families."""
+    if not family.size or family.max() < FIRST:
+        return []
+    return [code for code in np.unique(family).tolist() if code >= FIRST]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +205,9 @@ class AffineLaw:
         n = len(mean)
         if not index.shape[1]:
             return cls._without_units(mean)
+        used = family[index[index >= 0]]
+        if (used == Family.UNKNOWN).any():
+            return cls._unknown(mean)
         if index.shape[1] == 1 and _all_different(mean, index, coef):
             units, draws = np.arange(n), index[:, 0]
             kinds = family[draws].astype(np.intp)
@@ -274,6 +297,9 @@ class AffineLaw:
         shape = size, len(self.first)
         every = [standard.draw(rng, shape) for standard in STANDARD.values()]
         draws = np.select([self.family == kind for kind in STANDARD], every)
+        for code in _codes(self.family):
+            drawn = law_of(code).sample(rng, shape)
+            draws = np.where(self.family == code, drawn, draws)
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
+from dpaudit.audit.replay.laws.coded import FIRST, law_of
 from dpaudit.claims import Claim
 
 __all__ = [
@@ -153,12 +154,16 @@ class LawComparison:
             return math.inf if self.singular else math.nan
         if self.suprema is not None:
             return float(self.suprema.sum())
+        return float(self.by_unit.sum())
+
+    @property
+    def by_unit(self) -> Array:
+        """The suprema that family, shift and scale say."""
         linear = np.isin(self.family, _LINEAR)
         moved = self.shift != 0
         with np.errstate(all="ignore"):
             units = np.where(linear, np.abs(self.shift) / self.scale, np.inf)
-        each = np.where(self.alike, np.where(moved, units, 0.0), np.inf)
-        return float(each.sum())
+        return np.where(self.alike, np.where(moved, units, 0.0), np.inf)
 
     @property
     def mu(self) -> float | None:
@@ -263,7 +268,26 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
     scales, families = (law.scale, other.scale), (law.family, other.family)
-    return LawComparison(None, entry, True, shift, *scales, *families)
+    made = LawComparison(None, entry, True, shift, *scales, *families)
+    return _with_codes(law, other, made)
+
+
+def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawComparison:
+    """Return a comparison that knows the suprema of laws that have a code."""
+    units = np.flatnonzero((made.family >= FIRST) & (made.other_family >= FIRST))
+    if not len(units):
+        return made
+    with np.errstate(all="ignore"):
+        steps = (other.mean - law.mean)[law.first] / law.ratio[law.first]
+    steps = np.where(made.shift == 0, 0.0, steps)
+    suprema = made.by_unit.copy()
+    same = np.isclose(made.scale, made.other_scale, rtol=_SAME, atol=0)
+    for unit in units[same[units]].tolist():
+        one, two = (int(each[unit]) for each in (made.family, made.other_family))
+        suprema[unit] = law_of(one).supremum(
+            float(steps[unit]), None if one == two else law_of(two)
+        )
+    return replace(made, suprema=suprema)
 
 
 def loss(law: AnyLaw, other: AnyLaw, value: Array) -> float:

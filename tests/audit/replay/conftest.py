@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dpaudit.audit.replay.follow import generator
+from dpaudit.audit.replay.follow import foreign
 
-listed_anew = generator.all_objects
+listed_anew = foreign.all_objects
 generators: list[Any] = []
 
 
@@ -24,12 +24,12 @@ def objects_listed_once() -> Iterator[None]:
         return [*generators, *gc.get_objects()]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generator, "all_objects", objects)
-        generators[:] = generator.ForeignGenerators().found
+        patch.setattr(foreign, "all_objects", objects)
+        generators[:] = foreign.ForeignGenerators().found
         gc.freeze()
         yield
 
 
 @pytest.fixture
 def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generator, "all_objects", listed_anew)
+    monkeypatch.setattr(foreign, "all_objects", listed_anew)

@@ -103,13 +103,17 @@ def shown_afterwards(x, rng):
     return answers(x, mask), u
 
 
-@pytest.mark.parametrize(
-    "mechanism", [one_uniform_for_all, compared_twice, shown_afterwards]
-)
+@pytest.mark.parametrize("mechanism", [compared_twice, shown_afterwards])
 def test_draws_that_are_used_otherwise_too_are_no_flips(mechanism):
     result = replay(mechanism, pair=SIX, claim=PureDP(1.0), budget=2)
     assert not result.proof
     assert result.executions > 1
+
+
+def test_one_uniform_number_for_all_rows_is_one_flip():
+    # All answers are turned round, or none: no release is possible on both sides.
+    result = replay(one_uniform_for_all, pair=SIX, claim=PureDP(1.0), budget=2)
+    assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, math.inf)
 
 
 def test_impossible_probabilities_are_those_of_the_comparison():

@@ -145,7 +145,6 @@ LOST = {
     lambda x, rng: total(x) + beside_it(lambda: rng.laplace(0, 1.0)): "another thread",
     lambda x, rng: int(OWN.laplace(0, 2.0, 3).argmax()): "was there before",
     lambda x, rng: total(x) + BY_NAME(0, 1.0): "imported by name",
-    lambda x, rng: total(x) - np.log(rng.random()): "ordinary number",
     shared_buffer: "another release",
     view_of_noise: "another release",
 }

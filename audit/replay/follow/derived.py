@@ -1,0 +1,210 @@
+"""Noise that code makes of draws: a function of draws alone is a draw of its own law.
+
+A logarithm of a uniform number, the difference of two exponential ones, the floor of
+something: as long as no data went into it, such a number has the law that
+`dpaudit.audit.replay.laws.pushforward` finds, in any execution. So it becomes a new
+draw of that law, standard and independent of all others but of those that it is made
+of. These may go into further functions (of the size and the sign of one uniform number,
+say), until one of them is mixed with data or looked at; from then on their law is no
+longer known by itself.
+
+What is a *function of draws alone* is told by what was added: nothing, or, to uniform
+numbers and to those on a lattice, one and the same ordinary number everywhere. That
+number may depend on the data (a stochastic rounding): the law then does as well, and is
+compared as any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.made import MadeOf
+from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+from dpaudit.audit.replay.laws.affine import Family, words_of
+from dpaudit.audit.replay.laws.coded import FIRST, lattice_of
+from dpaudit.audit.replay.laws.expressions import (
+    Applied,
+    Expression,
+    Number,
+    Root,
+    evaluate,
+)
+from dpaudit.audit.replay.laws.pushforward import Noise, family_of, identify
+
+__all__ = ["derived"]
+
+_SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
+_NAMES = {"true_divide": "divide", "fabs": "absolute", "float_power": "power"}
+FUNCTIONS = frozenset(
+    {
+        *("absolute", "add", "arctan", "arctanh", "cbrt", "ceil", "clip", "copysign"),
+        *("cos", "divide", "equal", "exp", "exp2", "expm1", "floor", "greater"),
+        *("greater_equal", "less", "less_equal", "log", "log10", "log1p", "log2"),
+        *("maximum", "minimum", "multiply", "negative", "not_equal", "power"),
+        *("reciprocal", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract"),
+        *("tan", "tanh", "trunc", "where"),
+    }
+)
+_LONGEST = 60  # nodes of an expression
+
+
+@dataclass
+class _Parts:
+    """The arguments of a function, as expressions over slots of draws."""
+
+    tape: Tape
+    shape: tuple[int, ...]
+    slots: list[NDArray[np.intp]]
+
+    def of(self, value: Any) -> Expression | None:
+        """Return an argument as an expression, None if it is none of draws alone."""
+        if not (isinstance_tracked(value) and value.noisy):
+            number = numeric(value)
+            if number is None or not number.size or (number != number.flat[0]).any():
+                return None
+            return Number(float(number.flat[0]))
+        if value.tape is not self.tape:
+            return None
+        value.settle()
+        if not value.noisy or not value.size:
+            return None
+        index, coef = value.index, value.coef
+        centre = value.centre.flat[0]
+        if index.shape[1] != 1 or not np.isfinite(centre):
+            return None
+        if (value.centre != centre).any() or (coef != coef[0]).any():
+            return None
+        base = self._drawn(value.spread(self.shape).index[:, 0], bare=value.bare)
+        if base is None:
+            return None
+        if coef[0, 0] != 1:
+            base = Applied("multiply", (Number(float(coef[0, 0])), base))
+        if centre:
+            base = Applied("add", (base, Number(float(centre))))
+        return base
+
+    def _drawn(self, draws: NDArray[np.intp], *, bare: bool) -> Expression | None:
+        """Return what draws are, one to each entry."""
+        if (draws < 0).any():
+            return None
+        made = self.tape.draws.made_of(draws)
+        if made is not None:
+            places = {}
+            for slot, roots in made.roots.items():
+                place = self._slot(roots[draws - made.start])
+                if place is None:
+                    return None
+                places[slot] = place
+            return _moved(made.expression, places)
+        families = self.tape.draws.families[draws]
+        family = int(families[0])
+        if (families != family).any() or family == Family.UNKNOWN:
+            return None
+        lattice = lattice_of(family)
+        if not (bare or family in _SHIFTED or lattice):
+            return None
+        place = self._slot(draws)
+        if place is None:
+            return None
+        if lattice is not None:
+            return Root(place, "lattice", lattice)
+        if family >= FIRST:
+            return None
+        return Root(place, words_of(family))
+
+    def _slot(self, draws: NDArray[np.intp]) -> int | None:
+        """Return the slot of some draws, None if they cannot have one."""
+        for place, others in enumerate(self.slots):
+            if np.array_equal(others, draws):
+                return place
+            if np.isin(draws, others).any():
+                return None
+        if len(np.unique(draws)) < len(draws) or not self.tape.draws.may_go_into(draws):
+            return None
+        self.slots.append(draws)
+        return len(self.slots) - 1
+
+
+def derived(name: str, *parts: Any, known: bool = False) -> Any:
+    """Return a NumPy function of draws alone as a draw of its own law.
+
+    NotImplemented where it is none, or with `known` where the law is no known one.
+    """
+    name = _NAMES.get(name, name)
+    tracked = [each for each in parts if isinstance_tracked(each) and each.noisy]
+    if name not in FUNCTIONS or not tracked or tracked[0].tape.closed:
+        return NotImplemented
+    tape: Tape = tracked[0].tape
+    try:
+        shape = np.broadcast_shapes(*map(_shape, parts))
+    except ValueError:
+        return NotImplemented
+    read = _Parts(tape, shape, [])
+    expressions = [read.of(each) for each in parts]
+    if not read.slots or any(each is None for each in expressions):
+        return NotImplemented
+    whole = Applied(name, tuple(each for each in expressions if each is not None))
+    if _length(whole) > _LONGEST:
+        return NotImplemented
+    law = identify(whole)
+    if known and (law is None or family_of(law)[2] == Family.UNKNOWN):
+        return NotImplemented
+    return _made(tape, whole, law, read.slots, shape)
+
+
+def _made(
+    tape: Tape,
+    whole: Expression,
+    law: Noise | None,
+    slots: Sequence[NDArray[np.intp]],
+    shape: tuple[int, ...],
+) -> Tracked:
+    """Return an expression over draws as draws of its law."""
+    shift, scale, family = (0.0, 1.0, Family.UNKNOWN) if law is None else family_of(law)
+    standard = _standard(whole, shift, scale)
+
+    def values(seed: int = 0) -> Array:  # of the draws as they are by then
+        now = [tape.draws.values[slot] for slot in slots]
+        return np.broadcast_to(evaluate(standard, now), slots[0].shape).astype(float)
+
+    made_at = place_of_caller()
+    made = Tracked.fresh(tape, family, values().reshape(shape), values)
+    tape.draws.go_into(made.index[:, 0], MadeOf(standard, dict(enumerate(slots))))
+    if law is not None and not law.exact:
+        tape.taken.append(Unfollowed(made_at, words_of(family)))
+    block = made.terms.block
+    terms = Terms(block=block, factor=scale)
+    return Tracked(tape, np.full(shape, shift), terms, bare=not shift)
+
+
+def _standard(whole: Expression, shift: float, scale: float) -> Expression:
+    """Return the standard draw that an expression is shift + scale times."""
+    if shift:
+        whole = Applied("subtract", (whole, Number(shift)))
+    return whole if scale == 1 else Applied("divide", (whole, Number(scale)))
+
+
+def _moved(expression: Expression, places: dict[int, int]) -> Expression:
+    """Return an expression over other slots."""
+    if isinstance(expression, Root):
+        return Root(places[expression.slot], expression.kind, expression.lattice)
+    if isinstance(expression, Number):
+        return expression
+    parts = tuple(_moved(part, places) for part in expression.parts)
+    return Applied(expression.name, parts)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return value.shape if isinstance_tracked(value) else np.shape(value)
+
+
+def _length(expression: Expression) -> int:
+    return 1 + sum(map(_length, getattr(expression, "parts", ())))

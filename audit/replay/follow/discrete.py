@@ -1,0 +1,183 @@
+"""Draws beside the families of `dpaudit.audit.replay.laws.affine`, as methods.
+
+Integers have a law on a lattice: geometric, Poisson and binomial ones, as long as their
+parameters are single numbers. A fair coin may become the sign of noise, so it is not
+decided before the code looks at it. An integer from a large range may become the seed
+of a generator, which is then followed as one that was spawned.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.coded import Density, code_of
+from dpaudit.audit.replay.laws.lattice import MOST_STEPS, Lattice
+
+__all__ = ["DiscreteDraws"]
+
+_SEEDS = 2**16  # numbers from which on a range may be one of seeds
+_FAIR = Lattice.among((0, 1), (0.5, 0.5))
+_NOT_FOLLOWED = "{} draws from a law that is not followed"
+
+
+class DiscreteDraws:
+    """Methods of a generator that records."""
+
+    tape: Tape
+    _streams: Any
+    _next: Callable[[], np.random.Generator]
+    _noise: Callable[..., Any]
+    _chosen: Callable[..., Any]
+    _unfollowed: Callable[..., Any]
+
+    @property
+    def _notes(self) -> bool:
+        """Whether draws are followed."""
+        raise NotImplementedError
+
+    def _of_law(self, law: Lattice | Density, name: str, *args: Any, size: Any) -> Any:
+        """Return draws of a law that has a code."""
+        values = getattr(self._next(), name)(*args, size=size)
+        code = code_of(law)
+        if not self._notes:
+            return values
+        if code is None:
+            self.tape.coin(_NOT_FOLLOWED.format(name))
+            return values
+        streams, call = self._streams, self._streams.calls
+
+        def again(seed: int) -> Any:
+            return getattr(streams.of(seed).at(call), name)(*args, size=size)
+
+        floats = np.asarray(values, dtype=np.float64)
+        return Tracked.fresh(self.tape, code, floats, again)
+
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        if not (_is_number(p) and 0 < p < 1):
+            return self._unfollowed("geometric", p, size)
+        p = float(p)
+        law = Lattice(1, (math.log(p),), above=-math.log1p(-p))
+        return self._of_law(law, "geometric", p, size=size)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
+        if not (_is_number(lam) and 0 < lam < MOST_STEPS / 4):
+            return self._unfollowed("poisson", lam, size)
+        lam = float(lam)
+        k = np.arange(math.ceil(lam + 60 * math.sqrt(lam) + 60))
+        law = Lattice(0, tuple(stats.poisson.logpmf(k, lam).tolist()))
+        return self._of_law(law, "poisson", lam, size=size)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        if isinstance_tracked(p) or np.ndim(n):
+            return self._unfollowed("binomial", n, p, size)
+        if n == 1 and _is_number(p) and p == 0.5:
+            return self._coin_flip(0, 1, size=size, name="binomial")
+        if n == 1:
+            held = self._next().binomial(1, p, size)
+            chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
+            return self._chosen(held, partial(ChoiceLaw.flips, chance.ravel()))
+        if not (_is_number(p) and 0 < p < 1 and 0 < n < MOST_STEPS):
+            return self._unfollowed("binomial", n, p, size)
+        n, p = int(n), float(p)
+        log = stats.binom.logpmf(np.arange(n + 1), n, p)
+        law = Lattice(0, tuple(log.tolist()))
+        return self._of_law(law, "binomial", n, p, size=size)
+
+    def standard_t(self, df: Any, size: Any = None) -> Any:
+        if not (_is_number(df) and 0 < df < math.inf):
+            return self._unfollowed("standard_t", df, size)
+        df = float(df)
+        return self._of_law(Density("t", (df,)), "standard_t", df, size=size)
+
+    def standard_cauchy(self, size: Any = None) -> Any:
+        return self._of_law(Density("t", (1.0,)), "standard_cauchy", size=size)
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return mean + z L^T, where the covariance is L L^T."""
+        covariance = np.asarray(cov, dtype=np.float64)
+        if args or kwargs or isinstance_tracked(cov) or covariance.ndim != 2:
+            return self._unfollowed("multivariate_normal", mean, cov, size, *args)
+        shape = () if size is None else tuple(np.atleast_1d(size).tolist())
+        noise = self._noise(Family.GAUSSIAN, (*shape, len(covariance)))
+        scales = np.sqrt(np.diag(covariance))
+        if (covariance == np.diag(scales**2)).all():
+            return noise * scales + np.asarray(mean)
+        left, values, _ = np.linalg.svd(covariance, hermitian=True)
+        return noise @ (left * np.sqrt(values)).T + np.asarray(mean)
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: bool = False,
+    ) -> Any:
+        least, end = (0, low) if high is None else (low, high)
+        given = low, high, size, dtype, endpoint
+        if not (_is_number(least) and _is_number(end)):
+            return self._unfollowed("integers", *given)
+        least, count = int(least), int(end) - int(least) + bool(endpoint)
+        if count == 2 and np.dtype(dtype).kind in "iu":
+            return self._coin_flip(least, least + 1, size=size, name="integers")
+        ordinary = self.tape.closed or self.tape.inside
+        if count < _SEEDS or size is not None or ordinary:
+            return self._unfollowed("integers", *given)
+        self.tape.check_thread()
+        seed = self._next().integers(*given)
+        note = Unfollowed(place_of_caller(), _NOT_FOLLOWED.format("integers"))
+        self._streams.seeds[int(seed)] = note
+        return seed
+
+    def _coin_flip(self, tail: Any, head: Any, *, size: Any, name: str) -> Any:
+        """Return one of two numbers, each with probability one half."""
+
+        def drawn(generator: np.random.Generator) -> Any:
+            return generator.integers(0, 2, size)
+
+        held, tape = np.asarray(drawn(self._next())), self.tape
+        if not self._notes or tape.mode.public or not tape.mode.selects:
+            if self._notes and name != "binomial":
+                tape.coin(_NOT_FOLLOWED.format(name))
+            elif name == "binomial":
+                law = partial(ChoiceLaw.flips, np.full(held.size, 0.5))
+                held = np.asarray(self._chosen(held, law))
+            return np.where(held, head, tail)[()]
+        streams, call = self._streams, self._streams.calls
+        code = code_of(_FAIR)
+        assert code is not None
+        made = Tracked.fresh(
+            tape,
+            code,
+            held.astype(float),
+            lambda seed: drawn(streams.of(seed).at(call)),
+        )
+
+        def choose(values: Array) -> Any:
+            if name == "binomial":
+                law = ChoiceLaw.flips(np.array([0.5]), len(values))
+                return tape.choose(law, values.astype(np.intp), values.shape)
+            tape.coin(_NOT_FOLLOWED.format(name))
+            return values.astype(np.intp)
+
+        block = made.terms.block
+        assert block is not None
+        block.choose = choose
+        return made if (tail, head) == (0, 1) else made * (head - tail) + tail
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance_tracked(value) and np.ndim(value) == 0

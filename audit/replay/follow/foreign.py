@@ -1,0 +1,112 @@
+"""Generators that were there before an execution: whether the code draws from them."""
+
+import gc
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
+
+__all__ = ["ForeignGenerators", "all_objects", "foreign_draws_allowed"]
+
+_watching: list["ForeignGenerators"] = []
+_while_listed = threading.Lock()
+
+
+def all_objects() -> list[Any]:
+    """Return all objects; the collector tells nothing of those that are frozen."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
+@contextmanager
+def foreign_draws_allowed() -> Iterator[None]:
+    """Let generators be drawn from in the block, as declared primitives may."""
+    with _while_listed:
+        watches = _watching.copy()
+    before = [(watch, watch.states()) for watch in watches]
+    try:
+        yield
+    finally:
+        for watch, states in before:
+            watch.excuse(states)
+
+
+class ForeignGenerators:
+    """Generators, and whether they are drawn from in the block.
+
+    Parameters
+    ----------
+    generators : list, optional
+        All that there are by default.
+
+    Attributes
+    ----------
+    found : list
+        The generators.
+    """
+
+    def __init__(self, generators: list[Any] | None = None) -> None:
+        self.found = self._all() if generators is None else generators
+        self._before = self.states()
+
+    def __enter__(self) -> Self:
+        with _while_listed:
+            _watching.append(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with _while_listed:
+            _watching.remove(self)
+
+    @staticmethod
+    def _all() -> list[Any]:
+        kinds = (np.random.Generator, np.random.RandomState, random.Random)
+        known: dict[type, bool] = {}
+        found: list[Any] = []
+        for thing in all_objects():
+            kind = type(thing)
+            if kind not in known:
+                known[kind] = issubclass(kind, kinds) and kind is not RecordingGenerator
+            if known[kind]:
+                found.append(thing)
+        return found
+
+    def used(self) -> bool:
+        """Say whether one of them was drawn from since."""
+        return self.states() != self._before
+
+    def excuse(self, states: list[Any]) -> None:
+        """Count from now on, unless one was drawn from before it had these states."""
+        if states == self._before:
+            self._before = self.states()
+
+    def states(self) -> list[Any]:
+        """Return the states of the generators."""
+        states = []
+        for each in self.found:
+            try:
+                states.append(_state(each))
+            except Exception:
+                states.append(None)
+        return states
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return (
+            None if isinstance(generator, random.SystemRandom) else generator.getstate()
+        )
+    bits = getattr(generator, "_bit_generator", None)
+    state = bits.state if bits is not None else generator.bit_generator.state
+    return _frozen(state)
+
+
+def _frozen(state: Any) -> Any:
+    if isinstance(state, dict):
+        return tuple((key, _frozen(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state

@@ -1,0 +1,131 @@
+"""Looking at numbers with noise: from then on they are ordinary numbers.
+
+Draws that are known by now are part of the ordinary numbers; what is an image of
+something else is looked at there; choices are decided.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.laws.coded import lattice_of
+
+__all__ = ["Looked"]
+
+
+class Looked:
+    """What `dpaudit.audit.replay.follow.tracked.Tracked` does with its numbers."""
+
+    __slots__ = ("bare", "centre", "tape", "terms")
+
+    def __init__(
+        self, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
+    ) -> None:
+        self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.centre.shape
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The draws in each entry, shape (size, m); -1 is none."""
+        return self.terms.index
+
+    @property
+    def coef(self) -> Array:
+        """Their coefficients, shape (size, m)."""
+        return self.terms.coef
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether its entries are choices that nothing was made of yet."""
+        block = self.terms.block
+        return block is not None and block.choose is not None and block.is_fresh
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is any noise in it."""
+        return self.terms.any
+
+    def settle(self) -> None:
+        """Make draws that are known by now part of the ordinary numbers."""
+        terms, draws = self.terms, self.tape.draws
+        if terms.block is not None and terms.block.is_fresh:
+            return
+        if terms.image is not None:
+            source = terms.image.source
+            known = draws.settled(source.centre.ravel(), source.index, source.coef)
+            if known[1] is source.index:
+                return
+            if not (known[1] >= 0).any():
+                self._become(terms, known[0].reshape(source.shape))
+                return
+        mean, index, coef, _ = draws.settled(self.centre.ravel(), self.index, self.coef)
+        if index is not self.index:
+            used = (index >= 0).any(axis=0)
+            self.terms = Terms(index[:, used], coef[:, used])
+            self.centre = mean.reshape(self.shape)
+            self.bare = False
+
+    def looked_at(self, how: str) -> Array:
+        """Return the numbers as an ordinary array, with a note on the tape."""
+        if self.noisy and self.tape.closed:
+            # It stays what it is, so that the next execution that uses it is told, too.
+            return self.tape.observe(self, how).reshape(self.shape)
+        if self.is_choice:
+            self._decide()
+        elif self.noisy:
+            image = self.terms.image
+            if (
+                image is not None
+                and not self.tape.is_released(how)
+                and image.injective()
+            ):
+                value = image.source.copy().looked_at(how)
+                self._become(self.terms, value)
+                image.origin._learn(image.source, value)
+            else:
+                whole = self.bare and self._on_lattice()
+                flat = self.tape.observe(self, how)
+                self._set((flat.astype(np.intp) if whole else flat).reshape(self.shape))
+        return self.centre
+
+    def _on_lattice(self) -> bool:
+        """Whether its entries are draws, or multiples of draws, that are integers."""
+        block, families = self.terms.block, self.tape.draws.families
+        kinds = [block.family] if block else np.unique(families[self.index]).tolist()
+        return all(map(lattice_of, kinds)) and not (self.coef % 1).any()
+
+    def _set(self, value: NDArray[Any]) -> None:
+        """Become ordinary numbers."""
+        self.centre, self.bare = value, False
+        self.terms = Terms.none(value.size)
+
+    def _decide(self) -> None:
+        """Become what was chosen."""
+        block, factor = self.terms.block, self.terms.factor
+        assert block is not None
+        assert block.choose is not None
+        chosen = block.choose(block.values).reshape(self.shape)
+        block.spend(partly=True)
+        if factor == 1 and not self.centre.any():
+            self._set(chosen)
+        else:
+            self._set(self.centre + factor * chosen)
+
+    def _learn(self, source: Any, value: Array) -> None:
+        """Become what is known of the source of an image, if still the same as it."""
+        if self.terms is source.terms and np.array_equal(self.centre, source.centre):
+            self._set(value.copy())
+
+    def _become(self, terms: Terms, value: Array) -> None:
+        """Become ordinary numbers, the source of the image having some value."""
+        assert terms.image is not None
+        with np.errstate(all="ignore"):
+            noise = value - terms.image.source.centre
+            self._set(np.asarray(self.centre + terms.image.apply(noise)))

@@ -1,0 +1,91 @@
+"""Draws that are made of others: which, and what may still be said of them.
+
+A draw that is a function of other draws has a law of its own as long as nothing else is
+known of these. So of all draws that are made of the same ones, one alone may be mixed
+with data, and none after one of them was looked at.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.audit.replay.laws.expressions import Expression
+
+__all__ = ["FRESH", "MOVED", "PARTLY", "SPENT", "Made", "MadeOf"]
+
+FRESH, SPENT, PARTLY, MOVED = 0, 1, 2, 3
+"""What is known of a draw: nothing, its value, a sum, nothing but that others are made
+of it."""
+
+_States = NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class MadeOf:
+    """What a block of draws is made of.
+
+    Parameters
+    ----------
+    expression : Expression
+        Over slots.
+    roots : dict of int to ndarray
+        Which draws are in a slot, for each draw of the block.
+    start : int
+        The first draw of the block.
+    """
+
+    expression: Expression
+    roots: dict[int, NDArray[np.intp]]
+    start: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many draws there are in the block."""
+        return len(next(iter(self.roots.values())))
+
+
+@dataclass
+class Made:
+    """All blocks that are made of others, and which of them was mixed with data."""
+
+    blocks: list[MadeOf] = field(default_factory=list)
+    used: dict[int, int] = field(default_factory=dict)
+
+    def of(self, draws: NDArray[np.intp]) -> MadeOf | None:
+        """Return what draws are made of, if they are all from one block."""
+        low, high = int(draws.min()), int(draws.max())
+        for block in self.blocks:
+            if block.start <= low and high < block.start + block.size:
+                return block
+        return None
+
+    def mixed(self, draws: NDArray[np.intp], states: _States) -> bool:
+        """Say whether draws may not be mixed with data, or note that they are."""
+        late = False
+        for block, places in self._touched(draws):
+            for roots in block.roots.values():
+                own = roots[places]
+                late |= bool((states[own] == PARTLY).any())
+                for root in own.tolist():
+                    late |= self.used.setdefault(root, block.start) != block.start
+        return late
+
+    def seen(self, draws: NDArray[np.intp], states: _States) -> None:
+        """Note that something was seen of draws, and so of those behind them."""
+        for block, places in self._touched(draws):
+            for roots in block.roots.values():
+                states[roots[places]] = PARTLY
+
+    def _touched(
+        self, draws: NDArray[np.intp]
+    ) -> list[tuple[MadeOf, NDArray[np.intp]]]:
+        if not self.blocks:
+            return []
+        flat = np.unique(draws)
+        found = []
+        for block in self.blocks:
+            ends = np.searchsorted(flat, (block.start, block.start + block.size))
+            if ends[0] < ends[1]:
+                found.append((block, flat[ends[0] : ends[1]] - block.start))
+        return found

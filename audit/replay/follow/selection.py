@@ -1,0 +1,235 @@
+"""Choices that code makes with noisy numbers: the largest of them, flips, intervals.
+
+A comparison of fresh uniform numbers with ordinary ones, such as
+``rng.random(n) < p``, is independent flips: of u < t for a uniform u nothing else is
+known afterwards than whether it holds, which it does with probability t. Of one uniform
+number among ascending levels, as in ``searchsorted(cumsum(p), u)``, it is known between
+which of them it lies. A flip of a fair coin waits until it is looked at: it may become
+the sign of noise.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
+
+__all__ = [
+    "COMPARISONS",
+    "compared",
+    "decide",
+    "decided",
+    "digitize",
+    "fair",
+    "searchsorted",
+    "select",
+]
+
+_LESS = frozenset({np.less, np.less_equal})
+COMPARISONS = _LESS | {np.greater, np.greater_equal}
+
+
+def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
+    """Return where the largest number is, or the smallest if the sign is -1.
+
+    The draws are used up by that: nothing else is known of them than which is ahead.
+    None where the choice has no law that is known: the numbers must have one fresh draw
+    of one family and one scale each, which only adds to them.
+    """
+    tape = noisy.tape
+    if not tape.mode.selects or tape.closed or noisy.bare:
+        return None
+    noisy.settle()
+    index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
+    if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
+        return None
+    draws = index[:, 0]
+    family = int(tape.draws.families[draws.max()])
+    if not tape.draws.are_fresh(draws, family):
+        return None
+    if family == Family.LAPLACE:  # the law of which is that of its negative
+        coef = np.abs(coef)
+    scale = float(coef[0, 0])
+    log = None
+    if scale > 0 and (coef == scale).all():
+        log = noisy_maximum(mean, scale, family)
+    if log is None:
+        return None
+    value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
+    place = np.asarray(np.argmax(sign * value))
+    tape.draws.use_up(draws)
+    tape.selected = True
+    law = ChoiceLaw(log[np.newaxis], "noisy maximum")
+    return np.intp(tape.choose(law, place, ())[()])
+
+
+def compared(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of fresh uniform draws with ordinary numbers, as flips.
+
+    The draws are used up by that. NotImplemented where these are no flips: each number
+    must be an affine image of a fresh uniform draw of its own.
+    """
+    first = isinstance_tracked(left) and left.noisy
+    noisy, other = (left, right) if first else (right, left)
+    level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    if level is None or not tape.mode.selects or tape.closed:
+        return NotImplemented
+    if noisy.size == 1 and level.size > 1:
+        return _compared_with_all(ufunc, left, right, noisy, level)
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    noisy = noisy.spread(shape)
+    level = np.broadcast_to(level, shape) if level.ndim else level
+    noisy.settle()
+    level, mean, block = level.ravel(), noisy.centre.reshape(-1), noisy.terms.block
+    coef: Any
+    if block is not None:
+        coef, values = noisy.terms.factor, block.values
+        if not block.is_fresh or block.family != Family.UNIFORM:
+            return NotImplemented
+        if noisy.bare:
+            mean = mean[:1]  # which are all zero
+    elif noisy.index.shape[1] == 1:
+        draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
+        if not tape.draws.are_fresh(draws, Family.UNIFORM):
+            return NotImplemented
+        values = tape.draws.values[draws]
+    else:
+        return NotImplemented
+    if not np.all(np.isfinite(coef) & (coef != 0)):
+        return NotImplemented
+    as_drawn = block is not None and noisy.bare and coef == 1
+    with np.errstate(all="ignore"):
+        gap = level - mean
+        numbers = values if as_drawn else mean + coef * values
+        held = np.asarray(ufunc(numbers, level) if first else ufunc(level, numbers))
+    if block is not None:
+        block.spend(partly=True)
+    else:
+        tape.draws.use_up(draws)
+    if block is not None and gap.size == 1:
+        law = _alike(float(gap[0]), float(coef), below, noisy.size)
+    else:
+        law = _flips(gap, coef, below, noisy.size)
+    tape.selected = True
+    return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+
+
+def _compared_with_all(
+    ufunc: Any, left: Any, right: Any, noisy: Tracked, level: Array
+) -> Any:
+    """Return how one uniform number compares with ascending ones, by one choice."""
+    place = None if noisy.ndim else _interval(level, noisy, "left")
+    if place is None:
+        return NotImplemented
+    # Of the number nothing is seen but between which levels it lies.
+    above = np.arange(level.size) >= place
+    return above if ufunc(0.0, 1.0) == (noisy is left) else ~above
+
+
+def _interval(levels: Array, noisy: Tracked, side: Any) -> Any:
+    """Return between which of ascending levels a fresh uniform number lies, a choice.
+
+    None where it is none.
+    """
+    tape = noisy.tape
+    noisy.settle()
+    if noisy.size != 1 or noisy.index.shape[1] != 1 or tape.closed:
+        return None
+    draws, coef = noisy.index[:, 0], noisy.coef[0, 0]
+    if not (tape.mode.selects and tape.draws.are_fresh(draws, Family.UNIFORM)):
+        return None
+    if levels.ndim != 1 or not (np.diff(levels) >= 0).all() or not coef > 0:
+        return None
+    with np.errstate(all="ignore"):
+        ends = np.clip((levels - noisy.centre.flat[0]) / coef, 0.0, 1.0)
+    place = np.searchsorted(ends, tape.draws.values[draws], side=side)
+    tape.draws.use_up(draws)
+    tape.selected = True
+    p = np.diff(np.concatenate([[0.0], ends, [1.0]]))
+    return int(tape.choose(ChoiceLaw.of(p), place, ())[()])
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Do what `numpy.searchsorted` does, where that is a choice."""
+    levels = numeric(a)
+    if levels is None or sorter is not None or not isinstance_tracked(v) or v.ndim:
+        return NotImplemented
+    place = _interval(levels, v, side)
+    return NotImplemented if place is None else np.intp(place)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Do what `numpy.digitize` does, where that is a choice."""
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+def _flips(gap: Array, coef: Any, below: bool, count: int) -> ChoiceLaw:
+    """Return how multiples of uniform numbers compare with gaps, as flips."""
+    with np.errstate(all="ignore"):
+        chance = np.clip(gap / coef, 0.0, 1.0)
+    chance = np.where((coef > 0) == below, chance, 1 - chance)
+    chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
+    return ChoiceLaw.flips(chance, count)
+
+
+@lru_cache(maxsize=256)
+def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
+    """Return flips that all have one probability: a loop comes by many times."""
+    return _flips(np.array([gap]), coef, below, count)
+
+
+def fair(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison that holds with probability one half, not yet decided.
+
+    It may become the sign of noise.
+    """
+    first = isinstance_tracked(left) and left.noisy
+    noisy, other = (left, right) if first else (right, left)
+    level, block = numeric(other), noisy.terms.block
+    if level is None or level.ndim or not noisy.size or not noisy.tape.mode.selects:
+        return NotImplemented
+    if block is None or block.family != Family.UNIFORM or not block.is_fresh:
+        return NotImplemented
+    middle = noisy.centre.flat[0] + noisy.terms.factor / 2
+    if level != middle or (noisy.centre != noisy.centre.flat[0]).any():
+        return NotImplemented
+    made = derived(ufunc.__name__, left, right)
+    if made is NotImplemented:
+        return made
+    block = made.terms.block
+    tape = made.tape
+    law = ChoiceLaw.flips(np.array([0.5]), made.size)
+
+    def choose(values: Array) -> Array:
+        tape.selected = True
+        return tape.choose(law, values.astype(np.intp), values.shape) > 0
+
+    block.choose = choose
+    return made
+
+
+def decide(inputs: Any) -> None:
+    """Look at choices that meet numbers that differ from entry to entry."""
+    wide = [
+        each
+        for each in inputs
+        if not (isinstance_tracked(each) and each.noisy) and np.ndim(each)
+    ]
+    for each in inputs:
+        if wide and isinstance_tracked(each) and each.is_choice:
+            each.looked_at("chosen")
+
+
+def decided(args: Any) -> Any:
+    """Return arguments in which choices are looked at."""
+    return tuple(
+        each.looked_at("chosen")
+        if isinstance_tracked(each) and each.is_choice
+        else each
+        for each in args
+    )

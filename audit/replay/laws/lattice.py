@@ -1,0 +1,116 @@
+"""Noise on the integers: two-sided geometric, rounded, and what sums make of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+
+__all__ = ["MOST_STEPS", "Lattice"]
+
+MOST_STEPS = 2**14
+_OFF = 1e-6  # of an integer, by rounding
+_FARTHEST = -60.0  # log-probability beyond which a lattice is cut
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Probabilities of the integers, beyond a table in geometric proportion.
+
+    Parameters
+    ----------
+    start : int
+        The first integer of the table.
+    log : tuple of float
+        Log-probabilities of it and those after it.
+    below, above : float
+        By how much the log-probability falls with every step beyond the table;
+        infinite where there is nothing beyond.
+    """
+
+    start: int
+    log: tuple[float, ...]
+    below: float = math.inf
+    above: float = math.inf
+
+    @classmethod
+    def of(cls, start: int, p: Array, least: float) -> "Lattice":
+        """Return a lattice of a table whose ends go on for ever below `least`."""
+        sure = np.flatnonzero(p > least)
+        first, last = int(sure[0]), int(sure[-1])
+        with np.errstate(divide="ignore"):
+            log = np.log(p[first : last + 1])
+        wide = len(log) > 2
+        below = float(log[1] - log[0]) if wide and first > 0 else math.inf
+        above = float(log[-2] - log[-1]) if wide and last < len(p) - 1 else math.inf
+        return cls(start + first, tuple(log.tolist()), below, above)
+
+    @classmethod
+    def among(cls, numbers: Sequence[int], p: Sequence[float]) -> "Lattice":
+        """Return finitely many integers with their probabilities."""
+        start = min(numbers)
+        table = np.zeros(max(numbers) - start + 1)
+        np.add.at(table, np.asarray(numbers) - start, p)
+        with np.errstate(divide="ignore"):
+            return cls(start, tuple(np.log(table).tolist()))
+
+    def log_probability(self, k: Array) -> Array:
+        """Return the log-probabilities of integers, given as floats."""
+        table = np.asarray(self.log)
+        place = np.asarray(k, dtype=np.float64) - self.start
+        inside = np.clip(place, 0, len(table) - 1)
+        beyond = place - inside
+        with np.errstate(invalid="ignore"):
+            fall = np.where(beyond < 0, -beyond * self.below, beyond * self.above)
+        at = table[np.nan_to_num(inside).astype(np.intp)]
+        return np.asarray(np.where(beyond == 0, at, at - fall))
+
+    def log_density(self, u: Array) -> Array:
+        """Return the log-probability of an integer, up to rounding."""
+        whole = np.rint(u)
+        log = self.log_probability(whole)
+        return np.asarray(np.where(np.abs(u - whole) > _OFF, -np.inf, log))
+
+    def table(self) -> tuple[int, Array]:
+        """Return the first integer, and probabilities of any size."""
+        low = _reach(self.log[0], self.below)
+        high = _reach(self.log[-1], self.above)
+        start = self.start - low
+        k = np.arange(start, self.start + len(self.log) + high, dtype=np.float64)
+        return start, np.exp(self.log_probability(k))
+
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the supremum of |log P(k)/Q(k - shift)| over k possible for either.
+
+        Q is P by default.
+        """
+        other, step = self if other is None else other, round(shift)
+        if not isinstance(other, Lattice):
+            return math.inf
+        if abs(shift - step) > 1e-9 * max(1.0, abs(shift)):
+            return math.inf
+        if other is not self and (self.below, self.above) != (other.below, other.above):
+            return math.inf
+        low = min(self.start, other.start + step) - 2
+        high = max(self.start + len(self.log), other.start + step + len(other.log)) + 2
+        if high - low > 4 * MOST_STEPS:
+            return math.inf
+        k = np.arange(low, high, dtype=np.float64)
+        one, two = self.log_probability(k), other.log_probability(k - step)
+        with np.errstate(invalid="ignore"):
+            return float(np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf).max())
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent integers, as floats."""
+        start, p = self.table()
+        return np.asarray(rng.choice(len(p), size, p=p / p.sum()) + float(start))
+
+
+def _reach(log: float, fall: float) -> int:
+    """Return how many steps beyond a table have a probability of any size."""
+    if not (math.isfinite(fall) and fall > 0):
+        return 0
+    return min(MOST_STEPS, max(0, math.ceil((log - _FARTHEST) / fall)))

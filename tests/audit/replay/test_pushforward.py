@@ -1,0 +1,171 @@
+"""Which noise code makes of draws: laws that are known, and near misses."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate
+from dpaudit.audit.replay.laws.lattice import Lattice
+from dpaudit.audit.replay.laws.pushforward import identify
+
+SIZE = 200_000
+
+
+def of(name, *parts):
+    numbers = (Number(float(p)) if isinstance(p, int | float) else p for p in parts)
+    return Applied(name, tuple(numbers))
+
+
+def fair(slot):
+    return Root(slot, "lattice", Lattice.among((-1, 1), (0.5, 0.5)))
+
+
+U, V = Root(0, "uniform"), Root(1, "uniform")
+E, F = Root(0, "exponential"), Root(1, "exponential")
+N, L = Root(1, "gaussian"), Root(0, "laplace")
+CENTRED = of("subtract", U, 0.5)
+TAIL = of("subtract", 1, of("multiply", 2, of("absolute", CENTRED)))
+LOG_2U = of("log", of("multiply", 2, U))
+LOG_U = of("log", U)
+BELOW_HALF = of("less", U, 0.5)
+LOG_REST = of("negative", of("log", of("multiply", 2, of("subtract", 1, U))))
+TURN = of("multiply", 2 * math.pi, V)
+RADIUS = of("sqrt", of("multiply", -2, of("log", U)))
+
+LAWS = {
+    "inverse Laplace": (
+        of("multiply", of("multiply", -3, of("sign", CENTRED)), of("log", TAIL)),
+        stats.laplace(scale=3),
+    ),
+    "two branches": (of("where", BELOW_HALF, LOG_2U, LOG_REST), stats.laplace()),
+    "minus log": (of("multiply", -2, of("log", U)), stats.expon(scale=2)),
+    "log log": (of("negative", of("log", of("negative", LOG_U))), stats.gumbel_r()),
+    "logit": (of("log", of("divide", U, of("subtract", 1, U))), stats.logistic()),
+    "size of Laplace": (of("absolute", L), stats.expon()),
+    "two exponentials": (
+        of("subtract", of("multiply", 3, E), of("multiply", 3, F)),
+        stats.laplace(scale=3),
+    ),
+    "log of a ratio": (of("log", of("divide", E, F)), stats.logistic()),
+    "signed exponential": (of("multiply", fair(0), F), stats.laplace()),
+    "sign of a uniform": (of("copysign", F, CENTRED), stats.laplace()),
+    "sign by a flip": (
+        of("multiply", of("where", BELOW_HALF, 1, -1), F),
+        stats.laplace(),
+    ),
+    "mixture of normals": (
+        of("multiply", of("sqrt", of("multiply", 2, E)), N),
+        stats.laplace(),
+    ),
+    "Box and Muller": (of("multiply", RADIUS, of("cos", TURN)), stats.norm()),
+}
+
+
+def sampled(expression, seed):
+    rng = np.random.default_rng(seed)
+    draw = {
+        "uniform": rng.random,
+        "exponential": rng.standard_exponential,
+        "gaussian": rng.standard_normal,
+        "laplace": lambda size: rng.laplace(size=size),
+    }
+    slots = [np.empty(0)] * 4
+
+    def fill(part):
+        if isinstance(part, Root):
+            if not len(slots[part.slot]):
+                if part.lattice is None:
+                    slots[part.slot] = draw[part.kind](SIZE)
+                else:
+                    slots[part.slot] = part.lattice.sample(rng, SIZE)
+        for each in getattr(part, "parts", ()):
+            fill(each)
+
+    fill(expression)
+    return evaluate(expression, slots)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_noise_is_known_for_what_it_is(name):
+    # Two checks of one name: the law that is said, and the draws themselves
+    # (Kolmogorov's test, false alarm 1e-4 each).
+    expression, law = LAWS[name]
+    found = identify(expression)
+    assert found is not None
+    assert found.exact
+    assert (found.kind, found.shift) == (
+        {"norm": "gaussian", "expon": "exponential", "gumbel_r": "gumbel"}.get(
+            law.dist.name, law.dist.name
+        ),
+        0.0,
+    )
+    assert found.size == pytest.approx(law.std() / law.dist().std(), rel=1e-6)
+    assert stats.kstest(sampled(expression, 1), law.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        of("log", of("add", U, 1e-3)),
+        of("subtract", E, of("multiply", 1.01, F)),
+        of("multiply", Root(0, "lattice", Lattice.among((-1, 1), (0.49, 0.51))), F),
+        of("multiply", E, of("absolute", N)),
+        of("clip", L, -3, 3),
+        of("square", Root(0, "gaussian")),
+        of("log", of("subtract", U, 0.5)),
+    ],
+)
+def test_near_misses_are_not_known(expression):
+    found = identify(expression)
+    assert found is None or found.lattice is not None
+
+
+def test_a_sum_that_fits_is_only_taken_for_a_law():
+    # Holohan and Braghin 2021: the sum of two products is Laplace.
+    def product(slot):
+        size = of("log", of("subtract", 1, Root(slot, "uniform")))
+        turn = of("multiply", math.pi, Root(slot + 1, "uniform"))
+        return of("multiply", size, of("cos", turn))
+
+    found = identify(of("add", product(0), product(2)))
+    assert (found.kind, found.exact) == ("laplace", False)
+    assert found.scale == pytest.approx(1, rel=0.02)
+
+
+def geometric(alpha, k):
+    """Return the two-sided geometric law: Ghosh, Roughgarden, Sundararajan 2009."""
+    return (1 - alpha) / (1 + alpha) * alpha ** abs(k)
+
+
+def test_lattices_have_their_probabilities():
+    half = of("floor", of("multiply", 2, E)), of("floor", of("multiply", 2, F))
+    law = identify(of("subtract", *half)).lattice
+    k = np.arange(-70, 71)
+    wanted = np.log(geometric(math.exp(-0.5), k))
+    np.testing.assert_allclose(law.log_probability(k), wanted, rtol=1e-6)
+    assert law.supremum(1) == pytest.approx(0.5, rel=1e-6)
+    assert law.supremum(-3) == pytest.approx(1.5, rel=1e-6)
+    assert law.supremum(0.5) == math.inf
+    one_sided = identify(half[0]).lattice
+    assert one_sided.supremum(1) == math.inf
+    assert one_sided.log_probability(np.array([-1.0]))[0] == -math.inf
+
+
+def test_rounded_noise_has_the_probabilities_of_its_cells():
+    law = identify(of("rint", of("multiply", 2, L))).lattice
+    k = np.arange(-30, 31)
+    cell = stats.laplace(scale=2)
+    wanted = cell.cdf(k + 0.5) - cell.cdf(k - 0.5)
+    np.testing.assert_allclose(np.exp(law.log_probability(k)), wanted, rtol=1e-5)
+    assert law.supremum(1) <= 0.5 + 1e-6
+
+
+def test_a_lattice_draws_what_it_says():
+    # chi-squared with false-alarm probability 1e-4.
+    lattice = Lattice.among((-1, 0, 2), (0.2, 0.3, 0.5))
+    drawn = lattice.sample(np.random.default_rng(3), 100_000)
+    counts = [(drawn == k).sum() for k in (-1, 0, 2)]
+    assert stats.chisquare(counts, np.array([0.2, 0.3, 0.5]) * 1e5).pvalue > 1e-4
+    assert sum(counts) == 100_000
