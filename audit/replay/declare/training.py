@@ -33,7 +33,6 @@ from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
-from dpaudit.audit.replay.follow.generator import RecordingGenerator
 
 __all__ = ["TRAINING", "replaced", "training_libraries"]
 
@@ -45,7 +44,8 @@ class _PendingNoise:
 
     Parameters
     ----------
-    rng : RecordingGenerator
+    rng : Any
+        The generator that records.
     scale : float
         Its standard deviation.
     shape : tuple of int
@@ -59,7 +59,7 @@ class _PendingNoise:
     __array_ufunc__ = None
 
     def __init__(
-        self, rng: RecordingGenerator, scale: float, shape: tuple[int, ...], like: Any
+        self, rng: Any, scale: float, shape: tuple[int, ...], like: Any
     ) -> None:
         self._rng, self._scale, self._shape, self._like = rng, scale, shape, like
         self._added = False
@@ -145,7 +145,7 @@ def _as_like(numbers: Array, like: Any) -> Any:
 # -- the libraries
 
 
-def _iid_normal_noise(rng: RecordingGenerator) -> Callable[..., Any]:
+def _iid_normal_noise(rng: Any) -> Callable[..., Any]:
     """Stand for noise on a tree of arrays, which is given with the key."""
     keys: set[bytes] = set()
 
@@ -163,7 +163,7 @@ def _iid_normal_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     return draw
 
 
-def _generate_noise(rng: RecordingGenerator) -> Callable[..., Any]:
+def _generate_noise(rng: Any) -> Callable[..., Any]:
     """Stand for noise on one array."""
 
     def draw(
@@ -174,7 +174,7 @@ def _generate_noise(rng: RecordingGenerator) -> Callable[..., Any]:
     return draw
 
 
-def _cyclic_poisson(rng: RecordingGenerator) -> Callable[..., Any]:
+def _cyclic_poisson(rng: Any) -> Callable[..., Any]:
     """Stand for the batches of `CyclicPoissonSampling`, if they are Poisson ones."""
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ def _cyclic_poisson(rng: RecordingGenerator) -> Callable[..., Any]:
     return batch_iterator
 
 
-def _uniform_sampler(rng: RecordingGenerator) -> Callable[..., Any]:
+def _uniform_sampler(rng: Any) -> Callable[..., Any]:
     """Stand for the batches of `UniformWithReplacementSampler`."""
 
     def batches(self: Any) -> Any:
@@ -198,14 +198,14 @@ def _uniform_sampler(rng: RecordingGenerator) -> Callable[..., Any]:
     return batches
 
 
-def _not_followed(rng: RecordingGenerator) -> Callable[..., Any]:
+def _not_followed(rng: Any) -> Callable[..., Any]:
     """Stand for what draws by a seed or key that is taken for secret."""
     return lambda *args, **kwargs: NotImplemented
 
 
 def _stand_in(
-    rng: RecordingGenerator,
-    draws: Callable[[RecordingGenerator], Callable[..., Any]],
+    rng: Any,
+    draws: Callable[[Any], Callable[..., Any]],
     real: Any,
 ) -> Callable[..., Any]:
     """Return a function that draws from the recorder in an execution.
@@ -227,7 +227,7 @@ def _stand_in(
     return call
 
 
-_STAND_INS: tuple[tuple[str, Callable[[RecordingGenerator], Any]], ...] = (
+_STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("jax_privacy.noise_addition._iid_normal_noise", _iid_normal_noise),
     ("jax_privacy.noise_addition._gaussian_linear_combination", _not_followed),
     (
@@ -257,7 +257,7 @@ _STAND_INS: tuple[tuple[str, Callable[[RecordingGenerator], Any]], ...] = (
 
 
 @contextmanager
-def training_libraries(rng: RecordingGenerator) -> Iterator[None]:
+def training_libraries(rng: Any) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
     jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)

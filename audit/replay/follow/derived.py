@@ -37,7 +37,8 @@ from dpaudit.audit.replay.laws.expressions import (
     Root,
     evaluate,
 )
-from dpaudit.audit.replay.laws.pushforward import Noise, family_of, identify
+from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.pushforward import family_of, identify
 
 __all__ = ["derived"]
 

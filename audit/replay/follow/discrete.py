@@ -21,8 +21,7 @@ from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.coded import Density, code_of
-from dpaudit.audit.replay.laws.lattice import MOST_STEPS, Lattice
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice, code_of
 
 __all__ = ["DiscreteDraws"]
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
-from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.laws.coded import lattice_of
 
 __all__ = ["Looked"]
@@ -23,7 +22,7 @@ class Looked:
     __slots__ = ("bare", "centre", "tape", "terms")
 
     def __init__(
-        self, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
+        self, tape: Any, mean: Array, terms: Terms, *, bare: bool = False
     ) -> None:
         self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
 

@@ -1,6 +1,11 @@
-"""Laws of standard draws that have a code, beside the families with a name."""
+"""Laws of standard draws that have a code, beside the families with a name.
+
+Noise on the integers (two-sided geometric, rounded, and what sums make of it), and
+densities that SciPy knows.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -9,12 +14,114 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.lattice import Lattice
 
 __all__ = ["FIRST", "CodedLaw", "Density", "code_of", "lattice_of", "law_of"]
 
 FIRST, _LAST = 14, 62  # codes; those below are of `Family`
 _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
+MOST_STEPS = 2**14
+_OFF = 1e-6  # of an integer, by rounding
+_FARTHEST = -60.0  # log-probability beyond which a lattice is cut
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Probabilities of the integers, beyond a table in geometric proportion.
+
+    Parameters
+    ----------
+    start : int
+        The first integer of the table.
+    log : tuple of float
+        Log-probabilities of it and those after it.
+    below, above : float
+        By how much the log-probability falls with every step beyond the table;
+        infinite where there is nothing beyond.
+    """
+
+    start: int
+    log: tuple[float, ...]
+    below: float = math.inf
+    above: float = math.inf
+
+    @classmethod
+    def of(cls, start: int, p: Array, least: float) -> "Lattice":
+        """Return a lattice of a table whose ends go on for ever below `least`."""
+        sure = np.flatnonzero(p > least)
+        first, last = int(sure[0]), int(sure[-1])
+        with np.errstate(divide="ignore"):
+            log = np.log(p[first : last + 1])
+        wide = len(log) > 2
+        below = float(log[1] - log[0]) if wide and first > 0 else math.inf
+        above = float(log[-2] - log[-1]) if wide and last < len(p) - 1 else math.inf
+        return cls(start + first, tuple(log.tolist()), below, above)
+
+    @classmethod
+    def among(cls, numbers: Sequence[int], p: Sequence[float]) -> "Lattice":
+        """Return finitely many integers with their probabilities."""
+        start = min(numbers)
+        table = np.zeros(max(numbers) - start + 1)
+        np.add.at(table, np.asarray(numbers) - start, p)
+        with np.errstate(divide="ignore"):
+            return cls(start, tuple(np.log(table).tolist()))
+
+    def log_probability(self, k: Array) -> Array:
+        """Return the log-probabilities of integers, given as floats."""
+        table = np.asarray(self.log)
+        place = np.asarray(k, dtype=np.float64) - self.start
+        inside = np.clip(place, 0, len(table) - 1)
+        beyond = place - inside
+        with np.errstate(invalid="ignore"):
+            fall = np.where(beyond < 0, -beyond * self.below, beyond * self.above)
+        at = table[np.nan_to_num(inside).astype(np.intp)]
+        return np.asarray(np.where(beyond == 0, at, at - fall))
+
+    def log_density(self, u: Array) -> Array:
+        """Return the log-probability of an integer, up to rounding."""
+        whole = np.rint(u)
+        log = self.log_probability(whole)
+        return np.asarray(np.where(np.abs(u - whole) > _OFF, -np.inf, log))
+
+    def table(self) -> tuple[int, Array]:
+        """Return the first integer, and probabilities of any size."""
+        low = _reach(self.log[0], self.below)
+        high = _reach(self.log[-1], self.above)
+        start = self.start - low
+        k = np.arange(start, self.start + len(self.log) + high, dtype=np.float64)
+        return start, np.exp(self.log_probability(k))
+
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the supremum of |log P(k)/Q(k - shift)| over k possible for either.
+
+        Q is P by default.
+        """
+        other, step = self if other is None else other, round(shift)
+        if not isinstance(other, Lattice):
+            return math.inf
+        if abs(shift - step) > 1e-9 * max(1.0, abs(shift)):
+            return math.inf
+        if other is not self and (self.below, self.above) != (other.below, other.above):
+            return math.inf
+        low = min(self.start, other.start + step) - 2
+        high = max(self.start + len(self.log), other.start + step + len(other.log)) + 2
+        if high - low > 4 * MOST_STEPS:
+            return math.inf
+        k = np.arange(low, high, dtype=np.float64)
+        one, two = self.log_probability(k), other.log_probability(k - step)
+        with np.errstate(invalid="ignore"):
+            return float(np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf).max())
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent integers, as floats."""
+        start, p = self.table()
+        return np.asarray(rng.choice(len(p), size, p=p / p.sum()) + float(start))
+
+
+def _reach(log: float, fall: float) -> int:
+    """Return how many steps beyond a table have a probability of any size."""
+    if not (math.isfinite(fall) and fall > 0):
+        return 0
+    return min(MOST_STEPS, max(0, math.ceil((log - _FARTHEST) / fall)))
 
 
 @dataclass(frozen=True)
@@ -65,17 +172,17 @@ def _largest(density: Density, shift: float) -> float:
     return float(losses[best])
 
 
-CodedLaw: TypeAlias = Lattice | Density
-_registered: dict[CodedLaw, int] = {}
+_Law: TypeAlias = Lattice | Density
+_registered: dict[_Law, int] = {}
 
 
-def code_of(law: CodedLaw) -> int | None:
+def code_of(law: _Law) -> int | None:
     """Return the code of a law, the same for equal ones; None if there are too many."""
     code = _registered.setdefault(law, FIRST + len(_registered))
     return code if code <= _LAST else None
 
 
-def law_of(code: int) -> CodedLaw:
+def law_of(code: int) -> _Law:
     """Return the law of a code."""
     return list(_registered)[code - FIRST]
 

@@ -29,7 +29,7 @@ class Root:
         "gaussian", "laplace", "exponential", "uniform", "gumbel" or "logistic"; or
         "lattice".
     lattice : Lattice, optional
-        With it: of which integers, `dpaudit.audit.replay.laws.lattice`.
+        With it: of which integers, `dpaudit.audit.replay.laws.coded`.
     """
 
     slot: int

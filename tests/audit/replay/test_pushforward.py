@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit.audit.replay.laws.coded import Lattice
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate
-from dpaudit.audit.replay.laws.lattice import Lattice
 from dpaudit.audit.replay.laws.pushforward import identify
 
 SIZE = 200_000

@@ -1,0 +1,209 @@
+"""Laws of functions of one draw, by its quantiles: continuous, and with steps.
+
+The head of `dpaudit.audit.replay.laws.pushforward` says how, and what it proves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice
+from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
+
+__all__ = ["KINDS", "SYMMETRIC", "Noise", "normal_form", "of_one"]
+
+_TAILS = 10.0 ** -np.arange(3, 10)
+_HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
+_GRID = np.unique(np.concatenate([_HALF, 1 - _HALF]))  # symmetric about 1/2
+_NEAR = 1e-6  # relative, of quantiles
+_LEAST = 1e-8  # of probabilities that are differences of others
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The law of a + b X.
+
+    Parameters
+    ----------
+    shift, scale : float
+        a and b; b may be negative.
+    kind : str
+        Of X: those of `Root`, "lattice", or one of which there are no draws by
+        themselves: "rayleigh", "half gaussian", "arcsine".
+    lattice : Lattice, optional
+    exact : bool
+        Whether it is known, not found by simulation.
+    """
+
+    shift: float
+    scale: float
+    kind: str
+    lattice: Lattice | None = None
+    exact: bool = True
+
+    @property
+    def size(self) -> float:
+        """|b|."""
+        return abs(self.scale)
+
+    @property
+    def half_width(self) -> float:
+        """The number that it is, or its negative, with one probability; else 0."""
+        if self.lattice is None or len(self.lattice.log) > 64:
+            return 0.0
+        start, p = self.lattice.table()
+        seen = np.flatnonzero(p)
+        ends = self.shift + self.scale * (start + seen)
+        if len(seen) != 2 or abs(ends.sum()) > 1e-12 * abs(ends[0]):
+            return 0.0
+        return float(abs(ends[0])) if abs(p[seen[0]] - 0.5) < 1e-12 else 0.0
+
+
+KINDS: dict[str, Any] = {
+    "gaussian": stats.norm(),
+    "laplace": stats.laplace(),
+    "exponential": stats.expon(),
+    "uniform": stats.uniform(),
+    "gumbel": stats.gumbel_r(),
+    "logistic": stats.logistic(),
+    "rayleigh": stats.rayleigh(),
+    "half gaussian": stats.halfnorm(),
+    "arcsine": stats.arcsine(loc=-1, scale=2),
+}
+SYMMETRIC = ("gaussian", "laplace", "logistic", "arcsine")
+_QUANTILES = {name: kind.ppf(_GRID) for name, kind in KINDS.items()}
+
+
+def normal_form(shift: float, scale: float, law: Noise) -> Noise:
+    """Return a law with a positive scale where its kind is symmetric."""
+    if law.kind in SYMMETRIC:
+        scale = abs(scale)
+    if law.kind == "uniform" and scale < 0:
+        shift, scale = shift + scale, -scale
+    return Noise(shift + 0.0, scale, law.kind, law.lattice, law.exact)
+
+
+def of_one(expression: Expression, root: Root) -> Noise | None:
+    """Return the law of a function of one draw."""
+    if root.lattice is not None:
+        start, p = root.lattice.table()
+        values = evaluate(expression, _at(root, start + np.arange(len(p))))
+        return _on_lattice(np.broadcast_to(values, p.shape), p)
+    law = KINDS[root.kind]
+
+    def of(p: Array) -> Array:
+        return evaluate(expression, _at(root, law.ppf(p))).astype(np.float64)
+
+    values = of(_GRID)
+    if values.shape != _GRID.shape or np.isnan(values).any():
+        return None
+    found = _ascending(values)
+    if found is None and np.allclose(values, values[::-1], rtol=1e-7, atol=1e-12):
+        found = _ascending(of((1 + _GRID) / 2))
+    if found is None:
+        return _by_sorting(of)
+    if len(np.unique(found)) < len(found) // 2:
+        return _by_steps(of)
+    return _matching(found, _NEAR)
+
+
+def _ascending(values: Array) -> Array | None:
+    """Return values that are monotone in ascending order."""
+    steps = np.diff(values)
+    if (steps <= 0).all():
+        return values[::-1]
+    return values if (steps >= 0).all() else None
+
+
+def _at(root: Root, values: Array) -> list[Array]:
+    return [values] * (root.slot + 1)
+
+
+def _matching(quantiles: Array, near: float) -> Noise | None:
+    """Return which kind has these quantiles, at the points of the grid."""
+    some = ~np.isnan(quantiles)
+    if not np.isfinite(quantiles[some]).all():
+        return None
+    low, high = np.searchsorted(_GRID, (0.25, 0.75))
+    for kind, own in _QUANTILES.items():
+        for sign, q in ((1.0, own), (-1.0, -own[::-1])):
+            scale = (quantiles[high] - quantiles[low]) / (q[high] - q[low])
+            shift = quantiles[high] - scale * q[high]
+            if abs(shift) <= near * abs(scale):
+                shift = 0.0
+            off = np.abs(quantiles - (shift + scale * q)) / (scale + np.abs(quantiles))
+            if scale > 0 and (off[some] <= near).all():
+                law = Noise(0.0, 1.0, kind)
+                rounded = _round(scale), _round(shift)
+                return normal_form(rounded[1], sign * rounded[0], law)
+            if kind in SYMMETRIC or kind == "uniform":
+                break
+    return None
+
+
+def _round(number: float) -> float:
+    """Return a number without the digits that the fit has made up."""
+    return float(f"{number:.9g}")
+
+
+def _by_sorting(of: Callable[[Array], Array]) -> Noise | None:
+    """Return the law of a function that goes up and down, by its sorted values."""
+    count = 2**18
+    values = np.sort(of((np.arange(count) + 0.5) / count))
+    inner = (_GRID > 1e-3) & (_GRID < 1 - 1e-3)
+    found = np.where(inner, values[(_GRID * count).astype(np.intp)], np.nan)
+    law = _matching(found, 2e-3)
+    if law is None:
+        return None
+    return Noise(law.shift, float(f"{law.scale:.4g}"), law.kind)
+
+
+def _by_steps(of: Callable[[Array], Array]) -> Noise | None:
+    """Return the law of a monotone function of one draw that has steps.
+
+    Its probabilities lie between the p at which it comes past each level.
+    """
+    values = of(_GRID)
+    levels = np.unique(values)
+    if (levels == np.rint(levels)).all() and levels[-1] - levels[0] <= MOST_STEPS:
+        levels = np.arange(levels[0], levels[-1] + 1, dtype=np.float64)
+    elif len(levels) > 64:
+        return None
+    increasing = values[-1] >= values[0]
+    left, right = np.zeros(len(levels) - 1), np.ones(len(levels) - 1)
+    for _ in range(60):  # bisection
+        middle = (left + right) / 2
+        above = of(np.clip(middle, 1e-300, 1 - 1e-16)) > levels[:-1]
+        past = above == increasing
+        right, left = np.where(past, middle, right), np.where(past, left, middle)
+    ends = np.concatenate([[0.0], left, [1.0]] if increasing else [[1.0], left, [0.0]])
+    p = np.abs(np.diff(ends))
+    return _on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST)
+
+
+def _on_lattice(values: Array, p: Array, least: float = 1e-13) -> Noise | None:
+    """Return the law of numbers with probabilities, if they lie on a + h Z."""
+    if not np.isfinite(values).all():
+        return None
+    levels, where = np.unique(values.astype(np.float64), return_inverse=True)
+    if len(levels) == 1:
+        return None
+    mass = np.zeros(len(levels))
+    np.add.at(mass, where.ravel(), p)
+    whole = (levels == np.rint(levels)).all()
+    shift, h = (0.0, 1.0) if whole else (levels[0], np.diff(levels).min())
+    k: Array = np.rint((levels - shift) / h)
+    if np.abs(shift + h * k - levels).max() > 1e-9 * h or np.ptp(k) > MOST_STEPS:
+        return None
+    start = int(k[0])
+    table = np.zeros(int(np.ptp(k)) + 1)
+    table[(k - start).astype(np.intp)] = mass
+    if min(mass[0], mass[-1]) < 1e-6:
+        lattice = Lattice.of(start, table, least)
+    else:
+        lattice = Lattice.among(range(start, start + len(table)), table.tolist())
+    return Noise(float(shift), float(h), "lattice", lattice)
