@@ -33,9 +33,9 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
+from dpaudit.printable import ADDRESS
 
 __all__ = [
-    "ADDRESS",
     "UNREAD",
     "Output",
     "arrays_of",
@@ -44,10 +44,6 @@ __all__ = [
     "read",
     "read_stack",
 ]
-
-ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-"""Where an object lies in memory, in the repr that Python gives it."""
-
 
 UNREAD = "returns "
 """How the layout of an output begins of which only the type was read."""

@@ -5,11 +5,14 @@ Printed raw, a name could hold a newline and forge a line of a result, or an esc
 sequence and repaint the screen.
 """
 
+import re
 import traceback
 from collections.abc import Sequence
 
-__all__ = ["aligned", "printable", "said", "told_apart"]
+__all__ = ["ADDRESS", "aligned", "printable", "said", "told_apart"]
 
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+"""Where an object lies in memory, in its `repr`."""
 _LONGEST = 500
 _ALL_DIGITS = 17
 _MARK = "[...]"

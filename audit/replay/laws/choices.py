@@ -36,7 +36,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.errors import InputError
-from dpaudit.outputs import ADDRESS
+from dpaudit.printable import ADDRESS
 
 __all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "noisy_maximum"]
 

@@ -15,7 +15,15 @@ from scipy import stats
 
 from dpaudit.arrays import Array
 
-__all__ = ["FIRST", "CodedLaw", "Density", "code_of", "lattice_of", "law_of"]
+__all__ = [
+    "FIRST",
+    "MOST_STEPS",
+    "Density",
+    "Lattice",
+    "code_of",
+    "lattice_of",
+    "law_of",
+]
 
 FIRST, _LAST = 14, 62  # codes; those below are of `Family`
 _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
