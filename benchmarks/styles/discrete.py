@@ -5,7 +5,16 @@ import random
 
 import numpy as np
 
-from benchmarks.styles.pairs import APPROX, BITS, CODES, GROUPS, NUMBERS, ONE, UNIT
+from benchmarks.styles.pairs import (
+    APPROX,
+    BITS,
+    CODES,
+    GROUPS,
+    HALF,
+    NUMBERS,
+    ONE,
+    UNIT,
+)
 from benchmarks.styles.registry import right, wrong
 from dpaudit import GaussianDP, PureDP
 
@@ -37,7 +46,7 @@ def int_of_the_noisy_count(data, rng):
     return max(0, int(data.sum() + rng.laplace(0, 1.0)))
 
 
-@wrong(ONE, NUMBERS, "whole noise on a sum of fractions shows their fraction")
+@wrong(ONE, HALF, "whole noise on a sum of fractions shows their fraction")
 def whole_noise_on_fractions(data, rng):
     """A sum of fractions with rounded noise."""
     noise = np.round(rng.laplace(0, 1.0))  # part
