@@ -43,6 +43,7 @@ EXECUTIONS = 200
 """Most of them, on either side, that a replay adds for a statistical test."""
 
 _NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
+_TAKEN = "the noise made at {} has the law that a simulation of it fits ({})"
 """What a refutation takes for granted that rests on the noise that was recorded."""
 
 _WAS_THERE = "a generator that was there before is used, and cannot be followed"
@@ -156,6 +157,9 @@ def replay(
     assumes = ""
     if refuted and settled.exact and not worst.bare:
         assumes = _NOTHING_UNSEEN.format(settled.repeats)
+    if refuted and settled.exact and worst.taken:
+        noise = _TAKEN.format(worst.taken[0].place, worst.taken[0].why)
+        assumes = f"{assumes}, and {noise}" if assumes else noise
     told: dict[str, Any] = {
         "name": shown_as,
         "claim": promised,

@@ -121,7 +121,7 @@ class Draws:
         self._size = 0
         self._rough = 0.0  # what rounding leaves of differences of large numbers
         self.values = np.empty(256)
-        self._family = np.empty(256, dtype=np.int8)
+        self._family = np.empty(256, dtype=np.int16)
         self.states = np.zeros(256, dtype=np.int8)
         self._starts = array("q")
         self._places: list[str] = []
@@ -129,7 +129,7 @@ class Draws:
         self._made = Made()
 
     @property
-    def families(self) -> NDArray[np.int8]:
+    def families(self) -> NDArray[np.int16]:
         """The family of every draw."""
         return self._family[: self._size]
 

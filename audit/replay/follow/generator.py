@@ -42,6 +42,7 @@ class _CallStreams:
         self._state: Any = self.bits.state
         # Numbers that may become seeds of generators, and what they are if they do not.
         self.seeds: dict[int, Unfollowed] = {}
+        self.used_seeds: set[int] = set()
         self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class _CallStreams:
         """Return streams that are independent of these."""
         self._spawned += 1
         made = _CallStreams(self.seed, *self.key, self._spawned)
-        made.seeds = self.seeds
+        made.seeds, made.used_seeds = self.seeds, self.used_seeds
         return made
 
 
@@ -249,8 +250,12 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
             number = int(seed)
         except (TypeError, ValueError):
             return None
+        if number in self._streams.used_seeds:
+            self.tape.cannot_follow("two generators have one seed, and the same draws")
+            return None
         if self._streams.seeds.pop(number, None) is None:
             return None
+        self._streams.used_seeds.add(number)
         return self.spawn(1)[0]
 
     def end(self) -> None:

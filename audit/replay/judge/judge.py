@@ -99,6 +99,7 @@ def judge(
             f"show more: {first.layout}",
         )
     judgement.opening = opening
+    judgement.taken = *first.tape.taken, *second.tape.taken
     return judgement
 
 

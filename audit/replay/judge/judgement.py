@@ -105,9 +105,11 @@ class Findings(list[Finding]):
     def add_scale(
         self, where: str, scale: float, other_scale: float, **more: Any
     ) -> None:
-        """Add the finding that noise has another scale on the other side."""
-        scales = f"{scale:.6g} on D and {other_scale:.6g} on D'"
-        self.add("scale", where, f"the scale of the noise is {scales}", **more)
+        """Add the finding that noise has another scale, or law, on the other side."""
+        text = f"the scale of the noise is {scale:.6g} on D and {other_scale:.6g} on D'"
+        if scale == other_scale:
+            text = "the noise has one law on D, and another on D'"
+        self.add("scale", where, text, **more)
 
     def with_proof(self, proof: bool | float | None) -> "Findings":
         """Return the same findings, all but coins with this for a proof."""
@@ -246,6 +248,8 @@ class Judgement:
         The ways that code took which looks at noise, on D and on D'.
     turns : int
         How many executions from seeds of their own these are of, on either side.
+    taken : tuple of Unfollowed
+        Noise that is taken for what a simulation of it fits.
     """
 
     pair: Pair
@@ -266,6 +270,7 @@ class Judgement:
     bare: bool = False
     shows_more: bool = False
     opening: tuple[int, Mode, int] | None = None
+    taken: tuple[Unfollowed, ...] = ()
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
 

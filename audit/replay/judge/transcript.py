@@ -18,6 +18,7 @@ from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.coded import FIRST
 from dpaudit.audit.replay.laws.comparison import (
     LawComparison,
     compare,
@@ -125,9 +126,9 @@ class Transcript:
         scale = np.full(count, np.inf)
         np.minimum.at(scale, step, compared.scale)
         kinds = np.zeros(count, dtype=np.intp)
-        np.bitwise_or.at(kinds, step, 1 << compared.family)
+        np.bitwise_or.at(kinds, step, 1 << np.minimum(compared.family, FIRST))
         names = {
-            kind: Family.shown(each for each in range(63) if kind >> each & 1)
+            kind: Family.shown(each for each in range(FIRST + 1) if kind >> each & 1)
             for kind in np.unique(kinds).tolist()
         }
         numbers = [np.where(here.units, scale, 0.0), l1, np.sqrt(square), losses]

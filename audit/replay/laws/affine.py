@@ -37,7 +37,7 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, law_of
 
 __all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
 
@@ -82,7 +82,7 @@ class Family(IntEnum):
 def words_of(family: int) -> str:
     """Return the name of a family, or of what has a code, for people."""
     if family >= FIRST:
-        return "other" if lattice_of(int(family)) is None else "integer"
+        return "other"
     return Family(family).words
 
 

@@ -25,10 +25,12 @@ __all__ = [
     "law_of",
 ]
 
-FIRST, _LAST = 14, 62  # codes; those below are of `Family`
+FIRST, _LAST = 14, 2**15 - 1  # codes; those below are of `Family`
 _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
 MOST_STEPS = 2**14
 _OFF = 1e-6  # of an integer, by rounding
+_ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
+_SURE = 1e-6  # a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
 
 
@@ -101,28 +103,39 @@ class Lattice:
     def supremum(self, shift: float, other: Any = None) -> float:
         """Return the supremum of |log P(k)/Q(k - shift)| over k possible for either.
 
-        Q is P by default.
+        Q is P by default. What the error of the probabilities may have added is taken
+        off. NaN where it takes probabilities that are not known well enough.
         """
         other, step = self if other is None else other, round(shift)
         if not isinstance(other, Lattice):
             return math.inf
         if abs(shift - step) > 1e-9 * max(1.0, abs(shift)):
             return math.inf
-        if other is not self and (self.below, self.above) != (other.below, other.above):
-            return math.inf
         low = min(self.start, other.start + step) - 2
         high = max(self.start + len(self.log), other.start + step + len(other.log)) + 2
         if high - low > 4 * MOST_STEPS:
-            return math.inf
+            return math.nan
         k = np.arange(low, high, dtype=np.float64)
         one, two = self.log_probability(k), other.log_probability(k - step)
         with np.errstate(invalid="ignore"):
-            return float(np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf).max())
+            losses = np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf)
+        if other is not self:
+            if not _near((self.below, self.above), (other.below, other.above)):
+                return math.nan
+            # Beyond the tables of two laws little is known of either.
+            losses = losses[np.maximum(one, two) > math.log(_SURE)]
+        most = float(losses.max(initial=0.0))
+        return max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
 
     def sample(self, rng: np.random.Generator, size: Any) -> Array:
         """Return independent integers, as floats."""
         start, p = self.table()
         return np.asarray(rng.choice(len(p), size, p=p / p.sum()) + float(start))
+
+
+def _near(one: tuple[float, float], two: tuple[float, float]) -> bool:
+    """Say whether tails fall alike."""
+    return bool(np.isclose(one, two, rtol=1e-6, atol=0).all())
 
 
 def _reach(log: float, fall: float) -> int:
@@ -163,7 +176,8 @@ class Density:
         """
         if other is not None and other != self:
             return math.inf
-        return _largest(self, float(shift)) if shift else 0.0
+        most = _largest(self, float(shift)) if shift else 0.0
+        return most * (1 - _ERROR)
 
     def sample(self, rng: np.random.Generator, size: Any) -> Array:
         """Return independent draws."""

@@ -6,7 +6,7 @@ The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -274,20 +274,26 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
 
 def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawComparison:
     """Return a comparison that knows the suprema of laws that have a code."""
-    units = np.flatnonzero((made.family >= FIRST) & (made.other_family >= FIRST))
-    if not len(units):
+    coded = (made.family >= FIRST) & (made.other_family >= FIRST)
+    if not coded.any():
         return made
+    ratio, other_ratio = (each.ratio[each.first] for each in (law, other))
     with np.errstate(all="ignore"):
-        steps = (other.mean - law.mean)[law.first] / law.ratio[law.first]
+        steps = (other.mean - law.mean)[law.first] / ratio
     steps = np.where(made.shift == 0, 0.0, steps)
     suprema = made.by_unit.copy()
-    same = np.isclose(made.scale, made.other_scale, rtol=_SAME, atol=0)
-    for unit in units[same[units]].tolist():
+    same = coded & np.isclose(made.scale, made.other_scale, rtol=_SAME, atol=0)
+    for unit in np.flatnonzero(same).tolist():
         one, two = (int(each[unit]) for each in (made.family, made.other_family))
-        suprema[unit] = law_of(one).supremum(
-            float(steps[unit]), None if one == two else law_of(two)
-        )
+        suprema[unit] = _supremum(one, two, float(steps[unit]))
+        if ratio[unit] * other_ratio[unit] < 0:
+            suprema[unit] = math.nan
     return replace(made, suprema=suprema)
+
+
+@lru_cache(maxsize=4096)
+def _supremum(code: int, other: int, steps: float) -> float:
+    return law_of(code).supremum(steps, None if code == other else law_of(other))
 
 
 def loss(law: AnyLaw, other: AnyLaw, value: Array) -> float:
@@ -333,7 +339,12 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
     bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
-    return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
+    clipped = np.where(bounded, np.clip(unit_loss, -most, most), unit_loss)
+    suprema = compare(law, other).suprema if (law.family >= FIRST).any() else None
+    if suprema is not None:
+        coded = (law.family >= FIRST) & np.isfinite(suprema)
+        clipped = np.where(coded, np.clip(clipped, -suprema, suprema), clipped)
+    return np.asarray(clipped)
 
 
 def _rough(law: AffineLaw, other: AffineLaw) -> Array:

@@ -30,6 +30,7 @@ the code had asked for it.
 """
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -76,7 +77,9 @@ def identify(expression: Expression) -> Noise | None:
             found = of_one(expression, next(iter(over.values())))
         elif over:
             found, settled = _by_identity(expression)
-            if not settled:
+            if found is None:
+                found = _of_known(expression)
+            if found is None and not settled:
                 found = _by_simulation(expression, over)
     return found
 
@@ -111,6 +114,21 @@ def _affine(law: Noise | None, factor: float, add: float) -> Noise | None:
         return None
     shift, scale = law.shift * factor + add, law.scale * factor
     return normal_form(shift, scale, law)
+
+
+def _of_known(expression: Expression) -> Noise | None:
+    """Return the law of a function of one part whose law is known by itself."""
+    assert isinstance(expression, Applied)
+    inner = [part for part in expression.parts if not isinstance(part, Number)]
+    law = identify(inner[0]) if len(inner) == 1 else None
+    if law is None:
+        return None
+    root = Root(0, law.kind, law.lattice)
+    scaled = Applied("multiply", (Number(law.scale), root))
+    whole = Applied("add", (Number(law.shift), scaled))
+    parts = tuple(whole if part is inner[0] else part for part in expression.parts)
+    made = of_one(Applied(expression.name, parts), root)
+    return None if made is None else replace(made, exact=made.exact and law.exact)
 
 
 def _by_identity(expression: Expression) -> tuple[Noise | None, bool]:

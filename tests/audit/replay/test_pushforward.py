@@ -1,11 +1,14 @@
 """Which noise code makes of draws: laws that are known, and near misses."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit import Pair, PureDP
+from dpaudit.audit import replay
 from dpaudit.audit.replay.laws.coded import Lattice
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate
 from dpaudit.audit.replay.laws.pushforward import identify
@@ -169,3 +172,100 @@ def test_a_lattice_draws_what_it_says():
     counts = [(drawn == k).sum() for k in (-1, 0, 2)]
     assert stats.chisquare(counts, np.array([0.2, 0.3, 0.5]) * 1e5).pvalue > 1e-4
     assert sum(counts) == 100_000
+
+
+PAIR = Pair([[0.2], [0.7]], [[0.2], [0.7], [1.0]])
+
+
+def centred(x, rng):
+    u = rng.random() - 0.5
+    return x.sum() - np.sign(u) * np.log(1 - 2 * np.abs(u))
+
+
+def by_math(x, rng):
+    u = rng.random() - 0.5
+    return x.sum() - math.copysign(1, u) * math.log(1 - 2 * abs(u))
+
+
+def exponentials(x, rng):
+    return x.sum() + rng.exponential() - rng.exponential()
+
+
+def geometric_noise(x, rng, epsilon=1.0):
+    p = 1 - np.exp(-epsilon)
+    return len(x) + rng.geometric(p) - rng.geometric(p)
+
+
+def clamped(x, rng, epsilon=1.0):
+    return np.maximum(0, geometric_noise(x, rng, epsilon))
+
+
+def sign_of_a_coin(x, rng):
+    return x.sum() + rng.choice([-1, 1]) * rng.exponential()
+
+
+def sign_of_a_flip(x, rng):
+    return x.sum() + np.where(rng.random() < 0.5, -1, 1) * rng.exponential()
+
+
+def of_a_drawn_seed(x, rng):
+    first, _ = np.random.SeedSequence(int(rng.integers(2**63))).spawn(2)
+    return x.sum() + np.random.default_rng(first).laplace()
+
+
+def seeded_anew(x, rng):
+    np.random.seed(int(rng.integers(2**31)))  # noqa: NPY002
+    return x.sum() + np.random.RandomState(rng.integers(2**31)).laplace()
+
+
+def student(x, rng):
+    return x.sum() + 2 * rng.standard_t(3)
+
+
+RIGHT = [
+    *(centred, by_math, exponentials, geometric_noise, clamped, sign_of_a_coin),
+    *(sign_of_a_flip, of_a_drawn_seed, seeded_anew, student),
+]
+
+
+@pytest.mark.parametrize("mechanism", RIGHT, ids=lambda m: m.__name__)
+def test_noise_that_code_makes_is_followed(mechanism):
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, len(result.steps)) == ("NOT_REFUTED", 1)
+    assert 0 < result.loss < 1 + 1e-6
+    if mechanism is not student:
+        assert result.loss == pytest.approx(1, rel=1e-6)
+        assert replay(mechanism, pair=PAIR, claim=PureDP(0.99)).proof
+
+
+def test_clamped_noise_is_held_to_its_claim():
+    wrong = replay(partial(clamped, epsilon=1.01), pair=PAIR, claim=PureDP(1.0))
+    assert (wrong.verdict, wrong.proof) == ("REFUTED", True)
+
+
+def reused(x, rng):
+    u = rng.random() - 0.5
+    return [x.sum() - np.sign(u) * np.log(1 - 2 * np.abs(u)), len(x) + np.abs(u)]
+
+
+def seed_used_twice(x, rng):
+    seed = rng.integers(2**40)
+    return [each + np.random.default_rng(seed).laplace() for each in (x.sum(), 1.0)]
+
+
+@pytest.mark.parametrize("mechanism", [reused, seed_used_twice])
+def test_draws_that_are_used_twice_are_not_followed(mechanism):
+    result = replay(mechanism, pair=PAIR, claim=PureDP(9.0), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert any(finding.kind == "coin" for finding in result.findings)
+
+
+def test_noise_that_a_simulation_fits_is_said_to_be():
+    def holohan(x, rng):
+        a, b, c, d = rng.random(4)
+        turns = np.cos(np.pi * b), np.cos(np.pi * d)
+        return x.sum() + np.log(1 - a) * turns[0] + np.log(1 - c) * turns[1]
+
+    result = replay(holohan, pair=PAIR, claim=PureDP(0.5))
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert "a simulation of it fits (laplace)" in result.assumes
