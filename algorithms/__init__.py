@@ -1,4 +1,4 @@
-"""Differentially private algorithms, one family per file, and their catalogue."""
+"""Differentially private algorithms, one family per folder, and their catalogue."""
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.covariance.entrywise import (

@@ -159,7 +159,7 @@ def first_accepted(
     fewest: int,
     most: int,
 ) -> Array:
-    """Return the first draws that rejection leaves, shape (size, *shape).
+    """Return the first draws that rejection leaves, of shape ``(size, *shape)``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit COMMAND``, one module for each command.
+"""The command line: ``dpaudit COMMAND``; related commands share a module.
 
 Exit codes, of which none has another meaning (`dpaudit.cli.exits`):
 
