@@ -6,13 +6,8 @@ from attack_cases import subspace
 from seeded import rng
 
 from dpaudit.algorithms.catalogue import CATALOGUE, build
-from dpaudit.attacks.pirates import (
-    EigenvectorPirate,
-    SubspacePirate,
-    planted_vector,
-    released_basis,
-    rounded,
-)
+from dpaudit.attacks import EigenvectorPirate, SubspacePirate
+from dpaudit.attacks.pirates import planted_vector, released_basis, rounded
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import TardosCode, collude, invalid_share
 from dpaudit.mechanism import HasComponents

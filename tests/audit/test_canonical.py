@@ -6,15 +6,13 @@ import pickle
 import numpy as np
 import pytest
 
-from dpaudit import Pair, PureDP
+from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS
 from dpaudit.attacks.features import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
 from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid, data_size
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.batches import Batch
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.outputs import Output
 from dpaudit.reports.bench.equal_reals import FORMS, UNITS, EqualReals
 

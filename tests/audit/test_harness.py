@@ -11,23 +11,14 @@ import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
 
-from dpaudit import (
-    ApproxDP,
-    GaussianDP,
-    InputError,
-    MechanismError,
-    Pair,
-    Profile,
-    PureDP,
-    Relation,
-    ZeroConcentratedDP,
-)
+from dpaudit import InputError, MechanismError, Pair, Relation
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
 from dpaudit.algorithms.textbook.sums import Gaussian
 from dpaudit.attacks import BITS, MeanShift
 from dpaudit.audit import Budget, Run, Verdict, audit, verify
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
+from dpaudit.claims import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 
 IDENTITY = attacks("identity")
 

@@ -27,13 +27,12 @@ from executors import PickledThreads
 from scipy import stats
 from scipy.special import expit
 
+from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.audit import StoreWarning, bounds
 from dpaudit.audit.keeping.identity import code_version
-from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.cli import main
-from dpaudit.errors import InputError
 from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit

@@ -12,14 +12,8 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.claims import (
-    ApproxDP,
-    GaussianDP,
-    Profile,
-    PureDP,
-    ZeroConcentratedDP,
-    polygon_delta,
-)
+from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
+from dpaudit.claims import polygon_delta
 from dpaudit.errors import InputError
 from dpaudit.gaussian import classical_mu, gaussian_delta, gaussian_epsilon, gaussian_mu
 

@@ -10,11 +10,8 @@ import pytest
 import scipy.optimize
 from scipy import stats
 
-from dpaudit.datasets.streaming_models import (
-    gaussian_constants,
-    signal_constants,
-    signal_in_noise,
-)
+from dpaudit.datasets import signal_in_noise
+from dpaudit.datasets.streaming_models import gaussian_constants, signal_constants
 from dpaudit.errors import InputError
 from dpaudit.streams import stream
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit import InputError, Pair, Relation
-from dpaudit.algorithms.covariance.entrywise import (
-    LaplaceCovariance,
-    triangle_sensitivity,
-)
+from dpaudit.algorithms import LaplaceCovariance
+from dpaudit.algorithms.covariance.entrywise import triangle_sensitivity
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.claims import NO_LOSS, PureDP
 

@@ -5,12 +5,9 @@ import pytest
 from seeded import rng
 
 from dpaudit import ApproxDP, InputError
+from dpaudit.algorithms import GeodesicDescent, MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.fantope import Euclidean
-from dpaudit.algorithms.robust.ggd import (
-    GeodesicDescent,
-    MinibatchGeodesicDescent,
-    NoiselessGGD,
-)
+from dpaudit.algorithms.robust.ggd import NoiselessGGD
 from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar, squared_distance
 from dpaudit.algorithms.robust.initialisation import (
     CentralStart,

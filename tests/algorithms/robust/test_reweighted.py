@@ -7,12 +7,8 @@ from scipy.optimize import Bounds, LinearConstraint, minimize
 from seeded import rng
 
 from dpaudit import InputError
-from dpaudit.algorithms.robust.ggd import (
-    FastMedianSubspace,
-    GeodesicDescent,
-    IterativeReaper,
-    least_squares_eigenvalues,
-)
+from dpaudit.algorithms import FastMedianSubspace, GeodesicDescent, IterativeReaper
+from dpaudit.algorithms.robust.ggd import least_squares_eigenvalues
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import GaussianStart, PublicStart

@@ -12,9 +12,8 @@ from scipy import stats
 from seeded import rng
 
 from dpaudit import ApproxDP, InputError
-from dpaudit.algorithms import DPPCA, PublishedDPPCA, TopEigenvalue
+from dpaudit.algorithms import DPPCA, MeanEstimation, PublishedDPPCA, TopEigenvalue
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.windows import Tail

@@ -13,10 +13,8 @@ from scipy import stats
 from seeded import rng
 
 from dpaudit import ApproxDP, InputError, Pair, Profile, UnsupportedError
-from dpaudit.algorithms.streaming.private_histogram import (
-    PrivateHistogram,
-    UnthresholdedHistogram,
-)
+from dpaudit.algorithms import PrivateHistogram
+from dpaudit.algorithms.streaming.private_histogram import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise, SparseCounts
 from dpaudit.codec import encode, rebuild
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss

@@ -11,12 +11,9 @@ from scipy import stats
 from seeded import gram_schmidt, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
+from dpaudit.algorithms import LaplacePowerMethod, PowerMethod
 from dpaudit.algorithms.subspace.base import orthonormalise
-from dpaudit.algorithms.subspace.power_method import (
-    LaplacePowerMethod,
-    PowerMethod,
-    step_sensitivity,
-)
+from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import HasExactClaim, HasGaussianSteps, HasTranscript

@@ -7,15 +7,9 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from dpaudit import (
-    ApproxDP,
-    GaussianDP,
-    InputError,
-    Profile,
-    PureDP,
-    ZeroConcentratedDP,
-)
+from dpaudit import InputError
 from dpaudit.audit.betting.families import families_for, verdict_family
+from dpaudit.claims import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 
 ZCDP = ZeroConcentratedDP(0.4)
 PROFILE = Profile((0.0, 0.5, 2.0), (0.3, 0.1, 1e-3))

@@ -6,19 +6,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dpaudit import (
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
+from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
+from dpaudit.claims import (
     ApproxDP,
     Claim,
     GaussianDP,
-    InputError,
-    Pair,
     Profile,
     PureDP,
-    Relation,
     ZeroConcentratedDP,
 )
-from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
-from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import HasExactClaim
 

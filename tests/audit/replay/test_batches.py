@@ -10,8 +10,7 @@ from scipy.stats import norm
 from dpaudit import ApproxDP, Pair, PureDP, UnsupportedError
 from dpaudit.algorithms.catalogue import build
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
-from dpaudit.audit import replay
-from dpaudit.audit.replay import primitive
+from dpaudit.audit.replay import primitive, replay
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 

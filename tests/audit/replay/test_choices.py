@@ -10,8 +10,7 @@ from scipy.special import softmax
 from scipy.stats import laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit import replay
-from dpaudit.audit.replay import primitive
+from dpaudit.audit.replay import primitive, replay
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 

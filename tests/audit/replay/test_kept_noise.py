@@ -8,8 +8,7 @@ import pytest
 from replay_cases import rows
 
 from dpaudit import Pair, PureDP
-from dpaudit.audit import Budget
-from dpaudit.audit.replay import replay
+from dpaudit.audit import Budget, replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng()
