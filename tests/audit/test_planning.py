@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from scipy.stats import laplace
@@ -137,26 +138,23 @@ def test_plans_are_finite(model, epsilon, factor):
     assert 0 < plan.limit <= plan.known <= plan.samples < 1e15
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"true_epsilon": 1.0}, "must be > 1, the claim's, and at most 30, got 1"),
-        ({"true_epsilon": 31.0}, "at most 30, got 31"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 1.0}, "delta must be"),
-        ({"power": 1.0}, "power must be"),
-        ({"confidence": 0.0}, "confidence must be"),
-        ({"confidence": 1e-300}, "confidence must be in .*, and not next to 0"),
-        ({"true_epsilon": 1 + 1e-9}, "more than 1e.14 releases to tell from"),
-        ({"epsilon": 1e-300, "true_epsilon": 2e-300}, "more than 1e.14 releases"),
-        ({"model": "gaussian", "delta": 1e-300}, "or has no event that shows it"),
-        ({"model": "laplac"}, "did you mean 'laplace'"),
-        ({"model": "gaussian"}, "the gaussian model needs delta > 0"),
-    ],
+test_bad_arguments_are_named = refused(
+    ({"true_epsilon": 1.0}, "must be > 1, the claim's, and at most 30, got 1"),
+    ({"true_epsilon": 31.0}, "at most 30, got 31"),
+    ({"epsilon": 0.0}, "epsilon must be"),
+    ({"delta": 1.0}, "delta must be"),
+    ({"power": 1.0}, "power must be"),
+    ({"confidence": 0.0}, "confidence must be"),
+    ({"confidence": 1e-300}, "confidence must be in .*, and not next to 0"),
+    ({"true_epsilon": 1 + 1e-9}, "more than 1e.14 releases to tell from"),
+    ({"epsilon": 1e-300, "true_epsilon": 2e-300}, "more than 1e.14 releases"),
+    ({"model": "gaussian", "delta": 1e-300}, "or has no event that shows it"),
+    ({"model": "laplac"}, "did you mean 'laplace'"),
+    ({"model": "gaussian"}, "the gaussian model needs delta > 0"),
+    by=lambda arguments: plan_audit(
+        **{"epsilon": 1.0, "true_epsilon": 2.0} | arguments
+    ),
 )
-def test_bad_arguments_are_named(arguments, problem):
-    with pytest.raises(InputError, match=problem):
-        plan_audit(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
 
 
 @pytest.mark.parametrize("model", ["laplace", "randomised-response"])

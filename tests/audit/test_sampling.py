@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum
+from refusals import refused
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
@@ -136,20 +137,16 @@ class Wrong:
         return self.drawn(size)
 
 
-@pytest.mark.parametrize(
-    ("drawn", "words"),
-    [
-        (lambda size: np.zeros(size - 1), "15 releases instead of 16"),
-        (
-            lambda size: {"a": np.zeros(size), "b": np.zeros(size - 1)},
-            "15 releases instead of 16",
-        ),
-        (lambda size: "no" * size, r"must return numbers, or .* got str"),
-    ],
+test_a_draw_that_breaks_the_protocol_is_named = refused(
+    (lambda size: np.zeros(size - 1), "15 releases instead of 16"),
+    (
+        lambda size: {"a": np.zeros(size), "b": np.zeros(size - 1)},
+        "15 releases instead of 16",
+    ),
+    (lambda size: "no" * size, r"must return numbers, or .* got str"),
+    by=lambda drawn: everything(Sampler(Wrong(drawn), PAIR, 0)),
+    error=MechanismError,
 )
-def test_a_draw_that_breaks_the_protocol_is_named(drawn, words):
-    with pytest.raises(MechanismError, match=words):
-        everything(Sampler(Wrong(drawn), PAIR, 0))
 
 
 @pytest.mark.parametrize("method", ["release", "draw"])

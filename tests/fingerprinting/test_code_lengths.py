@@ -3,9 +3,9 @@
 import mpmath
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 
-from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
     CodeLength,
     TardosCode,
@@ -112,20 +112,15 @@ BUDGET = {"coalition": 2, "false_accusation": 0.1, "missing": 0.1}
 WHERE = {"length": 5, "threshold": 1.0, "cutoff": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("call", "options", "says"),
-    [
-        (CodeLength.calibrated, {**BUDGET, "coalition": 0}, "coalition must be"),
-        (CodeLength.calibrated, {**BUDGET, "coalition": 257}, ">= 1 and <= 256"),
-        (CodeLength.calibrated, {**BUDGET, "false_accusation": 0.0}, "false_accusatio"),
-        (CodeLength.calibrated, {**BUDGET, "missing": 1.0}, "missing must be in"),
-        (CodeLength.as_published, {"coalition": 0, "false_accusation": 0.1}, "coalit"),
-        (CodeLength, {**BUDGET, **WHERE, "length": 0}, "length must"),
-        (CodeLength, {**BUDGET, **WHERE, "threshold": 0.0}, "threshold must"),
-        (false_accusation_bound, {**WHERE, "threshold": -1.0}, "threshold must be"),
-        (missing_bound, {**WHERE, "cutoff": 0.6, "coalition": 2}, "cutoff must be in"),
-    ],
+test_bad_input = refused(
+    (CodeLength.calibrated, {**BUDGET, "coalition": 0}, "coalition must be"),
+    (CodeLength.calibrated, {**BUDGET, "coalition": 257}, ">= 1 and <= 256"),
+    (CodeLength.calibrated, {**BUDGET, "false_accusation": 0.0}, "false_accusatio"),
+    (CodeLength.calibrated, {**BUDGET, "missing": 1.0}, "missing must be in"),
+    (CodeLength.as_published, {"coalition": 0, "false_accusation": 0.1}, "coalit"),
+    (CodeLength, {**BUDGET, **WHERE, "length": 0}, "length must"),
+    (CodeLength, {**BUDGET, **WHERE, "threshold": 0.0}, "threshold must"),
+    (false_accusation_bound, {**WHERE, "threshold": -1.0}, "threshold must be"),
+    (missing_bound, {**WHERE, "cutoff": 0.6, "coalition": 2}, "cutoff must be in"),
+    by=lambda call, options: call(**options),
 )
-def test_bad_input(call, options, says):
-    with pytest.raises(InputError, match=says):
-        call(**options)

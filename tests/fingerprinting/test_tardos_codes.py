@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 from seeded import rng
 
-from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
     TardosCode,
     draw_biases,
@@ -72,28 +72,22 @@ def test_scores_of_strangers_have_mean_zero_and_the_words_variance():
 LEAST = np.array([[1], [-128]], dtype=np.int8)
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: draw_biases(0, cutoff=0.1, rng=rng()), "length must be an integer"),
-        (lambda: draw_biases(3, cutoff=0.5, rng=rng()), "cutoff must be in"),
-        (lambda: draw_biases(3, cutoff=0.0, rng=rng()), "cutoff must be a finite"),
-        (lambda: draw_biases(3, cutoff=0.1, rng=0), "numpy.random.Generator"),
-        (lambda: draw_codewords([0.0], 0, rng=rng()), "n_users must be"),
-        (lambda: draw_codewords([0.0, 1.0], 2, rng=rng()), r"biases\[1\] is"),
-        (lambda: draw_codewords([np.nan], 2, rng=rng()), r"biases\[0\] is"),
-        (lambda: draw_codewords("x", 2, rng=rng()), "biases must be a vector"),
-        (lambda: tracing_scores([[1]], [0.0], [1.5]), r"word\[0\] is"),
-        (lambda: tracing_scores([[1]], [0.0], [np.nan]), r"word\[0\] is"),
-        (lambda: tracing_scores([[1]], [0.0], [1, 1]), "length of the code, 1, got 2"),
-        (lambda: tracing_scores([[1, 1]], [0.0], [1]), "length of the code, 1, got 2"),
-        (lambda: tracing_scores([[0]], [0.0], [1]), "row 0 has another value"),
-        (lambda: tracing_scores(LEAST, [0.0], [1]), "row 1 has another value"),
-        (lambda: tracing_scores([1], [0.0], [1]), "codewords must be a matrix"),
-        (lambda: tracing_scores([[True]], [0.0], [1]), "codewords must be a matrix"),
-        (lambda: TardosCode(np.ones((2, 3), np.int8), [0.0]), "length of the code"),
-    ],
+test_bad_input = refused(
+    (lambda: draw_biases(0, cutoff=0.1, rng=rng()), "length must be an integer"),
+    (lambda: draw_biases(3, cutoff=0.5, rng=rng()), "cutoff must be in"),
+    (lambda: draw_biases(3, cutoff=0.0, rng=rng()), "cutoff must be a finite"),
+    (lambda: draw_biases(3, cutoff=0.1, rng=0), "numpy.random.Generator"),
+    (lambda: draw_codewords([0.0], 0, rng=rng()), "n_users must be"),
+    (lambda: draw_codewords([0.0, 1.0], 2, rng=rng()), r"biases\[1\] is"),
+    (lambda: draw_codewords([np.nan], 2, rng=rng()), r"biases\[0\] is"),
+    (lambda: draw_codewords("x", 2, rng=rng()), "biases must be a vector"),
+    (lambda: tracing_scores([[1]], [0.0], [1.5]), r"word\[0\] is"),
+    (lambda: tracing_scores([[1]], [0.0], [np.nan]), r"word\[0\] is"),
+    (lambda: tracing_scores([[1]], [0.0], [1, 1]), "length of the code, 1, got 2"),
+    (lambda: tracing_scores([[1, 1]], [0.0], [1]), "length of the code, 1, got 2"),
+    (lambda: tracing_scores([[0]], [0.0], [1]), "row 0 has another value"),
+    (lambda: tracing_scores(LEAST, [0.0], [1]), "row 1 has another value"),
+    (lambda: tracing_scores([1], [0.0], [1]), "codewords must be a matrix"),
+    (lambda: tracing_scores([[True]], [0.0], [1]), "codewords must be a matrix"),
+    (lambda: TardosCode(np.ones((2, 3), np.int8), [0.0]), "length of the code"),
 )
-def test_bad_input(call, says):
-    with pytest.raises(InputError, match=says):
-        call()

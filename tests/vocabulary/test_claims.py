@@ -11,6 +11,7 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.claims import polygon_delta
@@ -376,21 +377,16 @@ def test_bad_false_positive_rates_are_named(bad):
             claim.tpr(bad)
 
 
-@pytest.mark.parametrize(
-    ("epsilons", "deltas", "message"),
-    [
-        ([], [], "non-empty and of equal length, got lengths 0 and 0"),
-        ([0.0, 1.0], [0.1], "of equal length, got lengths 2 and 1"),
-        ([1.0, 0.5], [0.1, 0.0], "epsilons must be strictly increasing, got 0.5 after"),
-        ([1.0, 1.0], [0.1, 0.0], "epsilons must be strictly increasing, got 1.0 after"),
-        ([0.0, 1.0], [0.1, 0.2], "deltas must be non-increasing, got 0.2 after 0.1"),
-        ([-1.0], [0.1], "epsilons must be a finite number >= 0, got .*-1.0"),
-        ([701.0], [0.1], "epsilons must be at most 700, got 701.0"),
-        ([0.0], [1.0], r"deltas must be in \[0, 1\), got .*1.0"),
-        (np.broadcast_to(1.0, 100_001), [0.5], "100,000 entries, got 100,001"),
-        ([0.5], np.broadcast_to(1.0, 100_001), "100,000 entries, got 100,001"),
-    ],
+test_wrong_tables_are_named = refused(
+    ([], [], "non-empty and of equal length, got lengths 0 and 0"),
+    ([0.0, 1.0], [0.1], "of equal length, got lengths 2 and 1"),
+    ([1.0, 0.5], [0.1, 0.0], "epsilons must be strictly increasing, got 0.5 after"),
+    ([1.0, 1.0], [0.1, 0.0], "epsilons must be strictly increasing, got 1.0 after"),
+    ([0.0, 1.0], [0.1, 0.2], "deltas must be non-increasing, got 0.2 after 0.1"),
+    ([-1.0], [0.1], "epsilons must be a finite number >= 0, got .*-1.0"),
+    ([701.0], [0.1], "epsilons must be at most 700, got 701.0"),
+    ([0.0], [1.0], r"deltas must be in \[0, 1\), got .*1.0"),
+    (np.broadcast_to(1.0, 100_001), [0.5], "100,000 entries, got 100,001"),
+    ([0.5], np.broadcast_to(1.0, 100_001), "100,000 entries, got 100,001"),
+    by=lambda epsilons, deltas: Profile(epsilons, deltas),
 )
-def test_wrong_tables_are_named(epsilons, deltas, message):
-    with pytest.raises(InputError, match=message):
-        Profile(epsilons, deltas)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from dpaudit import InputError, Pair, Relation
 
@@ -44,25 +45,20 @@ def test_pairs_are_exactly_the_neighbours_by_definition(one, data):
             Pair(one, two)
 
 
-@pytest.mark.parametrize(
-    ("data", "neighbour", "relation", "message"),
-    [
-        (ROWS, ROWS, None, "under replace-one: 0 rows differ, exactly one must"),
-        (ROWS, ROWS, "add-remove", "under add-remove: they have 3 and 3 rows"),
-        (ROWS, ROWS + 1, None, "3 rows differ, exactly one must"),
-        (ROWS, ROWS[[1, 0, 2]], None, "2 rows differ, exactly one must"),
-        (ROWS, ROWS[:1], None, "not neighbours: they have 3 and 1 rows"),
-        (ROWS, ROWS[[1, 0]], None, "they differ in more than the row added"),
-        (ROWS, ROWS[:2] + 1, None, "they differ in more than the row added"),
-        (ROWS, ROWS[:1], "replace-one", "under replace-one: they have 3 and 1 rows"),
-        (ROWS, ROWS[:2], "substitute", "relation must be one of .*got 'substitute'"),
-        (ROWS, ROWS[:2, :1], None, r"rows of the same shape, got \(2,\) and \(1,\)"),
-        (np.empty((0, 3)), ROWS[:1], None, r"same shape, got \(3,\) and \(2,\)"),
-    ],
+test_what_are_no_neighbours_is_said = refused(
+    (ROWS, ROWS, None, "under replace-one: 0 rows differ, exactly one must"),
+    (ROWS, ROWS, "add-remove", "under add-remove: they have 3 and 3 rows"),
+    (ROWS, ROWS + 1, None, "3 rows differ, exactly one must"),
+    (ROWS, ROWS[[1, 0, 2]], None, "2 rows differ, exactly one must"),
+    (ROWS, ROWS[:1], None, "not neighbours: they have 3 and 1 rows"),
+    (ROWS, ROWS[[1, 0]], None, "they differ in more than the row added"),
+    (ROWS, ROWS[:2] + 1, None, "they differ in more than the row added"),
+    (ROWS, ROWS[:1], "replace-one", "under replace-one: they have 3 and 1 rows"),
+    (ROWS, ROWS[:2], "substitute", "relation must be one of .*got 'substitute'"),
+    (ROWS, ROWS[:2, :1], None, r"rows of the same shape, got \(2,\) and \(1,\)"),
+    (np.empty((0, 3)), ROWS[:1], None, r"same shape, got \(3,\) and \(2,\)"),
+    by=lambda data, neighbour, relation: Pair(data, neighbour, relation),
 )
-def test_what_are_no_neighbours_is_said(data, neighbour, relation, message):
-    with pytest.raises(InputError, match=message):
-        Pair(data, neighbour, relation)
 
 
 @pytest.mark.parametrize(

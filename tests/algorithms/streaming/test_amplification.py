@@ -8,12 +8,12 @@ from math import comb, exp
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dpaudit.algorithms.streaming.amplification import (
     amplified_multiplier,
     shuffled_delta,
 )
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
 # The exact sum
@@ -116,18 +116,12 @@ def test_where_shuffling_hides_nothing_one_step_is_all(epsilon, count):
     assert found == pytest.approx(1 / gaussian_mu(epsilon, 1e-5), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: shuffled_delta(-0.1, 1.0, 9), "epsilon must be a finite number >= 0"),
-        (lambda: shuffled_delta(0.1, 0.0, 9), "local_epsilon must be a finite"),
-        (lambda: shuffled_delta(0.1, 1.0, 0), "count must be an integer >= 1"),
-        (lambda: shuffled_delta(0.1, 1.0, 9, tail=0.0), r"tail must be in \(0, 1\)"),
-        (lambda: amplified_multiplier(0.0, 1e-5, 999), "epsilon must be a finite"),
-        (lambda: amplified_multiplier(0.1, 1.0, 999), r"delta must be in \(0, 1\)"),
-        (lambda: amplified_multiplier(0.1, 1e-5, 0), "count must be an integer >= 1"),
-    ],
+test_bad_arguments_are_named = refused(
+    (lambda: shuffled_delta(-0.1, 1.0, 9), "epsilon must be a finite number >= 0"),
+    (lambda: shuffled_delta(0.1, 0.0, 9), "local_epsilon must be a finite"),
+    (lambda: shuffled_delta(0.1, 1.0, 0), "count must be an integer >= 1"),
+    (lambda: shuffled_delta(0.1, 1.0, 9, tail=0.0), r"tail must be in \(0, 1\)"),
+    (lambda: amplified_multiplier(0.0, 1e-5, 999), "epsilon must be a finite"),
+    (lambda: amplified_multiplier(0.1, 1.0, 999), r"delta must be in \(0, 1\)"),
+    (lambda: amplified_multiplier(0.1, 1e-5, 0), "count must be an integer >= 1"),
 )
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(InputError, match=message):
-        call()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
-from dpaudit import InputError, MechanismError, Pair
+from dpaudit import MechanismError, Pair
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Box, UnitBall
@@ -204,28 +205,18 @@ def test_refused_pairs_are_left_alone():
         search.next_round(10)
 
 
-@pytest.mark.parametrize(
-    ("report", "message"),
-    [
-        ((7, 0.0, 1), "arm must be an integer"),
-        ((0, math.nan, 1), "score must be finite or -inf, got nan"),
-        ((0, math.inf, 1), "score must be finite or -inf, got inf"),
-        ((0, 0.0, 0), "releases must be an integer >= 1"),
-    ],
+test_bad_reports_are_named = refused(
+    ((7, 0.0, 1), "arm must be an integer"),
+    ((0, math.nan, 1), "score must be finite or -inf, got nan"),
+    ((0, math.inf, 1), "score must be finite or -inf, got inf"),
+    ((0, 0.0, 0), "releases must be an integer >= 1"),
+    by=lambda report: PairSearch(FixedPairs(2), 0).report(*report),
 )
-def test_bad_reports_are_named(report, message):
-    with pytest.raises(InputError, match=message):
-        PairSearch(FixedPairs(2), 0).report(*report)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "options", "message"),
-    [
-        (2, {"share": 0.0}, "share must be in"),
-        (2, {"limit_arms": 3}, "limit_arms must be an integer >= 16"),
-        (0, {}, "source must propose a pair"),
-    ],
+test_bad_options_are_named = refused(
+    (2, {"share": 0.0}, "share must be in"),
+    (2, {"limit_arms": 3}, "limit_arms must be an integer >= 16"),
+    (0, {}, "source must propose a pair"),
+    by=lambda pairs, options: PairSearch(FixedPairs(pairs), 0, **options),
 )
-def test_bad_options_are_named(pairs, options, message):
-    with pytest.raises(InputError, match=message):
-        PairSearch(FixedPairs(pairs), 0, **options)
