@@ -22,3 +22,9 @@ def refused(*cases, by=operator.call, error=InputError):
             by(*arguments)
 
     return test
+
+
+def refuses(message, call, *arguments, **options):
+    """Check that a call is refused with these words."""
+    with pytest.raises(InputError, match=message):
+        call(*arguments, **options)

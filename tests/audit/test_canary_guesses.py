@@ -5,6 +5,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import stats
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP
@@ -108,8 +109,7 @@ def test_coins_that_were_not_guessed_count_as_canaries():
     found = audit_guesses(told, COINS, abstain, claim=claim, guesses=300)
     counts = {"correct": 300, "guesses": 300, "canaries": 400}
     assert found.bound == one_run(**counts, delta=1e-3)
-    with pytest.raises(InputError, match="fixed before the run"):
-        audit_guesses(told, COINS, abstain, claim=claim)
+    refuses("fixed before the run", audit_guesses, told, COINS, abstain, claim=claim)
     with pytest.raises(InputError, match="how many there are, 300, got 299"):
         audit_guesses(told, COINS, abstain, claim=claim, guesses=299)
     # A pure claim needs no number beforehand.
@@ -189,8 +189,7 @@ BAD = [
 
 @pytest.mark.parametrize(("function", "arguments", "options", "words"), BAD)
 def test_what_is_no_evidence_is_refused(function, arguments, options, words):
-    with pytest.raises(InputError, match=words):
-        function(*arguments, **({"claim": PureDP(1.0)} | options))
+    refuses(words, function, *arguments, **{"claim": PureDP(1.0)} | options)
 
 
 def test_the_time_it_took_is_said(monkeypatch):

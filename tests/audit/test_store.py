@@ -7,6 +7,7 @@ import sqlite3
 import pandas as pd
 import pytest
 from audit_cases import audited, laplace_sum
+from refusals import refuses
 
 from dpaudit import InputError
 from dpaudit.audit import Run, Store, StoreWarning
@@ -200,8 +201,7 @@ def test_what_was_set_aside_is_never_overwritten(path):
 def test_an_audit_begins_anew_with_a_damaged_store(path):
     expected = audited(laplace_sum, **OPTIONS)
     path.write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"audits.db' is damaged \(file is not a data"):
-        Store(path).to_pandas()
+    refuses(r"audits.db' is damaged \(file is not a data", Store(path).to_pandas)
     assert path.read_bytes() == b"damaged"  # a reader does not touch it
     with pytest.warns(StoreWarning, match="a new one begun"):
         result = audited(laplace_sum, **OPTIONS, run=Run(store=path))
@@ -217,8 +217,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
     db.close()
     content = path.read_bytes()
     for use in (Store(path).prepare, Store(path).to_pandas):
-        with pytest.raises(InputError, match=f"is a store of format {format_}, and th"):
-            use()
+        refuses(f"is a store of format {format_}, and th", use)
     with pytest.raises(InputError, match=f"knows format 3: {who} reads it"):
         audited(laplace_sum, **OPTIONS, run=Run(store=path))
     assert path.read_bytes() == content
@@ -247,8 +246,7 @@ def test_databases_of_others_are_left_alone(path, statement):
     db.close()
     content = path.read_bytes()
     for use in (Store(path).prepare, Store(path).to_pandas):
-        with pytest.raises(InputError, match="is a database of something else"):
-            use()
+        refuses("is a database of something else", use)
     assert path.read_bytes() == content
 
 
@@ -265,8 +263,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_any_work(path, tmp_pa
         tmp_path,  # a folder itself
         "/proc/a.db",  # where nobody may write
     ):
-        with pytest.raises(InputError, match=r"cannot write '.*'"):
-            audited(never, **OPTIONS, run=Run(store=place))
+        refuses(r"cannot write '.*'", audited, never, **OPTIONS, run=Run(store=place))
 
 
 def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
@@ -284,8 +281,7 @@ def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
 
 def test_a_table_of_results(path):
     store = Store(path)
-    with pytest.raises(InputError, match="no such file"):
-        store.to_pandas()
+    refuses("no such file", store.to_pandas)
     store.prepare()
     assert len(store.to_pandas()) == 0
     results = [

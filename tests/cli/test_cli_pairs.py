@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import run, work_in
+from refusals import refuses
 
 from dpaudit import InputError, Relation
 from dpaudit.cli.tables import chosen_pair, numbers, read_rows, read_table
@@ -158,8 +159,7 @@ def test_what_is_no_data_or_no_neighbour(folder, file, neighbour, message):
     (folder / "index.csv").write_text(",a\n0,1\n1,2\n")
     (folder / "under.csv").write_text("1,2\n1_000,3\n")
     (folder / "large.csv").write_text(f"1,2\n3,1{'0' * 400}\n")
-    with pytest.raises(InputError, match=message):
-        chosen(folder, file, neighbour)
+    refuses(message, chosen, folder, file, neighbour)
 
 
 HEADERS = {
@@ -208,8 +208,7 @@ def test_the_first_line_may_follow_a_mark_or_blank_lines(folder):
     ids=repr,
 )
 def test_columns_of_other_things_are_refused(column):
-    with pytest.raises(InputError, match="column 'a' must hold numbers, got"):
-        numbers(pd.Series(column), "a")
+    refuses("column 'a' must hold numbers, got", numbers, pd.Series(column), "a")
 
 
 def test_columns_of_numbers_in_any_clothes():

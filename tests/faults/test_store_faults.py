@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from refusals import refuses
 
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import Identity
@@ -225,8 +226,7 @@ def test_what_is_no_file_is_refused_and_left_alone(tmp_path, make):
     make(path)
     store = Store(path)
     for use in (store.prepare, store.to_pandas, lambda: store.add_round("a", 0, b"")):
-        with pytest.raises(InputError, match=r"cannot (read|write) '.*audits.db'"):
-            use()
+        refuses(r"cannot (read|write) '.*audits.db'", use)
     assert [file.name for file in tmp_path.iterdir()] == ["audits.db"]
     assert Path("/dev/zero").exists()
 
@@ -287,8 +287,7 @@ def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read
     store = Store(read_only)
     assert len(store.to_pandas()) == 1
     assert store.result("other") is None
-    with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-        store.prepare()
+    refuses(r"cannot write '.*readonly database", store.prepare)
     assert [file.name for file in read_only.parent.iterdir()] == ["audits.db"]
     for mechanism, seed in ((laplace_sum, 1), (never, 0)):
         with pytest.raises(InputError, match=r"cannot write '.*readonly database"):

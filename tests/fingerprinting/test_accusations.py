@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, refuses
 
-from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
     TardosCode,
     calibrated_threshold,
@@ -29,8 +28,7 @@ def test_rank_counts_those_that_score_as_much(strangers, score):
 @given(st.lists(NUMBERS, min_size=1, max_size=9), NUMBERS, st.floats(0.02, 0.98))
 def test_the_threshold_is_the_same_rule(strangers, score, level):
     if level * (len(strangers) + 1) < 1:
-        with pytest.raises(InputError, match="level must be at least"):
-            calibrated_threshold(strangers, level)
+        refuses("level must be at least", calibrated_threshold, strangers, level)
         return
     above = score > calibrated_threshold(strangers, level)
     assert above == (rank_p_values([score], strangers)[0] <= level)

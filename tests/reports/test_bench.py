@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from executors import PickledThreads
+from refusals import refuses
 from scipy import stats
 from scipy.special import expit
 
@@ -178,8 +179,7 @@ def test_records_of_an_older_dpaudit_are_named_and_left_alone(tmp_path, dice):
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write"):
-        bench_audit(tmp_path / "file")
+    refuses("cannot write", bench_audit, tmp_path / "file")
 
 
 # The write-up
@@ -254,8 +254,7 @@ def test_a_summary_is_read_as_it_was_written(tmp_path):
 )
 def test_a_summary_that_cannot_be_read_is_named(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
-    with pytest.raises(InputError, match=r"summary.json.*dpaudit bench-audit"):
-        load_summary(tmp_path)
+    refuses(r"summary.json.*dpaudit bench-audit", load_summary, tmp_path)
 
 
 def invented(study, unit):

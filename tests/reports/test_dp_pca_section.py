@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dp_pca_tables import BESIDE, claims_table, dp_pca_tables
+from refusals import refuses
 from results_of import results_of
 from tiny_profile import tiny_plan
 
@@ -128,8 +129,7 @@ def test_a_grid_outside_a_range_is_refused_by_name(name, changes, words):
         measures.checked(wrong)
     assert f"grid of 'dp-pca-d', {name}" in str(refused.value)
     if name == measures.PRIVATE_OJA:
-        with pytest.raises(InputError, match=words):
-            measures.component_errors(next(cells(wrong)))
+        refuses(words, measures.component_errors, next(cells(wrong)))
 
 
 def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
@@ -193,8 +193,7 @@ def test_floors_are_those_of_the_packing():
         floor = hardest.error(int(n), 0.8, 1e-6)
         assert own["floor"].unique() == pytest.approx([floor])
         assert (own["blind"] > own["floor"]).all()
-    with pytest.raises(InputError, match="instance must be one of"):
-        floors._hardest("flat", 20, 100, 0.8, 1e-6)
+    refuses("instance must be one of", floors._hardest, "flat", 20, 100, 0.8, 1e-6)
 
 
 def test_how_far_above_the_floor_is_said():

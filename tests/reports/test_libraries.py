@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refusals import refuses
 
 from dpaudit.cli import main
-from dpaudit.errors import ExecutorError, InputError
+from dpaudit.errors import ExecutorError
 from dpaudit.reports.sections.libraries import audits
 from dpaudit.reports.sections.libraries import measures as libraries
 from dpaudit.reports.sections.libraries.measures import (
@@ -92,14 +93,12 @@ def test_what_is_written_is_read(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", '{"versions": {}}'])
 def test_a_file_of_something_else_is_an_error(text, tmp_path):
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(InputError, match=r"comparison\.json.*make third-party"):
-        load_comparison(tmp_path)
+    refuses(r"comparison\.json.*make third-party", load_comparison, tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write"):
-        FOUND.save(tmp_path / "file")
+    refuses("cannot write", FOUND.save, tmp_path / "file")
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):

@@ -13,6 +13,7 @@ from audited_row import audited
 from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
+from refusals import refuses
 from theorems_tables import theorems_tables
 from tiny_profile import TINY, tiny_plan
 
@@ -608,8 +609,7 @@ def test_what_cannot_be_written_or_read_is_found_before_the_work(tmp_path, monke
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
     for output in (blocked, blocked / "report"):
-        with pytest.raises(InputError, match="cannot write the report to"):
-            write_report(output)
+        refuses("cannot write the report to", write_report, output)
     COMPARISON.save(tmp_path / "third-party")
     (tmp_path / "third-party" / FILE).write_text('{"versions": {}}')
     with pytest.raises(InputError, match="make third-party"):
@@ -714,8 +714,7 @@ def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path):
         assert f'<a href="../{name}">Witness</a>' in text
         assert "out.json" not in text
     (folder / name).write_bytes(b"\xff")
-    with pytest.raises(InputError, match="cannot read"):
-        SECTION.beside(tmp_path)
+    refuses("cannot read", SECTION.beside, tmp_path)
 
 
 def test_the_comparison_of_libraries(page, in_markdown):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from executors import PickledThreads
 from lower_bounds_tables import lower_bounds_tables
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 from streaming_tables import streaming_tables
 from theorems_tables import theorems_tables
@@ -189,8 +189,7 @@ def test_what_is_not_known_is_undecided(made):
     ],
 )
 def test_a_table_that_has_not_what_a_row_reads_is_one_sentence(changes, words):
-    with pytest.raises(InputError, match=f"^row 'made-up': .*{words}"):
-        score(row(**changes), table(0.5))
+    refuses(f"^row 'made-up': .*{words}", score, row(**changes), table(0.5))
 
 
 test_rows_are_declared_whole = refused(
@@ -273,8 +272,7 @@ def test_more_rows_share_one_false_alarm():
     ],
 )
 def test_a_table_without_events_is_one_sentence(changes, made, words):
-    with pytest.raises(InputError, match=f"^row 'rare': .*{words}"):
-        shares([chance(**changes)], {"rare": made})
+    refuses(f"^row 'rare': .*{words}", shares, [chance(**changes)], {"rare": made})
 
 
 def test_events_are_in_words_and_in_the_table():
@@ -379,8 +377,7 @@ def test_other_mechanisms_are_refused():
         ("steep", "analyze-gauss", "got 'steep'"),
     ):
         setting = {"spectrum": kind, "d": 9, "k": 1, "epsilon": 1.0, "delta": 1e-6}
-        with pytest.raises(InputError, match=words):
-            check_point(name, {**setting, "gap": 1e5})
+        refuses(words, check_point, name, {**setting, "gap": 1e5})
     assert "laplace-covariance" in names_of("covariance")
 
 

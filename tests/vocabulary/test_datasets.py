@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from refusals import refused
+from refusals import refused, refuses
 
 from dpaudit import DataUnavailableError, InputError, datasets
 from dpaudit.datasets import published
@@ -256,8 +256,7 @@ def test_damaged_files_are_diagnosed(tmp_path):
     for name, (content, message) in damage.items():
         where = tmp_path / name
         where.write_bytes(content)
-        with pytest.raises(InputError, match=f"{name} .*{message}"):
-            read_idx(where, expected)
+        refuses(f"{name} .*{message}", read_idx, where, expected)
 
 
 # MNIST
@@ -333,8 +332,7 @@ def test_what_was_named_does_not_fall_through(
     write_idx(tmp_path, tiny_mnist, "train")
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"")
     monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
-    with pytest.raises(InputError, match="train-labels-idx1-ubyte is not an IDX file"):
-        datasets.load_mnist()
+    refuses("train-labels-idx1-ubyte is not an IDX file", datasets.load_mnist)
     write_arff(isolated / published.OPENML_PATHS[0], tiny_mnist)
     with pytest.raises(DataUnavailableError, match="elsewhere"):
         datasets.load_mnist(path=tmp_path / "elsewhere")
@@ -351,8 +349,7 @@ def test_what_was_named_does_not_fall_through(
 )
 def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, message):
     write_arff(isolated / published.OPENML_PATHS[0], tiny_mnist, **options)
-    with pytest.raises(InputError, match=message):
-        datasets.load_mnist()
+    refuses(message, datasets.load_mnist)
 
 
 MISSING = {
@@ -427,8 +424,6 @@ def test_damaged_covertype_files_are_diagnosed(tiny_covertype, isolated, tmp_pat
     with pytest.raises(InputError, match=r"covtype\.data\.gz is not the published"):
         datasets.load_covertype(path=tmp_path)
     folder = write_cache(isolated, table[:3])
-    with pytest.raises(InputError, match=r"shape \(3, 54\), expected \(4, 54\)"):
-        datasets.load_covertype()
+    refuses(r"shape \(3, 54\), expected \(4, 54\)", datasets.load_covertype)
     (folder / "samples_py3").write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"scikit-learn's cache .* cannot be read"):
-        datasets.load_covertype()
+    refuses(r"scikit-learn's cache .* cannot be read", datasets.load_covertype)

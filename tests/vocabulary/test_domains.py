@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 
 from dpaudit import InputError
 from dpaudit.codec import encode, rebuild
@@ -82,8 +83,7 @@ nonfinite ball:3:nonfinite:nonfinite"""
 @pytest.mark.parametrize("text", ["", *UNKNOWN.split()])
 def test_other_texts_are_refused_with_all_forms(text):
     forms = "ball:.*box:.*scalar:.*binary:.*categories:.*codes:.*rows="
-    with pytest.raises(InputError, match=f"domain must be {forms}.*{text!r}"):
-        Domain.parse(text)
+    refuses(f"domain must be {forms}.*{text!r}", Domain.parse, text)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,7 @@ def test_other_texts_are_refused_with_all_forms(text):
     ],
 )
 def test_values_that_are_not_allowed_are_named(text, message):
-    with pytest.raises(InputError, match=f"^domain '{text}': .*{message}"):
-        Domain.parse(text)
+    refuses(f"^domain '{text}': .*{message}", Domain.parse, text)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +132,10 @@ def test_any_entry_of_a_legal_row_may_be_strange_where_that_is_legal(strange):
     for row in ([0.5, strange], [strange, strange], [0.5, 0.5]):
         assert domain.contains(row)
     np.testing.assert_array_equal(domain.project([strange, 7.0]), [strange, 1.0])
-    with pytest.raises(InputError, match=r"row must have shape \(2,\)"):
-        domain.project([strange])
+    refuses(r"row must have shape \(2,\)", domain.project, [strange])
     with pytest.raises(InputError, match=r"row must be a finite array of shape \(2,\)"):
         domain.inner.project([1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match="inner must be a domain of finite rows"):
-        WithNonfinite(domain)
+    refuses("inner must be a domain of finite rows", WithNonfinite, domain)
 
 
 def test_rows_become_strange_and_are_repaired():

@@ -5,8 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
+from refusals import refuses
 
-from dpaudit.errors import InputError
 from dpaudit.streams import fresh_seed, position, stream, streams
 
 
@@ -22,10 +22,7 @@ def test_streams_are_those_of_a_seed_sequence(name):
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", None, True, np.nan])
 def test_bad_seeds_are_named(seed):
-    with pytest.raises(
-        InputError, match=f"^seed must be an integer >= 0, got {seed!r}"
-    ):
-        stream(seed)
+    refuses(f"^seed must be an integer >= 0, got {seed!r}", stream, seed)
 
 
 def test_fresh_seeds_are_usable_and_differ():

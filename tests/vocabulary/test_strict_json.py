@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from refusals import refuses
 
 from dpaudit.errors import InputError
 from dpaudit.strict_json import read_json
@@ -50,20 +51,15 @@ def test_what_is_refused(path, content, sentence):
 def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in (".", "pipe", "/dev/zero"):
-        with pytest.raises(InputError, match="not a regular file"):
-            read_json(tmp_path / name)
+        refuses("not a regular file", read_json, tmp_path / name)
     for name in ("missing", "x" * 5000, "missing/file"):
-        with pytest.raises(InputError, match="cannot read"):
-            read_json(tmp_path / name)
-    with pytest.raises(InputError, match=r"null (byte|character)"):
-        read_json(tmp_path / "a\0b")
+        refuses("cannot read", read_json, tmp_path / name)
+    refuses(r"null (byte|character)", read_json, tmp_path / "a\0b")
 
 
 def test_large_files_are_not_read(path):
     path.touch()
     os.truncate(path, 2**27)  # a hole: it takes no room
-    with pytest.raises(InputError, match="is not complete JSON"):
-        read_json(path)
+    refuses("is not complete JSON", read_json, path)
     os.truncate(path, 2**27 + 1)
-    with pytest.raises(InputError, match=r"at most 134,217,728 .* and has 134,217,729"):
-        read_json(path)
+    refuses(r"at most 134,217,728 .* and has 134,217,729", read_json, path)

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
-from dpaudit import InputError
 from dpaudit.validation import check_length, check_matrix, check_real
 
 WHOLE = [
@@ -50,15 +50,13 @@ CUT = {
 @pytest.mark.parametrize("value", CUT.values(), ids=CUT)
 def test_what_would_be_cut_is_refused_in_a_sentence(value):
     for check in (check_matrix, check_real):
-        with pytest.raises(InputError, match=r"^rows must be a numeric array.*, got "):
-            check("rows", value)
+        refuses(r"^rows must be a numeric array.*, got ", check, "rows", value)
 
 
 def test_nan_and_infinities_stay_and_doubles_are_not_copied():
     value = [np.nan, np.inf, -np.inf]
     np.testing.assert_array_equal(check_real("rows", value), value)
-    with pytest.raises(InputError, match="row 0 has a NaN or infinity"):
-        check_matrix("rows", [value])
+    refuses("row 0 has a NaN or infinity", check_matrix, "rows", [value])
     doubles = np.zeros((2, 2))
     assert check_matrix("rows", doubles) is doubles
 
@@ -66,5 +64,4 @@ def test_nan_and_infinities_stay_and_doubles_are_not_copied():
 def test_rows_are_as_long_as_asked_for_or_by_default():
     assert check_length(None, 3) == 3
     assert check_length(5, 3, minimum=4) == 5
-    with pytest.raises(InputError, match="dimension must be an integer >= 4, got 3"):
-        check_length(3, 5, minimum=4)
+    refuses("dimension must be an integer >= 4, got 3", check_length, 3, 5, minimum=4)

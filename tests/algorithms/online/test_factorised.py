@@ -9,9 +9,10 @@ from math import comb, pi, sqrt
 
 import numpy as np
 import pytest
+from refusals import refuses
 from seeded import rng
 
-from dpaudit import GaussianDP, InputError, Pair, Relation
+from dpaudit import GaussianDP, Pair, Relation
 from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, TreeAggregation
 from dpaudit.algorithms.online import factorised as toeplitz
 from dpaudit.codec import encode, rebuild
@@ -153,14 +154,11 @@ def test_they_conform(poles):
 )
 def test_bad_options_are_refused(options, message):
     for kind in (FactorisedSums, FactorisedOnlinePCA):
-        with pytest.raises(InputError, match=message):
-            kind.calibrated(1.0, 1e-5, **options)
+        refuses(message, kind.calibrated, 1.0, 1e-5, **options)
 
 
 def test_bad_rows_are_refused():
     mechanism = FactorisedSums.calibrated(1.0, 1e-5, length=2)
-    with pytest.raises(InputError, match="NaN or infinit"):
-        mechanism.draw([[np.nan, 1.0]], 1, rng=rng())
-    with pytest.raises(InputError, match="at most the 2 rows"):
-        mechanism.draw(np.zeros((3, 2)), 1, rng=rng())
+    refuses("NaN or infinit", mechanism.draw, [[np.nan, 1.0]], 1, rng=rng())
+    refuses("at most the 2 rows", mechanism.draw, np.zeros((3, 2)), 1, rng=rng())
     assert mechanism.noise.mu == gaussian_mu(1.0, 1e-5)

@@ -12,6 +12,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from online_oracles import nodes_of_row
+from refusals import refuses
 from scipy.stats import binom
 from seeded import in_ball, rng
 
@@ -370,27 +371,22 @@ def test_bad_data_are_named(form):
     mechanism = FORMS[form]
     k = mechanism.n_components
     for use in (mechanism.draw, mechanism.transcript):
-        with pytest.raises(InputError, match="data must have shape"):
-            use(np.zeros((0, 3)), 2, rng=rng())
+        refuses("data must have shape", use, np.zeros((0, 3)), 2, rng=rng())
         if mechanism.length:
             with pytest.raises(InputError, match="rows of the declared length, got 99"):
                 use(np.zeros((99, 3)), 2, rng=rng())
         if k > 1:
-            with pytest.raises(InputError, match="n_components must be at most"):
-                use(np.zeros((5, 1)), 2, rng=rng())
+            refuses("n_components must be at most", use, np.zeros((5, 1)), 2, rng=rng())
     with pytest.raises(InputError, match="size must be an integer >= 0"):
         mechanism.draw(np.zeros((3, 3)), -1, rng=rng())
     with pytest.raises(InputError, match=f"n_components must be the {k} that"):
         mechanism.components(mechanism.draw(np.zeros((3, 3)), 1, rng=rng()), 3)
-    with pytest.raises(InputError, match="dimension must be an integer >="):
-        mechanism.worst_case(0)
+    refuses("dimension must be an integer >=", mechanism.worst_case, 0)
 
 
 def test_other_bad_arguments_are_named():
-    with pytest.raises(InputError, match="sums must be PrefixSums"):
-        SubspaceSequence(sums=1.0)
-    with pytest.raises(InputError, match="claim must be a Claim"):
-        replace(FORMS["doubling"], claim=None)
+    refuses("sums must be PrefixSums", SubspaceSequence, sums=1.0)
+    refuses("claim must be a Claim", replace, FORMS["doubling"], claim=None)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 33])

@@ -12,6 +12,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from online_oracles import nodes_of_row
+from refusals import refuses
 from scipy.stats import multivariate_normal
 from seeded import in_ball, rng
 
@@ -359,21 +360,15 @@ def test_bad_arguments_are_named(make, name, bad):
 def test_bad_data_are_named(data, message):
     mechanism = MECHANISMS["declared"]
     for use in (mechanism.draw, mechanism.transcript):
-        with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
+        refuses(message, use, data, 2, rng=rng())
 
 
 def test_other_bad_input_is_named():
     mechanism = MECHANISMS["tree"]
     with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
         mechanism.draw(np.zeros((2, 2)), -1, rng=rng())
-    with pytest.raises(InputError, match="claim must be a Claim"):
-        replace(mechanism, claim=1.0)
-    with pytest.raises(InputError, match="mu must be a finite number > 0"):
-        CalibratedNoise(0.0)
-    with pytest.raises(InputError, match=r"delta must be in \(0, 1\)"):
-        PublishedNodeNoise(1.0, 0.0)
-    with pytest.raises(InputError, match="length must be an integer >= 1, got None"):
-        mechanism.deviation()
-    with pytest.raises(InputError, match="dimension must be an integer >= 1, got 0"):
-        mechanism.worst_case(0)
+    refuses("claim must be a Claim", replace, mechanism, claim=1.0)
+    refuses("mu must be a finite number > 0", CalibratedNoise, 0.0)
+    refuses(r"delta must be in \(0, 1\)", PublishedNodeNoise, 1.0, 0.0)
+    refuses("length must be an integer >= 1, got None", mechanism.deviation)
+    refuses("dimension must be an integer >= 1, got 0", mechanism.worst_case, 0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from budget_oracles import composed_delta, laplace_mu
 from dp_accounting.pld import privacy_loss_distribution as pld
+from refusals import refuses
 
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
@@ -148,7 +149,5 @@ def test_bad_arguments_are_named(make, name, bad):
     ],
 )
 def test_bad_shares_are_named(make, name, bad):
-    with pytest.raises(InputError, match=f"{name} must be"):
-        make(1.0, 1e-5, **{name: bad})
-    with pytest.raises(InputError, match="dimension must be"):
-        make(1.0, 1e-5).noise(0)
+    refuses(f"{name} must be", make, 1.0, 1e-5, **{name: bad})
+    refuses("dimension must be", make(1.0, 1e-5).noise, 0)

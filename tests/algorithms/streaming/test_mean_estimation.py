@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 from seeded import rng
 
@@ -22,7 +22,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     mean_with_constant_8,
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients
-from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
 MAKERS = [MeanEstimation.calibrated, MeanEstimation.as_published]
@@ -293,21 +292,18 @@ def test_a_bin_of_infinite_label_is_bottom():
 @pytest.mark.parametrize("make", [*MAKERS, mean_with_constant_8])
 @pytest.mark.parametrize(("name", "bad"), [("eigenvalue", 0.0), ("tail", 1.0)])
 def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        make(1.0, 1e-5, **{name: bad})
+    refuses(f"{name} must be .*{bad!r}", make, 1.0, 1e-5, **{name: bad})
 
 
 @pytest.mark.parametrize(
     ("name", "bad"), [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)]
 )
 def test_bad_tails_are_named(name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        Tail(**{name: bad})
+    refuses(f"{name} must be .*{bad!r}", Tail, **{name: bad})
 
 
 def test_the_bare_constructor_is_validated_too():
-    with pytest.raises(InputError, match=r"split must be a Split, got 1\.0"):
-        MeanEstimation(split=1.0)
+    refuses(r"split must be a Split, got 1\.0", MeanEstimation, split=1.0)
 
 
 test_bad_data_are_named = refused(

@@ -11,6 +11,7 @@ import pytest
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from scipy import stats
 from seeded import gram_schmidt, prepared, rng
 
@@ -279,8 +280,7 @@ def test_the_sum_moves_almost_as_far_as_it_can_on_the_worst_pair(form):
         # For k >= 2 one more row would have to be turned out of the subspace.
         assert share >= (0.95 if mechanism.row_norm is None or k == 1 else 0.7)
     assert mechanism.worst_case().data.shape[1] == k + 1
-    with pytest.raises(InputError, match=f"dimension must be an integer >= {k}"):
-        mechanism.worst_case(k - 1)
+    refuses(f"dimension must be an integer >= {k}", mechanism.worst_case, k - 1)
 
 
 def test_degenerate_data_have_a_release():
@@ -322,14 +322,10 @@ def test_arguments_that_do_not_fit_are_named():
         MinibatchOja.calibrated(1.0, 1e-5, n_components=2)
     with pytest.raises(InputError, match=r"step_sizes must be at least 20, .* got 2"):
         MinibatchOja.calibrated(1.0, 1e-5, step_sizes=[1.0, 2.0])
-    with pytest.raises(InputError, match="sigma must be a finite number > 0"):
-        replace(ONE, sigma=0.0)
-    with pytest.raises(InputError, match="claim must be a Claim"):
-        replace(ONE, claim=1.0)
-    with pytest.raises(InputError, match="step_sizes must be StepSizes"):
-        replace(ONE, step_sizes=1.0)
-    with pytest.raises(InputError, match="mu must be a finite number > 0"):
-        MinibatchOja.from_mu(0.0)
+    refuses("sigma must be a finite number > 0", replace, ONE, sigma=0.0)
+    refuses("claim must be a Claim", replace, ONE, claim=1.0)
+    refuses("step_sizes must be StepSizes", replace, ONE, step_sizes=1.0)
+    refuses("mu must be a finite number > 0", MinibatchOja.from_mu, 0.0)
     assert replace(ONE, step_sizes=ConstantSteps(1.0)).step_sizes.size == 1.0
 
 
@@ -344,10 +340,8 @@ def test_arguments_that_do_not_fit_are_named():
 def test_bad_data_are_named(form, data, message):
     mechanism = FORMS[form]
     for use in (mechanism.draw, mechanism.transcript):
-        with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
-    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-        mechanism.draw(ROWS, -1, rng=rng())
+        refuses(message, use, data, 2, rng=rng())
+    refuses("size must be an integer >= 0, got -1", mechanism.draw, ROWS, -1, rng=rng())
     with pytest.raises(InputError, match=f"n_components must be the {mechanism.rank}"):
         mechanism.components(mechanism.draw(ROWS, 2, rng=rng()), 3)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import refused, refuses
 from scipy import linalg
 from seeded import rng
 
@@ -10,7 +10,6 @@ from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.pairs import oblique_pair
-from dpaudit.errors import InputError
 
 ROWS = np.random.default_rng(0).standard_normal((23, 3))
 MATRICES = np.random.default_rng(1).standard_normal((23, 3, 3))
@@ -66,8 +65,7 @@ def test_long_rows_are_read_in_parts():
 def test_there_is_one_component():
     draws = Oja(STEPS).draw(ROWS, 4, rng=rng())
     np.testing.assert_array_equal(Oja(STEPS).components(draws, 1)[..., 0], draws)
-    with pytest.raises(InputError, match="n_components must be the 1 that"):
-        Oja(STEPS).components(draws, 2)
+    refuses("n_components must be the 1 that", Oja(STEPS).components, draws, 2)
 
 
 def test_where_there_is_no_direction_there_is_no_number():
@@ -112,5 +110,4 @@ def test_the_loss_of_the_worst_case_grows_with_the_rows():
 
 
 def test_a_worst_case_needs_two_dimensions():
-    with pytest.raises(InputError, match="dimension must be an integer >= 2"):
-        Oja(0.1).worst_case(1)
+    refuses("dimension must be an integer >= 2", Oja(0.1).worst_case, 1)

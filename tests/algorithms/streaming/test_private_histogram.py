@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from scipy import stats
 from seeded import rng
 
@@ -234,19 +235,15 @@ def test_what_it_offers():
     ],
 )
 def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        make(1.0, 1e-5, **{name: bad})
+    refuses(f"{name} must be .*{bad!r}", make, 1.0, 1e-5, **{name: bad})
 
 
 def test_the_bare_constructors_are_validated_too():
     claim = ApproxDP(1.0, 1e-5)
-    with pytest.raises(InputError, match="scale must be"):
-        CountNoise(0.0, 1.0)
+    refuses("scale must be", CountNoise, 0.0, 1.0)
     for bad in (np.inf, np.nan):
-        with pytest.raises(InputError, match="threshold must be a number"):
-            CountNoise(1.0, bad)
-    with pytest.raises(InputError, match="noise must be a CountNoise"):
-        PrivateHistogram(noise=2.0, claim=claim)
+        refuses("threshold must be a number", CountNoise, 1.0, bad)
+    refuses("noise must be a CountNoise", PrivateHistogram, noise=2.0, claim=claim)
     with pytest.raises(InputError, match="claim must be a Claim"):
         PrivateHistogram(noise=CountNoise(1.0, 1.0), claim="pure")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from seeded import prepared, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation, UnsupportedError
@@ -180,18 +181,14 @@ def test_bad_arguments_are_named(name, bad):
 
 
 def test_bad_fields_and_grids_are_named():
-    with pytest.raises(InputError, match="claim must be an ApproxDP"):
-        replace(BASE, claim=GaussianDP(1.0))
+    refuses("claim must be an ApproxDP", replace, BASE, claim=GaussianDP(1.0))
     with pytest.raises(InputError, match="candidates must be one or more Harmonic"):
         replace(BASE, candidates=[ConstantSteps(1.0)])
-    with pytest.raises(InputError, match="rounds must be an integer >= 1"):
-        step_size_grid(0)
-    with pytest.raises(InputError, match="ratio must be > 1, got"):
-        step_size_grid(1, ratio=1.0)
+    refuses("rounds must be an integer >= 1", step_size_grid, 0)
+    refuses("ratio must be > 1, got", step_size_grid, 1, ratio=1.0)
 
 
 def test_too_few_rows_are_named():
     message = "data must have at least 4 rows to run on, and one to judge by"
     for use in (BASE.draw, BASE.transcript):
-        with pytest.raises(InputError, match=message):
-            use(ROWS[:4], 2, rng=rng())
+        refuses(message, use, ROWS[:4], 2, rng=rng())

@@ -10,12 +10,12 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from scipy import stats
 from seeded import rng
 
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.thresholded_counts import GaussianCounts, SparseCounts
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta
 
 
@@ -83,10 +83,8 @@ def test_normal_counts_have_lower_thresholds():
 
 
 def test_bad_counts_are_named():
-    with pytest.raises(InputError, match="scale must be a finite number > 0"):
-        GaussianCounts.of(0.0, 0.1)
-    with pytest.raises(InputError, match="threshold must be a number"):
-        GaussianCounts(1.0, np.inf)
+    refuses("scale must be a finite number > 0", GaussianCounts.of, 0.0, 0.1)
+    refuses("threshold must be a number", GaussianCounts, 1.0, np.inf)
     assert GaussianCounts.of(1.0, 0.9).threshold == 1.0
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import stats
 from seeded import rng
 
@@ -257,8 +258,7 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
     assert mechanism.worst_case(k + 3).data.shape[1] == k + 3
     gap, _ = gap_and_projector(mechanism, mechanism.worst_case().data)
     assert gap == pytest.approx(2 * mechanism.margin, rel=0.05)
-    with pytest.raises(InputError, match=f"dimension must be an integer >= {k + 1}"):
-        mechanism.worst_case(k)
+    refuses(f"dimension must be an integer >= {k + 1}", mechanism.worst_case, k)
 
 
 # Bad and degenerate input
@@ -294,8 +294,7 @@ def test_components_must_leave_a_gap(make):
     for k, message in ((3, "at most the length of a row, 2, got 3"), (2, "less than")):
         mechanism = make(1.0, 1e-5, n_components=k)
         for use in (mechanism.draw, mechanism.transcript):
-            with pytest.raises(InputError, match=message):
-                use(np.eye(2), 1, rng=rng())
+            refuses(message, use, np.eye(2), 1, rng=rng())
 
 
 def test_transcripts_of_none_are_empty():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
@@ -211,9 +212,7 @@ def test_the_verdict_is_readable_and_goes_into_json():
 
 def test_bad_arguments_are_named():
     mechanism = SymmetricNoise.as_published(1.0)
-    with pytest.raises(InputError, match="relation"):
-        decided(mechanism, Pair([[1.0]], [[0.0]]))
-    with pytest.raises(InputError, match="claim"):
-        decided(Known(PureDP(1.0)), PAIR)
+    refuses("relation", decided, mechanism, Pair([[1.0]], [[0.0]]))
+    refuses("claim", decided, Known(PureDP(1.0)), PAIR)
     with pytest.raises(InputError, match="pair"):
         exact_verdict(mechanism, None)  # type: ignore[arg-type]

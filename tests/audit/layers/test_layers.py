@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
+from refusals import refuses
 
-from dpaudit import Claim, GaussianDP, InputError, Pair, Relation
+from dpaudit import Claim, GaussianDP, Pair, Relation
 from dpaudit.algorithms import GOEGaussian
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.layer import Layer, TranscriptView, applicable_layers
@@ -68,8 +68,7 @@ def test_the_transcript_is_the_release():
 def test_the_worst_case_is_passed_on():
     assert isinstance(TranscriptView(WithWorstCase()), HasWorstCase)
     assert TranscriptView(WithWorstCase()).worst_case() is PAIR
-    with pytest.raises(InputError, match="pair is needed"):
-        TranscriptView(LeakyMean()).worst_case()
+    refuses("pair is needed", TranscriptView(LeakyMean()).worst_case)
 
 
 def test_a_transcript_falls_where_the_release_stands():
@@ -82,5 +81,4 @@ def test_a_transcript_falls_where_the_release_stands():
 
 
 def test_a_mechanism_without_a_transcript_is_named():
-    with pytest.raises(InputError, match="GOEGaussian"):
-        TranscriptView(GOEGaussian.from_mu(1.0))
+    refuses("GOEGaussian", TranscriptView, GOEGaussian.from_mu(1.0))

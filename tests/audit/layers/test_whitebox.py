@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpaudit import GaussianDP, InputError, MechanismError, Pair, PureDP, Relation
+from dpaudit import GaussianDP, MechanismError, Pair, PureDP, Relation
 from dpaudit.algorithms import AnalyzeGauss, SymmetricNoise, SymmetrisedWishart
 from dpaudit.audit.layers import consistency, whitebox
 from dpaudit.audit.layers.consistency import loss_consistency
@@ -372,13 +373,10 @@ def test_bad_arguments_are_named():
         ({"epsilon": 1.0, "proposal": "translate"}, "statistic"),
     )
     for options, name in cases:
-        with pytest.raises(InputError, match=name):
-            white_box(mechanism, PAIR, **options)
-    with pytest.raises(InputError, match="privacy_loss"):
-        white_box(lambda data, rng: 0.0, PAIR, epsilon=1.0)
+        refuses(name, white_box, mechanism, PAIR, **options)
+    refuses("privacy_loss", white_box, lambda data, rng: 0.0, PAIR, epsilon=1.0)
     add_remove = replace(mechanism, relation=Relation.ADD_REMOVE)
-    with pytest.raises(InputError, match="under add-remove"):
-        white_box(add_remove, PAIR, epsilon=1.0)
+    refuses("under add-remove", white_box, add_remove, PAIR, epsilon=1.0)
 
 
 # How the error is shared among the intervals: equalities, without chance

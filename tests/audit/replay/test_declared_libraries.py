@@ -10,9 +10,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from refusals import refuses
 from replay_cases import rows
 
-from dpaudit import ApproxDP, InputError, Pair, PureDP, ZeroConcentratedDP
+from dpaudit import ApproxDP, Pair, PureDP, ZeroConcentratedDP
 from dpaudit.audit.replay import register, replay
 from dpaudit.audit.replay.declare import libraries
 from dpaudit.audit.replay.execute.executor import execute
@@ -337,11 +338,9 @@ def test_primitives_of_any_library_can_be_registered(monkeypatch):
     assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(0.5))
     assert not hasattr(Noise.add, "__wrapped__")
     register("tables.Noise.add", "laplace", value="x", scale="b")
-    with pytest.raises(InputError, match=r"'b', which .*lacks"):
-        judged(lambda x, rng: Noise(2.0).add(float(len(x))))
+    refuses(r"'b', which .*lacks", judged, lambda x, rng: Noise(2.0).add(float(len(x))))
 
 
 @pytest.mark.parametrize("path", ["noise", "", "a..b", "a.b()", None, 3])
 def test_a_path_must_be_one(path):
-    with pytest.raises(InputError, match="path must be"):
-        register(path, "laplace", value="x", scale=1.0)
+    refuses("path must be", register, path, "laplace", value="x", scale=1.0)
