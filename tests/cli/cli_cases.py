@@ -4,6 +4,7 @@ import builtins
 import sys
 from functools import partial
 
+import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli import main
@@ -29,11 +30,22 @@ def work_in(folder, monkeypatch, module, text):
 
 
 def assert_refused(result, sentence):
-    """One line on standard error, and exit code two."""
+    """One line on standard error, or four of click's, and exit code two."""
     assert result.exit_code == 2
     assert sentence in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert result.stderr.count("\n") == (4 if sentence.startswith("Error: ") else 1)
     assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def refused(errors, *command):
+    """Return a test: these arguments are refused, with these words."""
+
+    @pytest.mark.parametrize("arguments", errors, ids=" ".join)
+    def test(arguments):
+        assert_refused(run(*command, *arguments), errors[arguments])
+
+    return test
 
 
 def forbid_imports(monkeypatch, *modules):

@@ -136,7 +136,7 @@ def room_of_file(path: PurePosixPath) -> str:
 def room_of_module(name: str) -> str:
     """Return the entry of `ROOMS` for a dotted name that starts with `dpaudit`.
 
-    The name may go on with an attribute: ``dpaudit.attacks.learned.LogisticAttack``.
+    The name may go on with an attribute: ``dpaudit.attacks.learned.Atoms``.
     """
     inside = PurePosixPath(*name.split(".")[1:])
     if inside.parts[:1] == ("cli",):

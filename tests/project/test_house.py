@@ -52,6 +52,14 @@ def test_circles_and_chains_are_seen():
     assert HOUSE["longest_chain"](line) == ["a", "b", "c"]
 
 
+def test_arrows_are_of_functions_and_type_checkers_too(arrows):
+    assert len(arrows) > 300
+    assert "dpaudit.audit.keeping.store" in arrows["dpaudit.audit.settings"]
+    assert "dpaudit.reports.writer" in arrows["dpaudit.cli.report"]
+    # Of a name that a package hands on, the module that it is from.
+    assert "dpaudit.audit.settings" in arrows["dpaudit.cli.audit"]
+
+
 def test_an_audit_of_one_pair_enters_few_modules():
     depth, files = HOUSE["entered"]()
     mine = [file for file in files if file.startswith("audit/")]

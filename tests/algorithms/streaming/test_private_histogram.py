@@ -216,28 +216,6 @@ def test_what_it_offers():
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        PrivateHistogram.calibrated,
-        PrivateHistogram.as_published,
-        UnthresholdedHistogram.planted,
-    ],
-)
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("width", 0.0),
-        ("first", 0.5),
-        ("first", -(2**53) - 1),
-        ("first", 2**53 + 1),
-        ("bins", 0),
-    ],
-)
-def test_bad_arguments_are_named(make, name, bad):
-    refuses(f"{name} must be .*{bad!r}", make, 1.0, 1e-5, **{name: bad})
-
-
 def test_the_bare_constructors_are_validated_too():
     claim = ApproxDP(1.0, 1e-5)
     refuses("scale must be", CountNoise, 0.0, 1.0)

@@ -161,25 +161,6 @@ def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
         replace(BASE, share=0.001).worst_case()
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("clip", -1.0),
-        ("iterations", 0),
-        ("share", 0.0),
-        ("share", 1.0),
-        ("candidates", ()),
-        ("candidates", (1.0,)),
-        ("n_components", 3),
-    ],
-)
-def test_bad_arguments_are_named(name, bad):
-    with pytest.raises(InputError) as caught:
-        StepSizeSearch.calibrated(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad})
-    assert str(caught.value).startswith(name)
-    assert repr(bad) in str(caught.value)
-
-
 def test_bad_fields_and_grids_are_named():
     refuses("claim must be an ApproxDP", replace, BASE, claim=GaussianDP(1.0))
     with pytest.raises(InputError, match="candidates must be one or more Harmonic"):

@@ -3,15 +3,31 @@
 Type-I error: 2e-9 for each of the 31 cases of conformance (the seed is fixed).
 """
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
+from refusals import refuses
 from seeded import rng
 
 from dpaudit import Relation
-from dpaudit.algorithms import DPPCA, Oja, PrivateHistogram, PrivateOja, StepSizeSearch
+from dpaudit.algorithms import (
+    DPPCA,
+    MeanEstimation,
+    Oja,
+    PrivateHistogram,
+    PrivateOja,
+    PublishedDPPCA,
+    StepSizeSearch,
+    TopEigenvalue,
+    TwoStagePCA,
+)
+from dpaudit.algorithms.streaming import mean_budget
 from dpaudit.algorithms.streaming.entries import STREAMING
+from dpaudit.algorithms.streaming.mean_estimation import mean_with_constant_8
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
+from dpaudit.algorithms.streaming.private_histogram import UnthresholdedHistogram
 from dpaudit.codec import encode, rebuild
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -89,3 +105,51 @@ def test_many_releases_are_made_in_parts(name):
     first = mechanism.draw(data, width, rng=rng(1))
     np.testing.assert_array_equal(draws[:width], first)
     assert mechanism.draw(data, 0, rng=rng()).shape == (0, *draws.shape[1:])
+
+
+STEPS_BELOW_0 = {"step_sizes": (0.0, -3.0)}
+SPLITS = (mean_budget.CalibratedSplit, mean_budget.PublishedSplit)
+BAD = {
+    (DPPCA.calibrated, PublishedDPPCA.as_published): STEPS_BELOW_0
+    | {"batch_constant": (0.0,), "batch_size": (3,), "zeta": (1.0,), "tail": (None,)}
+    | {"group_constant": (-1.0,)},
+    (DPPCA.tuned,): {"scale_share": (0.0, 1.0), "n_components": (2,)},
+    (TwoStagePCA.calibrated,): {"row_norm": (-1.0,), "scale_share": (1.0,)},
+    (
+        *(MeanEstimation.calibrated, MeanEstimation.as_published),
+        mean_with_constant_8,
+    ): {"eigenvalue": (0.0,), "tail": (1.0,)},
+    (TopEigenvalue.calibrated,): {"group_constant": (0.0,), "zeta": (1.0,)}
+    | {"bins_per_octave": (0,)},
+    (
+        *(PrivateHistogram.calibrated, PrivateHistogram.as_published),
+        UnthresholdedHistogram.planted,
+    ): {"width": (0.0,), "first": (0.5, -(2**53) - 1, 2**53 + 1), "bins": (0,)},
+    (
+        MinibatchOja.calibrated,
+        partial(BlockOja.calibrated, n_components=1),
+    ): STEPS_BELOW_0
+    | {"clip": (-1.0,), "iterations": (0, 1.5), "n_components": (True,)},
+    (PrivateOja.calibrated,): STEPS_BELOW_0 | {"clip": (np.nan,), "n_components": (2,)},
+    (StepSizeSearch.calibrated,): {"clip": (-1.0,), "iterations": (0,)}
+    | {"share": (0.0, 1.0), "candidates": ((), (1.0,)), "n_components": (3,)},
+    (*SPLITS, mean_budget.SplitWithConstant8): {"epsilon": (0.0, np.inf)}
+    | {"delta": (0.0, 1.0)},
+    SPLITS[:1]: {"histogram_share": (1.0,), "escape_share": (0.0,), "uses": (0,)},
+    SPLITS[1:]: {"constant": (0.0,)},
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "bad"),
+    [
+        (make, name, bad)
+        for makers, options in BAD.items()
+        for make in makers
+        for name, values in options.items()
+        for bad in values
+    ],
+)
+def test_bad_arguments_are_named(make, name, bad):
+    good = {"epsilon": 1.0, "delta": 1e-5}
+    refuses(rf"^{name}\b.* must be.*{re.escape(repr(bad))}", make, **good | {name: bad})

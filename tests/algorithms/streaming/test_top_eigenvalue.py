@@ -147,14 +147,6 @@ def test_it_finds_the_scale_of_many_rows():
         assert draws.max() <= 49 * 1.5
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"), [("group_constant", 0.0), ("bins_per_octave", 0), ("zeta", 1.0)]
-)
-def test_bad_arguments_are_named(name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        TopEigenvalue.calibrated(1.0, 1e-5, **{name: bad})
-
-
 def test_the_bare_constructor_is_validated_too():
     noise = CountNoise(1.0, 1.0)
     with pytest.raises(InputError, match="noise must be a CountNoise"):

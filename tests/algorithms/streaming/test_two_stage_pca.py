@@ -316,12 +316,6 @@ def test_rows_are_clipped():
     np.testing.assert_allclose(one, two, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "bad"), [("row_norm", -1.0), ("scale_share", 1.0)])
-def test_bad_arguments_are_named(name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        TwoStagePCA.calibrated(1.0, 1e-5, **{name: bad})
-
-
 def test_bad_data_are_named():
     mechanism = TwoStagePCA.calibrated(1.0, 1e-5, n_components=4)
     for bad, message in (
