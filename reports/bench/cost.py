@@ -10,7 +10,8 @@ Study F: what it costs to record an execution.
 
 Time: a recorded execution over a plain one with an ordinary generator, in one run.
 Memory: the peak of a process that records many noisy values on one dataset and replays
-them on its neighbour, so that it holds two executions.
+them on its neighbour, so that it holds two executions. And what whole replays take, in
+processor time and memory: of DP-SGD over secret batches, and of noise on many numbers.
 """
 
 import json
@@ -31,9 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.arrays import Array
-from dpaudit.audit import Budget, audit
+from dpaudit.audit import Budget, audit, replay
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.sampling.draws import ways_to_draw
+from dpaudit.claims import GaussianDP
+from dpaudit.neighbours import Pair
 from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
@@ -44,6 +47,7 @@ __all__ = ["Cost", "Replaying"]
 _DIMENSION = 20
 _ROWS, _COLUMNS = 10_000, 50
 _ROUNDS, _RATE, _STEPS = 15, 0.05, 200
+_FEATURES, _MANY_STEPS, _LOW_RATE = 30, 100, 0.01
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,9 @@ def engine_share(releases: int, seed: int) -> float:
     return (whole - _Timed.seconds) / whole
 
 
-def memory_alone(work: str, size: int, seed: int) -> float:
+def memory_alone(work: str, *given: Any) -> float:
     """Return what a function of this module prints in a process of its own, in MB."""
-    code = f"from {__name__} import {work}; {work}({size}, {seed})"
+    code = f"from {__name__} import {work}; {work}(*{given!r})"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout))
@@ -197,21 +201,59 @@ def peak_resident() -> float:
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 
 
-def dp_sgd(data: Array, rng: np.random.Generator) -> Array:
+def dp_sgd(
+    data: Array, rng: np.random.Generator, steps: int = _STEPS, rate: float = _RATE
+) -> Array:
     """Return the mean of rows by noisy gradient descent, batches drawn by Poisson.
 
     As people write it: examples are clipped one by one, and noise is added to the sum.
     """
     rows, columns = data.shape
     point = np.zeros(columns)
-    for _ in range(_STEPS):
-        batch = data[rng.random(rows) < _RATE]
+    for _ in range(steps):
+        batch = data[rng.random(rows) < rate]
         gradients = point - batch
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
         clipped = gradients / np.maximum(1.0, norms)
         noisy = clipped.sum(axis=0) + rng.normal(0, 1.5, size=columns)
-        point = point - 0.1 * noisy / (_RATE * rows)
+        point = point - 0.1 * noisy / (rate * rows)
     return point
+
+
+def long_dp_sgd(data: Array, rng: np.random.Generator) -> Array:
+    """Return the same after fewer steps, over smaller batches."""
+    return dp_sgd(data, rng, _MANY_STEPS, _LOW_RATE)
+
+
+def noisy_sum(data: Array, rng: np.random.Generator) -> Array:
+    """Return the sum of rows with normal noise."""
+    return np.asarray(data.sum(axis=0) + rng.normal(0, 2.0, size=data.shape[1]))
+
+
+def pair_for(subject: str, size: int, seed: int) -> Pair:
+    """Return so many rows, or two of so many numbers, and one row less."""
+    if subject == "noisy_sum":
+        rows = np.zeros((2, size))
+        rows[0, :10] = 0.3
+        return Pair(rows, rows[1:])
+    rows = np.random.default_rng(seed).standard_normal((size, _FEATURES))
+    return Pair(rows, rows[:-1])
+
+
+def replay_time(subject: str, size: int, seed: int) -> float:
+    """Return the processor time of the replay of a function here, in seconds."""
+    pair, few = pair_for(subject, size, seed), pair_for(subject, 100, seed)
+    replay(globals()[subject], pair=few, claim=GaussianDP(1.0))  # imports
+    started = time.process_time()
+    replay(globals()[subject], pair=pair, claim=GaussianDP(1.0), seed=seed)
+    return time.process_time() - started
+
+
+def replay_and_tell_memory(subject: str, size: int, seed: int) -> None:
+    """Replay a function here, and print this process's peak memory in MB."""
+    pair = pair_for(subject, size, seed)
+    replay(globals()[subject], pair=pair, claim=GaussianDP(1.0), seed=seed)
+    print(json.dumps(peak_resident()))
 
 
 def overhead(mechanism: Any, rows: int, seed: int) -> float:
@@ -254,6 +296,8 @@ def record_and_tell_memory(values: int, seed: int) -> None:
     print(json.dumps(peak_resident()))
 
 
+_ROWS_OF_SGD = {"quick": (1, 2000), "standard": (1, 100_000), "full": (3, 100_000)}
+_NUMBERS = {"quick": (1, 20_000), "standard": (1, 3_000_000), "full": (3, 3_000_000)}
 _REPEATED = {"quick": (1, _ROWS), "standard": (3, _ROWS), "full": (5, _ROWS)}
 
 
@@ -305,7 +349,8 @@ class Replaying(Costs):
     note = (
         "A ratio is the time of a recorded execution over that of a plain one, of "
         "the quickest of several in turns. The memory is that of a process which "
-        "holds two executions; it has a target where they are long."
+        "holds two executions, or makes a whole replay. Replays take processor time. "
+        "Targets are for the sizes of the full profile."
     )
     cases: ClassVar = {
         "replay-overhead, AnalyzeGauss": CostCase(
@@ -323,5 +368,29 @@ class Replaying(Costs):
             partial(memory_alone, "record_and_tell_memory"),
             {"quick": (1, 20_000), "standard": (1, 200_000), "full": (1, 1_000_000)},
             least=1_000_000,
+        ),
+        "replay, DP-SGD: time": CostCase(
+            (f"{_MANY_STEPS} secret batches", 30.0, "s"),
+            partial(replay_time, "long_dp_sgd"),
+            _ROWS_OF_SGD,
+            least=100_000,
+        ),
+        "replay, DP-SGD: memory": CostCase(
+            (f"{_MANY_STEPS} secret batches", 500.0, "MB"),
+            partial(memory_alone, "replay_and_tell_memory", "long_dp_sgd"),
+            _ROWS_OF_SGD,
+            least=100_000,
+        ),
+        "replay, noise: time": CostCase(
+            ("noisy numbers", 5.0, "s"),
+            partial(replay_time, "noisy_sum"),
+            _NUMBERS,
+            least=3_000_000,
+        ),
+        "replay, noise: memory": CostCase(
+            ("noisy numbers", 1000.0, "MB"),
+            partial(memory_alone, "replay_and_tell_memory", "noisy_sum"),
+            _NUMBERS,
+            least=3_000_000,
         ),
     }

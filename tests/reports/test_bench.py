@@ -46,6 +46,7 @@ from dpaudit.reports.bench.cost import (
     memory_alone,
     overhead,
     peak_resident,
+    replay_time,
 )
 from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
@@ -759,6 +760,7 @@ def test_a_refutation_is_measured():
 def test_the_cost_of_an_audit_and_of_a_recorded_execution_is_measured():
     assert 0 < engine_share(300, 0) < 1
     assert overhead(build("analyze-gauss"), 50, 0) > 0
+    assert replay_time("noisy_sum", 120, 0) > 0
 
 
 def test_noisy_gradient_descent_comes_to_the_mean():
@@ -780,15 +782,17 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(subprocess, "run", here)
     for work in ("audit_and_tell_memory", "record_and_tell_memory"):
         assert 50 < memory_alone(work, 500, 0) <= peak_resident() < 20_000
+    replayed = memory_alone("replay_and_tell_memory", "noisy_sum", 500, 0)
+    assert 50 < replayed <= peak_resident()
 
 
 def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():
     for ratio, met in ((3.0, True), (3.0 + 1e-9, False)):
         f = (ratio, 9.0, 1.0, 1.0, 9.0)
         rows = rows_of(Replaying(), "full", lambda u, f=f: {"measured": f[u.index]})
-        assert [row.met for row in rows.values()] == [met, met, True]
+        assert [row.met for row in rows.values()] == [met, met, *[True] * 5]
     quick = rows_of(Replaying(), "quick", lambda unit: {"measured": 600.0})
-    assert [row.met for row in quick.values()] == [False, False, None]
+    assert [row.met for row in quick.values()] == [False, False, *[None] * 5]
 
 
 def test_a_bound_of_the_suite_is_measured():

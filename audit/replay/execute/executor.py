@@ -89,7 +89,7 @@ class Trace:
 
     def law_of(self, number: int) -> AnyLaw:
         """Return the law of a noisy value; -1 is the release."""
-        return self.law if number < 0 else self.tape.observations[number].law
+        return self.law if number < 0 else self.tape.observations.law(number)
 
     def place_of(self, draw: int) -> str:
         """Return where a draw was made."""

@@ -155,6 +155,10 @@ class Draws:
         """Return where a draw was made."""
         return self._places[bisect_right(self._starts, draw) - 1]
 
+    def blocks_of(self, draws: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return which draws were made at once: the number of each one's block."""
+        return np.searchsorted(asarray(self._starts), draws, side="right") - 1
+
     def forget_recipes(self) -> None:
         """Keep no recipes: the code looked at something, and might do other things."""
         self._recipes = None

@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -67,15 +68,13 @@ class ForeignGenerators:
     @staticmethod
     def _all() -> list[Any]:
         kinds = (np.random.Generator, np.random.RandomState, random.Random)
-        known: dict[type, bool] = {}
-        found: list[Any] = []
-        for thing in all_objects():
-            kind = type(thing)
-            if kind not in known:
-                known[kind] = issubclass(kind, kinds) and not hasattr(kind, "of_seed")
-            if known[kind]:
-                found.append(thing)
-        return found
+        things = all_objects()
+        known = {
+            kind
+            for kind in set(map(type, things))
+            if issubclass(kind, kinds) and not hasattr(kind, "of_seed")
+        }
+        return list(compress(things, map(known.__contains__, map(type, things))))
 
     def used(self) -> bool:
         """Say whether one of them was drawn from since."""

@@ -1,14 +1,16 @@
 """Noisy values that the code under audit looked at, a million of them in little memory.
 
 What repeats from one to the next (the place, the shape, the families, which entries
-hang together) is kept once, and the numbers in columns: some 36 bytes to a scalar.
+hang together) is kept once, and the numbers in columns: some 36 bytes to a scalar. A
+flip is one bit.
 
 They are the script of an execution that is repeated: the values that are given back.
 """
 
+import math
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 
 __all__ = ["Observation", "ObservationSlice", "Observations", "Script", "Unfollowed"]
+
+_MANY = 64  # flips from which on they are kept as bits
+_NO_VALUE = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Observations(Sequence[Observation]):
         self._numbers: dict[Any, int] = {}
         self._kinds: list[_Kind] = []
         self._others: dict[int, Observation] = {}
+        self._flips: dict[int, NDArray[np.uint8]] = {}
         self._kind = array("i")
         self._mean, self._ratio, self._value = array("d"), array("d"), array("d")
         self._draw = array("q")
@@ -109,7 +115,11 @@ class Observations(Sequence[Observation]):
             or law.rough is not None
             or law.mean.size != made.value.size
         ):
-            self._others[len(self._kind)] = made
+            packed = _packed(made)
+            if packed is not None:
+                self._flips[len(self)] = packed
+                made = replace(made, value=_NO_VALUE)
+            self._others[len(self)] = made
             self._kind.append(-1)
             return
         shared, parts = (
@@ -133,7 +143,10 @@ class Observations(Sequence[Observation]):
         number = range(len(self))[number]
         found = self.part(number, number + 1)
         if found is None:
-            return self._others[number]
+            made = self._others[number]
+            if number in self._flips:
+                made = replace(made, value=self._flips_of(number))
+            return made
         kind = self._kinds[self._kind[number]]
         law, value = found.law, found.value
         return Observation(kind.place, kind.how, law, value, kind.shape)
@@ -141,10 +154,20 @@ class Observations(Sequence[Observation]):
     def output(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the shape of a noisy value, and its entries."""
         if self._kind[number] < 0:
-            return self._others[number].shape, self._others[number].value
+            made = self._others[number]
+            if number in self._flips:
+                return made.shape, self._flips_of(number)
+            return made.shape, made.value
         start, stop = self._before()[0][number : number + 2].tolist()
         value = asarray(self._value)[start:stop]
         return self._kinds[self._kind[number]].shape, value
+
+    def law(self, number: int) -> AnyLaw:
+        """Return the law of a noisy value."""
+        if self._kind[number] < 0:
+            return self._others[number].law
+        law: AnyLaw = self[number].law
+        return law
 
     def law_of(self, number: int) -> tuple[type, str] | None:
         """Return the class of a law, and what it is for people.
@@ -166,6 +189,11 @@ class Observations(Sequence[Observation]):
             for number, one in self._others.items()
         )
         return kinds, self._kind.tobytes(), others
+
+    def _flips_of(self, number: int) -> Any:
+        """Return the outcomes of flips."""
+        count = math.prod(self._others[number].shape)
+        return np.unpackbits(self._flips[number], count=count)
 
     def seen_by(self, how: str) -> "Observations":
         """Return the noisy values that were looked at in one way."""
@@ -267,6 +295,17 @@ class Script:
             self.diverged = Unfollowed(place, "an outcome on D is none on D'")
             return None
         return given.copy()
+
+
+def _packed(made: Observation) -> NDArray[np.uint8] | None:
+    """Return the outcomes of many flips as bits, None of anything else."""
+    law, value = made.law, made.value
+    if type(law) is not ChoiceLaw or law.outcomes > 2 or value.size < _MANY:
+        return None
+    ones = value == 1
+    if math.prod(made.shape) != value.size or not (ones | (value == 0)).all():
+        return None
+    return np.packbits(ones)
 
 
 def _extend(column: "array[Any]", values: NDArray[Any]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again
@@ -158,18 +159,31 @@ def _parts_by_place(trace: Trace, compared: LawComparison) -> dict[str, LawCompa
     if not trace.law.known:
         draws = trace.release.index[trace.release.index >= 0]
         return {trace.place_of(draws.min()): compared}
-    places: dict[str, list[int]] = {}
-    for unit, number in enumerate(trace.law.draw.tolist()):
-        places.setdefault(trace.place_of(number), []).append(unit)
-    return {place: compared.part(np.array(units)) for place, units in places.items()}
+    places = _units_by_place(trace)
+    if len(places) == 1:
+        return dict.fromkeys(places, compared)
+    return {place: compared.part(units) for place, units in places.items()}
+
+
+def _units_by_place(trace: Trace) -> dict[str, NDArray[np.intp]]:
+    """Return the units of the release, by the place where their noise was drawn."""
+    places: dict[str, list[NDArray[np.intp]]] = {}
+    blocks = trace.tape.draws.blocks_of(trace.law.draw)
+    order = np.argsort(blocks, kind="stable")
+    ends = np.flatnonzero(np.diff(blocks[order], append=-1)) + 1
+    for units in np.split(order, ends[:-1]) if len(order) else []:
+        place = trace.place_of(trace.law.draw[units[0]])
+        places.setdefault(place, []).append(units)
+    joined = {place: np.sort(np.concatenate(each)) for place, each in places.items()}
+    return dict(sorted(joined.items(), key=lambda item: int(item[1][0])))
 
 
 def _find_scales_by_place(judgement: Judgement, first: Trace, second: Trace) -> None:
     """Note places whose first noise has another scale on the other side."""
-    scales: tuple[dict[str, float], dict[str, float]] = {}, {}
-    for known, trace in zip(scales, (first, second), strict=True):
-        for draw, scale in zip(trace.law.draw, trace.law.scale, strict=True):
-            known.setdefault(trace.place_of(draw), float(scale))
+    scales = [
+        {at: float(trace.law.scale[units[0]]) for at, units in places.items()}
+        for trace, places in ((each, _units_by_place(each)) for each in (first, second))
+    ]
     for place, scale in scales[0].items():
         other = scales[1].get(place, scale)
         if abs(other - scale) > 1e-9 * abs(scale):

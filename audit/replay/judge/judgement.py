@@ -149,7 +149,8 @@ class Step:
         scale = 0.0
         if len(compared.scale) and not math.isnan(l1):
             scale = float(compared.scale.min())
-        return cls(place, Family.shown(compared.family), scale, l1, l2, loss)
+        family = Family.shown(np.unique(compared.family))
+        return cls(place, family, scale, l1, l2, loss)
 
     @property
     def words(self) -> str:

@@ -189,17 +189,15 @@ class Side:
         """
         if number is None or self.place is None:
             return np.array([0.0, -np.inf])
-        law = self.without.tape.observations[number].law
+        law = self.without.tape.observations.law(number)
         assert isinstance(law, ChoiceLaw)
         return law.log[self.place]
 
     def rest(self, number: int) -> ChoiceLaw:
         """Return the law of the flips of all other rows."""
-        law = self.without.tape.observations[number].law
+        law = self.without.tape.observations.law(number)
         assert isinstance(law, ChoiceLaw)
-        if self.place is None:
-            return law
-        return ChoiceLaw(np.delete(law.log, self.place, axis=0), law.kind, law.error)
+        return law if self.place is None else law.without(self.place)
 
     def differs(self, other: "Side", number: int) -> bool:
         """Say whether values have no common density, or the common rows' flips differ.

@@ -206,9 +206,12 @@ class ReplayedMechanism:
         place, shapes = self._side(data) if self._by_row[0] else (None, {})
         values: dict[str, Array] = {}
         for number, one in enumerate(trace.tape.observations):
-            value = one.value.reshape(one.shape)
+            flat = one.value
+            if flat.dtype == np.uint8:  # flips, of which many are kept as bits
+                flat = flat.astype(np.intp)
+            value = flat.reshape(one.shape)
             if number in shapes and one.shape == shapes[number]:
-                value = one.value if place is None else np.delete(one.value, place)
+                value = flat if place is None else np.delete(flat, place)
             elif number in shapes or (_is_flip(one) and not self.mode.public):
                 raise UnsupportedError(f"{one.place}: flips may be hidden")
             values[f"value {number}"] = value

@@ -53,7 +53,8 @@ class ChoiceLaw:
     Parameters
     ----------
     log : ndarray, shape (c, k)
-        Logarithms of probabilities, each row of which adds up to 1.
+        Logarithms of probabilities, each row of which adds up to 1. Of choices that
+        have the same it is one row, broadcast: a batch has as many flips as rows.
     kind : str
         What makes the choice, for people.
     error : float
@@ -77,6 +78,8 @@ class ChoiceLaw:
 
         If c is 1, they all have one.
         """
+        if len(p) > 1 and (p == p[0]).all():
+            p = p[:1]
         with np.errstate(divide="ignore"):
             log = np.log(np.stack([1 - p, p], axis=-1))
         return cls(np.broadcast_to(log, (count, 2)), "flip", ROUNDING)
@@ -86,12 +89,29 @@ class ChoiceLaw:
         """The number k of outcomes."""
         return int(self.log.shape[1])
 
+    @property
+    def alike(self) -> bool:
+        """Whether all choices have the same probabilities, kept as one row."""
+        return len(self.log) == 1 or (len(self.log) > 1 and not self.log.strides[0])
+
+    def without(self, place: int) -> "ChoiceLaw":
+        """Return the law of all choices but one."""
+        if self.alike:
+            log = np.broadcast_to(self.log[0], (len(self.log) - 1, self.outcomes))
+        else:
+            log = np.delete(self.log, place, axis=0)
+        return ChoiceLaw(log, self.kind, self.error)
+
     def log_probability(self, value: Array) -> float:
         """Return the log-probability of c outcomes; -inf where one is impossible."""
-        places = np.asarray(value, dtype=np.intp).ravel()
+        places = np.asarray(value).ravel()
         if places.size and not (0 <= places.min() and places.max() < self.outcomes):
             return -math.inf
-        return float(self.log[np.arange(len(places)), places].sum())
+        if self.alike and places.size > 1:
+            counts = np.bincount(places.astype(np.intp), minlength=self.outcomes)
+            taken = counts > 0
+            return float(counts[taken] @ self.log[0, taken])
+        return float(self.log[np.arange(len(places)), places.astype(np.intp)].sum())
 
     def loss(self, other: "ChoiceLaw", value: Array) -> float:
         """Return the loss of c outcomes."""
@@ -103,13 +123,20 @@ class ChoiceLaw:
 
     def supremum(self, other: "ChoiceLaw") -> float:
         """Return the supremum of the loss, the greater of the two ways round."""
-        k = max(self.outcomes, other.outcomes)
-        first, second = (
-            np.pad(each.log, ((0, 0), (0, k - each.outcomes)), constant_values=-np.inf)
-            for each in (self, other)
-        )
-        if first.shape != second.shape:
+        if len(self.log) != len(other.log):
             return math.inf
+        first, second, count = self.log, other.log, 1
+        if self.alike and other.alike:
+            first, second, count = first[:1], second[:1], len(first)
+        k = max(self.outcomes, other.outcomes)
+        if self.outcomes != other.outcomes:
+            first, second = (
+                np.pad(log, ((0, 0), (0, k - log.shape[1])), constant_values=-np.inf)
+                for log in (first, second)
+            )
+        # Of equal rows every loss is 0.
+        differ = (first != second).any(axis=1)
+        first, second = first[differ], second[differ]
         error = max(self.error, other.error)
         if error:
             p, q = np.exp(first), np.exp(second)
@@ -119,7 +146,7 @@ class ChoiceLaw:
                 gaps = np.where(first == second, 0.0, first - second)
         # What rounding may have added to a probability is taken off.
         ends = gaps.max(axis=1, initial=0.0), -gaps.min(axis=1, initial=0.0)
-        return max(max(0.0, float(end.sum()) - 1e-12) for end in ends)
+        return max(max(0.0, count * float(end.sum()) - 1e-12) for end in ends)
 
 
 @dataclass(frozen=True, eq=False)

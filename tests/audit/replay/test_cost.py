@@ -1,0 +1,136 @@
+"""What a replay keeps and computes: it goes by what was drawn, not by how often."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
+from dpaudit.audit import replay
+from dpaudit.audit.replay.execute.executor import Trace, execute
+from dpaudit.audit.replay.judge import sampled
+from dpaudit.audit.replay.laws import affine, choices
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
+
+ROWS, STEPS = 20_000, 4
+
+
+def dp_sgd(data, rng):
+    point = np.zeros(data.shape[1])
+    for _ in range(STEPS):
+        batch = data[rng.random(len(data)) < 0.01]
+        clipped = batch / np.maximum(1, np.linalg.norm(batch, axis=1, keepdims=True))
+        noisy = clipped.sum(axis=0) + rng.normal(0, 1.5, size=len(point))
+        point = point - noisy / len(point)
+    return point
+
+
+def held(thing, seen=None):
+    """Return the bytes of all arrays that an object holds, each once."""
+    seen = set() if seen is None else seen
+    while isinstance(thing, np.ndarray) and thing.base is not None:
+        thing = thing.base
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray | bytes):
+        return len(thing) if isinstance(thing, bytes) else thing.nbytes
+    if isinstance(thing, dict):
+        return sum(held(each, seen) for each in thing.values())
+    if isinstance(thing, list | tuple):
+        return sum(held(each, seen) for each in thing)
+    names = [*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())]
+    return sum(held(getattr(thing, name, None), seen) for name in names)
+
+
+def test_an_execution_keeps_one_bit_to_a_flip():
+    trace = execute(dp_sgd, np.ones((ROWS, 3)), 0)
+    kept = held(trace.tape.observations)
+    assert STEPS * ROWS / 8 <= kept < 1.1 * STEPS * ROWS / 8 + 4096
+    assert held(trace.tape) < kept + 8192
+    again = trace.again(1, script=trace.tape.observations)
+    for one, other in zip(
+        trace.tape.observations, again.tape.observations, strict=True
+    ):
+        assert np.array_equal(one.value, other.value)
+        assert one.value.size == math.prod(one.shape)
+
+
+def test_secret_batches_cost_executions_and_no_tables(monkeypatch):
+    rows, made = [], []
+    real, again = choices.least_losses, Trace.again
+
+    def losses(p, *others):
+        rows.append(len(p))
+        return real(p, *others)
+
+    def counted(self, *args, **more):
+        made.append(len(more))
+        return again(self, *args, **more)
+
+    monkeypatch.setattr(choices, "least_losses", losses)
+    monkeypatch.setattr(Trace, "again", counted)
+    data = np.random.default_rng(0).standard_normal((ROWS, 3))
+    found = replay(dp_sgd, pair=Pair(data, data[1:]), claim=GaussianDP(1.0))
+    assert (found.verdict, found.executions) == ("NOT_REFUTED", 50)
+    assert len(made) <= 54
+    assert sum(rows) == 0  # all flips have one probability, which is the same
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-13, 0.01, 0.3, 1.0])
+@pytest.mark.parametrize("q", [0.0, 2e-13, 0.01 + 1e-6, 1.0])
+def test_flips_that_are_alike_are_what_a_table_of_them_is(p, q):
+    rng = np.random.default_rng(3)
+    count = 200
+    alike = [ChoiceLaw.flips(np.array([each]), count) for each in (p, q)]
+    tables = [ChoiceLaw(law.log.copy(), law.kind, law.error) for law in alike]
+    assert [law.alike for law in (*alike, *tables)] == [True, True, False, False]
+    value = rng.random(count) < p
+    for one, two in ((0, 1), (1, 0), (0, 0)):
+        whole = tables[one].supremum(tables[two])
+        assert alike[one].supremum(alike[two]) == pytest.approx(whole, rel=1e-12)
+        assert alike[one].supremum(tables[two]) == whole
+    for law, table in zip(alike, tables, strict=True):
+        log = table.log_probability(value)
+        assert law.log_probability(value) == pytest.approx(log, rel=1e-12)
+        assert law.without(7).alike
+        assert np.array_equal(law.without(7).log, table.without(7).log)
+    assert sampled._is_same(alike[0], alike[1]) == sampled._is_same(*tables)
+
+
+def test_rates_that_differ_by_row_still_tell_the_row():
+    """A rate that depends on the data is found, whichever row it is."""
+    data = np.arange(300.0)[:, np.newaxis] / 300
+
+    def by_row(data, rng):
+        rate = np.where(data[:, 0] > 0.5, 0.02, 0.01)
+        rate = rate + (0.3 if len(data) == 300 else 0.0) * (data[:, 0] == 0.1)
+        return data[rng.random(len(data)) < rate].sum() + rng.normal(0, 3.0)
+
+    found = replay(
+        by_row, pair=Pair(data, data[1:]), claim=ApproxDP(1.0, 1e-5), budget=4
+    )
+    assert any("other probabilities" in each.message for each in found.findings)
+
+
+def test_a_release_of_many_numbers_is_told_by_its_blocks(monkeypatch):
+    asked = []
+    real, words = Trace.place_of, affine.words_of
+    monkeypatch.setattr(
+        Trace, "place_of", lambda self, draw: asked.append(draw) or real(self, draw)
+    )
+    monkeypatch.setattr(
+        affine, "words_of", lambda family: asked.append(family) or words(family)
+    )
+
+    def sums(data, rng):
+        first = data.sum(axis=0) + rng.laplace(scale=2.0, size=data.shape[1])
+        return np.concatenate([rng.normal(0, 1.0, 5) + 1.0, first])
+
+    data = np.zeros((3, 50_000))
+    data[0, :4] = 0.5
+    found = replay(sums, pair=Pair(data, data[1:]), claim=PureDP(0.9))
+    assert (found.verdict, found.loss) == ("REFUTED", pytest.approx(1.0))
+    assert [step.family for step in found.steps] == ["gaussian", "laplace"]
+    assert [step.l1 for step in found.steps] == [0.0, pytest.approx(2.0)]
+    assert len(asked) < 20
