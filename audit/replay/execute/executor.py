@@ -19,6 +19,7 @@ from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_li
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
+from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
@@ -165,8 +166,9 @@ def execute(
     """
     one, _ = ways_to_draw(mechanism)
     loaded = None
-    while loaded != loaded_libraries():  # which this execution may load, not followed
-        loaded = loaded_libraries()
+    # Libraries that this execution may load, not followed; and pandas.
+    while loaded != (loaded_libraries(), tables()):
+        loaded = loaded_libraries(), tables()
         tape = Tape(seed, Script(script, goes_on), mode)
         rng = RecordingGenerator(tape, follows=follows)
         watching: AbstractContextManager[list[str]] = (
@@ -271,10 +273,23 @@ class _Reader:
             for part in value:
                 self.read(part, depth + 1)
             self.words.append("]")
+        elif is_framed(value) and depth < 30:
+            self._framed(value, depth)
         elif isinstance(value, np.ndarray) and value.dtype == object and depth < 30:
             self.read(value.tolist(), depth + 1)
         else:
             self._plain(value)
+
+    def _framed(self, value: Any, depth: int) -> None:
+        """Read a table of pandas, with its labels."""
+        try:
+            parts = tables().parts(value)
+        except Exception:
+            self.words.append(f"{UNREAD}{type(value).__name__}")
+            self.unread = True
+            return
+        for part in parts:
+            self.read(part, depth + 1)
 
     def _plain(self, value: Any) -> None:
         if isinstance_tracked(value):  # of an earlier execution

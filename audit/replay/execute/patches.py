@@ -24,6 +24,7 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
+from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.generator import RecordingGenerator, Seeds
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
@@ -160,29 +161,33 @@ class _Replacements:
     def __init__(self, follows: bool) -> None:
         self.tape: Tape | None = None
         self.rng: Any = None
+        self._follows = follows
+        self._tables = tables() if follows else None
         # Where it stands, its name, what stands there, and what shall stand there.
         self._every = [
-            (vars(owner), name, getattr(owner, name), ours)
+            (owner, name, vars(owner)[name], ours)
             for owner, name, ours in self._all(follows)
-            if hasattr(owner, name)
+            if name in vars(owner)
         ]
 
     @property
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
-        return all(space.get(name) is real for space, name, real, _ in self._every)
+        return self._tables is (tables() if self._follows else None) and all(
+            vars(owner).get(name) is real for owner, name, real, _ in self._every
+        )
 
     @contextmanager
     def put(self, tape: Tape, rng: RecordingGenerator) -> Iterator[None]:
         """Replace functions for an execution, and make all as it was after it."""
         self.tape, self.rng = tape, rng
         try:
-            for space, name, _, ours in self._every:
-                space[name] = ours
+            for owner, name, _, ours in self._every:
+                setattr(owner, name, ours)
             yield
         finally:
-            for space, name, real, _ in self._every:
-                space[name] = real
+            for owner, name, real, _ in self._every:
+                setattr(owner, name, real)
             self.tape = self.rng = None
 
     def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:
@@ -193,6 +198,10 @@ class _Replacements:
                 yield np, name, _writable(self, getattr(np, name))
             for name in _MATH:
                 yield math, name, _of_noise(getattr(math, name))
+        if self._tables is not None:
+            for owner, name, made_of in self._tables.replacements():
+                if name in vars(owner):
+                    yield owner, name, made_of(vars(owner)[name])
         for owner, name, function in _of_generators():
             real = getattr(owner, name, None)
             yield owner, name, _for_this_thread(self, function, real)
@@ -305,6 +314,9 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) in _NEVER_NOISY:
             return real(*args, **kwargs)
+        if args:
+            inside = noise_of(args[0])
+            args = args if inside is None else (inside, *args[1:])
         noisy = args and has_noise(args[0])
         tape = _asked(now, sys._getframe(1), name) if noisy else None
         if tape is not None:

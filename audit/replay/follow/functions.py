@@ -21,6 +21,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
 from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -97,6 +98,10 @@ class _Entries:
 
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """Return what a universal function gives, some inputs of which are tracked."""
+    if method == "__call__":
+        result = in_frame(ufunc, inputs, kwargs)
+        if result is not NotImplemented:
+            return result
     out = kwargs.pop("out", None)
     result = NotImplemented
     if not any([isinstance_tracked(each) and each.noisy for each in inputs]):

@@ -20,6 +20,7 @@ __all__ = [
     "is_returned_next",
     "place_in",
     "place_of_caller",
+    "reads_by_name",
     "watching_returns",
 ]
 
@@ -43,16 +44,17 @@ _LIBRARY = os.path.dirname(os.__file__)
 # Instructions that load what is called: names by themselves, and attributes.
 _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
-# Libraries that train: where noise is added is the line that calls them.
-_TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
+# Libraries of tables, and that train: where noise is added is the line that calls them.
+_TRAINING = "jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"
+_CALLED = frozenset({"pandas", "sklearn", *_TRAINING})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
 
 
 def place_of_caller() -> str:
     """Return ``file:line`` of the code under audit that is running now.
 
-    That is the innermost frame outside NumPy, SciPy, libraries that train, Python's own
-    library and this package.
+    That is the innermost frame outside NumPy, SciPy, pandas, scikit-learn, libraries
+    that train, Python's own library and this package.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -106,6 +108,19 @@ def called_by_name(frame: FrameType, name: str) -> bool:
     own, and which trusts what they return to be an array.
     """
     return _spells(frame.f_code, frame.f_lasti, name, _LOADS)
+
+
+def reads_by_name(frame: FrameType, name: str) -> bool:
+    """Say whether a frame reads an attribute itself, and no compiled code it calls."""
+    return _loads_attribute(frame.f_code, frame.f_lasti) == name
+
+
+@lru_cache(maxsize=4096)
+def _loads_attribute(code: CodeType, at: int) -> str | None:
+    for each in dis.get_instructions(code):
+        if each.offset == at:
+            return each.argval if each.opname == "LOAD_ATTR" else None
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -165,7 +180,7 @@ def _kind(file: str) -> str:
     if any(f"{folder}/".startswith(f"{each}/") for each in (_REPLAY, *_NUMERIC)):
         return "own"
     _, installed, path = folder.rpartition(f"{os.sep}site-packages{os.sep}")
-    if installed and path.split(os.sep)[0] in _TRAINING:
+    if installed and path.split(os.sep)[0] in _CALLED:
         return "own"
     within = f"{folder}/".startswith(f"{_LIBRARY}/")
     return "own" if within and "site-packages" not in folder else "code"

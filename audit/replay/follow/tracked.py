@@ -57,6 +57,7 @@ class Tracked(Looked, NDArrayOperatorsMixin):
     function: ClassVar[Callable[..., Any]]
 
     __array_priority__ = 1e6
+    __pandas_priority__ = 1_000_000
     __slots__ = ()
 
     @classmethod
@@ -260,9 +261,10 @@ class Tracked(Looked, NDArrayOperatorsMixin):
         return array.copy() if copy else array
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        kind = np.ndarray if self.ndim else np.float64
+        if name.startswith("__") or not hasattr(kind, name):
             raise AttributeError(name)
-        return getattr(self.looked_at(name), name)
+        return getattr(self.looked_at(name)[()], name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
