@@ -1,6 +1,7 @@
 """What tests of the command line share: how it is run, where, and how it refuses."""
 
 import builtins
+import os
 import sys
 from functools import partial
 
@@ -39,11 +40,13 @@ def assert_refused(result, sentence):
 
 
 def refused(errors, *command):
-    """Return a test: these arguments are refused, with these words."""
+    """Return a test: arguments are refused with their words, and nothing is written."""
 
     @pytest.mark.parametrize("arguments", errors, ids=" ".join)
     def test(arguments):
+        before = os.listdir()
         assert_refused(run(*command, *arguments), errors[arguments])
+        assert os.listdir() == before
 
     return test
 

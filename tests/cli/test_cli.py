@@ -209,6 +209,17 @@ ERRORS = {
     ("verify", "missing.json"): "cannot read",
     ("verify", "own_mechanism.py"): "not complete JSON",
     ("report", "--profile", "quikc"): "did you mean 'quick'",
+    ("report", "--section", "onlin"): "did you mean 'online'",
+    ("report", "--seed", "-1"): "seed must be",
+    ("report", "--workers", "0"): "workers must be",
+    ("report", "--store", "own_mechanism.py/x/work.db"): "cannot write",
+    ("report", "chekc"): "did you mean 'check'",
+    ("report", "run", "robust-phase"): "did you mean 'robust-phases'",
+    ("report", "run", "genotypes", "--profile", "quik"): "did you mean 'quick'",
+    ("report", "run", "genotypes", "--seed", "-1"): "seed must be",
+    ("report", "run", "genotypes", "--mechanisms", "dp-sgg"): "did you mean 'dp-sggd'",
+    ("bench-audit", "--profile", "quik"): "did you mean 'quick'",
+    ("bench-audit", "--workers", "0"): "workers must be",
 }
 
 

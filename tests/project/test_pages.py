@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from dpaudit.audit.replay.declare import libraries
 from dpaudit.cli import main
 from dpaudit.pytest_plugin import BUDGETS
 
@@ -191,6 +192,28 @@ def test_everything_on_the_page_of_comparisons_runs(folder):
     said = run("python last.py")
     assert "mine" in said
     assert "NOT_REFUTED" in said
+
+
+def test_the_page_on_replays_prints_what_it_shows(folder):
+    kinds = [kind for kind, _ in blocks("replay")]
+    assert kinds == ["python", "sh", "text", *["python"] * 4]
+    for shown, printed in follow("replay", {"__name__": "page"}):
+        for line in shown.splitlines()[1:]:
+            assert line in printed
+
+
+def test_the_page_on_libraries_prints_what_it_shows(folder, monkeypatch):
+    """And names the lines of the library where they are."""
+    monkeypatch.setattr(libraries, "_yours", {})
+    kinds = [kind for kind, _ in blocks("libraries")]
+    assert kinds == ["python", "python", "sh", "text", "python", "python", "sh"]
+    for shown, printed in follow("libraries", {"__name__": "page"}):
+        lines = [line.split()[:3] for line in printed.splitlines()]
+        for line in shown.splitlines():
+            assert line.split() in lines
+    library = blocks("libraries")[0][1].splitlines()
+    for line in re.findall(r"tabular\.py:(\d+)", read("libraries")):
+        assert "Epsilon-DP if a row" in library[int(line) - 1]
 
 
 @pytest.mark.parametrize("page", ["streaming", "robust", "online", "tracing"])

@@ -819,14 +819,3 @@ def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
     assert "4 targets met, 0 NOT MET" in sound.output
     assert unsound.exit_code == 1
     assert "NOT MET" in unsound.output
-
-
-def test_the_command_refuses_an_unknown_profile(tmp_path):
-    output = ["--output", str(tmp_path / "new")]
-    for options, message in (
-        (["--profile", "quik"], "did you mean 'quick'"),
-        (["--workers", "0"], "workers must be"),
-    ):
-        result = CliRunner().invoke(main, ["bench-audit", *options, *output])
-        assert (result.exit_code, message in result.output) == (2, True)
-    assert not (tmp_path / "new").exists()

@@ -428,19 +428,3 @@ def test_one_experiment_is_carried_out_alone(monkeypatch, tmp_path):
     assert result.stdout.startswith("Recovery by length and components: 144 rows in ")
     assert "dp-sggd 4 and 1" in result.stdout
     assert len(pd.read_csv(tmp_path / "new" / "robust-ranks.csv")) == 144
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["robust-phase"], "did you mean 'robust-phases'"),
-        (["genotypes", "--profile", "quik"], "did you mean 'quick'"),
-        (["genotypes", "--seed", "-1"], "seed must be"),
-        (["genotypes", "--mechanisms", "dp-sgg"], "did you mean 'dp-sggd'"),
-    ],
-)
-def test_wrong_options_are_named(arguments, words):
-    result = run_alone(*arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert result.stderr.count("\n") == 1

@@ -133,30 +133,6 @@ def test_the_command_says_what_failed(tmp_path, monkeypatch):
     assert (tmp_path / "new" / "work.db").is_file()
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--profile", "quikc"], "did you mean 'quick'"),
-        (["--section", "onlin"], "did you mean 'online'"),
-        (["--seed", "-1"], "seed must be"),
-        (["--workers", "0"], "workers must be"),
-        (["--store", "FOLDER/none/file/work.db"], "cannot write"),
-        (["chekc"], "did you mean 'check'"),
-    ],
-)
-def test_wrong_options_are_one_sentence(options, words, tmp_path):
-    (tmp_path / "none").mkdir()
-    (tmp_path / "none" / "file").touch()
-    options = [each.replace("FOLDER", str(tmp_path)) for each in options]
-    result = CliRunner().invoke(
-        main, ["report", "--output", str(tmp_path / "new"), *options]
-    )
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "new").exists()
-
-
 def test_every_measure_travels_by_its_name():
     for each in tiny_plan().values():
         module = sys.modules[each.measure.__module__]
