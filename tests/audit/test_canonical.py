@@ -120,11 +120,7 @@ def test_what_varies_by_rounding_is_constant():
     assert len(np.unique(ours)) == 1
 
 
-RESIDUES = {
-    "constants": (1e-17, 3e-17),
-    "squares": (1e-34, 0.0),
-    "noise": (1.0, 3.0),
-}
+RESIDUES = {"constants": (1e-17, 3e-17), "squares": (1e-34, 0.0), "noise": (1.0, 3.0)}
 
 
 @pytest.mark.parametrize("scale", SCALES[1:-1])

@@ -112,10 +112,7 @@ def test_state_on_one_dataset_is_found(rows):
 
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        lambda data, rng: data.sum(),
-        lambda data, rng: np.random.default_rng(0).normal(),
-    ],
+    [lambda data, rng: data.sum(), lambda data, rng: np.random.default_rng(0).normal()],
 )
 def test_an_unused_generator_is_found(mechanism):
     (warning,) = warnings_of(mechanism)

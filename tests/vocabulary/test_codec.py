@@ -18,13 +18,7 @@ from refusals import refuses
 
 from dpaudit import GaussianDP, InputError, Profile, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, AnalyzeGauss, build, entry
-from dpaudit.codec import (
-    decode,
-    differences,
-    encode,
-    load_reference,
-    rebuild,
-)
+from dpaudit.codec import decode, differences, encode, load_reference, rebuild
 from dpaudit.subspace import second_moment
 
 

@@ -28,10 +28,7 @@ from dpaudit.algorithms.online.doubling_rules import (
 from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.noise import tree_height
 from dpaudit.algorithms.online.prefix_sums import replaced_row
-from dpaudit.algorithms.online.subspace_sequence import (
-    SubspaceSequence,
-    leading_bases,
-)
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence, leading_bases
 from dpaudit.algorithms.shared.bases import orient
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_mu

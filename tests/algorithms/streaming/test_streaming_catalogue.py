@@ -115,10 +115,10 @@ BAD = {
     | {"group_constant": (-1.0,)},
     (DPPCA.tuned,): {"scale_share": (0.0, 1.0), "n_components": (2,)},
     (TwoStagePCA.calibrated,): {"row_norm": (-1.0,), "scale_share": (1.0,)},
-    (
-        *(MeanEstimation.calibrated, MeanEstimation.as_published),
-        mean_with_constant_8,
-    ): {"eigenvalue": (0.0,), "tail": (1.0,)},
+    (*(MeanEstimation.calibrated, MeanEstimation.as_published), mean_with_constant_8): {
+        "eigenvalue": (0.0,),
+        "tail": (1.0,),
+    },
     (TopEigenvalue.calibrated,): {"group_constant": (0.0,), "zeta": (1.0,)}
     | {"bins_per_octave": (0,)},
     (
