@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-import pytest
-from refusals import refuses
+from refusals import refused, refuses
 
 from dpaudit import ApproxDP, Claim, PureDP, Relation
 from dpaudit.checked import (
@@ -49,22 +48,18 @@ def test_values_are_stored_as_their_checks_return_them():
     assert Parts(claim=PureDP(1.0), free=-1.0).free == -1.0
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"claim": "1-DP"}, "claim must be a Claim, got '1-DP'"),
-        ({"relation": "swap"}, "relation must be one of"),
-        ({"sigma": None}, "sigma must be a real number"),
-        ({"share": 1.0}, "share must be in"),
-        ({"offset": -1.0}, "offset must be a finite number >= 0"),
-        ({"count": 0}, "count must be an integer >= 1"),
-        ({"other": PureDP(1.0)}, "other must be an ApproxDP"),
-        ({"clip": 0.0}, "clip must be a finite number > 0"),
-    ],
+test_bad_values_are_named = refused(
+    ({"claim": "1-DP"}, "claim must be a Claim, got '1-DP'"),
+    ({"relation": "swap"}, "relation must be one of"),
+    ({"sigma": None}, "sigma must be a real number"),
+    ({"share": 1.0}, "share must be in"),
+    ({"offset": -1.0}, "offset must be a finite number >= 0"),
+    ({"count": 0}, "count must be an integer >= 1"),
+    ({"other": PureDP(1.0)}, "other must be an ApproxDP"),
+    ({"clip": 0.0}, "clip must be a finite number > 0"),
+    by=lambda kind, values: kind(**{"claim": PureDP(1.0)} | values),
+    each=(Parts, MoreParts),
 )
-@pytest.mark.parametrize("kind", [Parts, MoreParts])
-def test_bad_values_are_named(kind, values, message):
-    refuses(message, kind, **{"claim": PureDP(1.0)} | values)
 
 
 def test_subclasses_check_their_own_fields_too():

@@ -2,6 +2,7 @@
 
 import sys
 import tracemalloc
+from functools import partial
 from math import fsum
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from refusals import refuses
+from refusals import refused, refuses
 from scipy.sparse import csr_array
 
 from dpaudit.blocks import blocks, is_table, peek, restarts
@@ -216,25 +217,20 @@ def test_no_rows_are_fine_where_the_width_is_known():
 TWO = np.ones((2, 2))
 
 
-@pytest.mark.parametrize("function", [gram, row_sum])
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (lambda: iter([]), "data has no block, so that the length of a row is unkn"),
-        (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
-        (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
-        (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
-        (lambda: None, "data must be a numeric array .* got NoneType"),
-        (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
-        (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
-        (lambda: iter([TWO, np.ones((2, 3))]), "block 1 .* 2 columns, .*, got 3"),
-        (lambda: iter([np.ones(2)]), "block 0 of data must have shape"),
-        (lambda: iter([TWO, [[1, 2], [np.nan, 1]]]), "block 1 .* row 1 has a NaN"),
-    ],
+test_bad_data_are_named = refused(
+    (lambda: iter([]), "data has no block, so that the length of a row is unkn"),
+    (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
+    (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
+    (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
+    (lambda: None, "data must be a numeric array .* got NoneType"),
+    (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
+    (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
+    (lambda: iter([TWO, np.ones((2, 3))]), "block 1 .* 2 columns, .*, got 3"),
+    (lambda: iter([np.ones(2)]), "block 0 of data must have shape"),
+    (lambda: iter([TWO, [[1, 2], [np.nan, 1]]]), "block 1 .* row 1 has a NaN"),
+    by=lambda use, data: use(data()),
+    each=[partial(f, row_norm=norm) for f in (gram, row_sum) for norm in (None, 1.0)],
 )
-def test_bad_data_are_named(function, data, message):
-    for row_norm in (None, 1.0):
-        refuses(message, function, data(), row_norm=row_norm)
 
 
 def test_the_bad_row_is_counted_over_all_blocks():
@@ -246,20 +242,16 @@ def test_the_bad_row_is_counted_over_all_blocks():
                 gram(data, block_rows=50, row_norm=row_norm)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"row_norm": 0.0}, "row_norm must be"),
-        ({"row_norm": "1"}, "row_norm must be"),
-        ({"block_rows": 0}, "block_rows must be"),
-        ({"centre": [1.0]}, "centre must have as many entries as data has columns, 2"),
-        ({"centre": [[1.0, 1.0]]}, r"centre must have shape \(d,\)"),
-        ({"centre": [1.0, np.nan]}, "centre must be finite"),
-    ],
+test_bad_options_are_named = refused(
+    ({"row_norm": 0.0}, "row_norm must be"),
+    ({"row_norm": "1"}, "row_norm must be"),
+    ({"block_rows": 0}, "block_rows must be"),
+    ({"centre": [1.0]}, "centre must have as many entries as data has columns, 2"),
+    ({"centre": [[1.0, 1.0]]}, r"centre must have shape \(d,\)"),
+    ({"centre": [1.0, np.nan]}, "centre must be finite"),
+    ({"data": [[1e200, 0.0]]}, "overflow near row 0"),
+    by=lambda options: gram(**{"data": [[1.0, 2.0]]} | options),
 )
-def test_bad_options_are_named(options, message):
-    refuses(message, gram, [[1.0, 2.0]], **options)
-    refuses("overflow near row 0", gram, [[1e200, 0.0]])
 
 
 def test_a_missing_package_is_named(monkeypatch):

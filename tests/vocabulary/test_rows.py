@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from refusals import refuses
+from refusals import refused, refuses
 
 from dpaudit.rows import clip_rows, normalise_rows
 
@@ -76,17 +76,14 @@ def test_the_input_is_left_alone():
         assert empty.shape == (0, 3)
 
 
-@pytest.mark.parametrize(
-    "function", [normalise_rows, lambda rows: clip_rows(rows, 1.0)]
+test_bad_rows_are_named = refused(
+    ([[1.0], [-np.inf]], "rows must be finite, but row 1"),
+    ([1.0, 2.0], r"rows must have shape \(n, d\)"),
+    (np.ones((2, 0)), r"rows must have shape \(n, d\)"),
+    by=lambda use, rows: use(rows),
+    each=(normalise_rows, lambda rows: clip_rows(rows, 1.0)),
 )
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([[1.0], [-np.inf]], "rows must be finite, but row 1"),
-        ([1.0, 2.0], r"rows must have shape \(n, d\)"),
-        (np.ones((2, 0)), r"rows must have shape \(n, d\)"),
-    ],
-)
-def test_bad_rows_are_named(function, rows, message):
-    refuses(message, function, rows)
+
+
+def test_a_bad_norm_is_named():
     refuses("norm must be", clip_rows, [[1.0]], 0)

@@ -9,7 +9,7 @@ from math import comb, pi, sqrt
 
 import numpy as np
 import pytest
-from refusals import refuses
+from refusals import refused, refuses
 from seeded import rng
 
 from dpaudit import GaussianDP, Pair, Relation
@@ -144,17 +144,13 @@ def test_they_conform(poles):
     assert rebuild(encode(online)) == online
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"poles": 0}, "poles must be an integer >= 1, got 0"),
-        ({"poles": 2.5}, "poles must be an integer >= 1, got 2.5"),
-        ({"length": 0}, "length must be an integer >= 1, got 0"),
-    ],
+test_bad_options_are_refused = refused(
+    ({"poles": 0}, "poles must be an integer >= 1, got 0"),
+    ({"poles": 2.5}, "poles must be an integer >= 1, got 2.5"),
+    ({"length": 0}, "length must be an integer >= 1, got 0"),
+    by=lambda kind, options: kind.calibrated(1.0, 1e-5, **options),
+    each=(FactorisedSums, FactorisedOnlinePCA),
 )
-def test_bad_options_are_refused(options, message):
-    for kind in (FactorisedSums, FactorisedOnlinePCA):
-        refuses(message, kind.calibrated, 1.0, 1e-5, **options)
 
 
 def test_bad_rows_are_refused():

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from refusals import refuses
+from refusals import refused, refuses
 from scipy import stats
 from seeded import rng
 
@@ -20,6 +20,7 @@ from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.windows import Tail
 
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
+PLAIN = DPPCA.calibrated(1.0, 1e-5)
 # So little noise that nothing fails on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
 
@@ -173,20 +174,15 @@ def test_a_stream_holds_no_more_than_a_batch():
     assert batch < peak < batch + 8 * 2**22
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        ([np.zeros((50, 2))], "blocks must have 100 rows in all, got 50"),
-        ([np.zeros((101, 2))], "blocks must have 100 rows in all, got 101"),
-        ([np.zeros((50, 2)), np.zeros((50, 3))], "blocks must be arrays of rows"),
-        ([np.zeros(100)], "blocks must be arrays of rows"),
-        ([], "blocks must have 100 rows in all, got 0"),
-        ([np.full((100, 2), np.inf)], "data must be finite"),
-    ],
+test_bad_streams_are_named = refused(
+    ([np.zeros((50, 2))], "blocks must have 100 rows in all, got 50"),
+    ([np.zeros((101, 2))], "blocks must have 100 rows in all, got 101"),
+    ([np.zeros((50, 2)), np.zeros((50, 3))], "blocks must be arrays of rows"),
+    ([np.zeros(100)], "blocks must be arrays of rows"),
+    ([], "blocks must have 100 rows in all, got 0"),
+    ([np.full((100, 2), np.inf)], "data must be finite"),
+    by=lambda blocks: PLAIN.release_stream(blocks, count=100, rng=rng()),
 )
-def test_bad_streams_are_named(blocks, message):
-    mechanism = DPPCA.calibrated(1.0, 1e-5)
-    refuses(message, mechanism.release_stream, blocks, count=100, rng=rng())
 
 
 # Utility
@@ -367,21 +363,20 @@ def test_the_bare_constructor_is_validated_too(name):
     assert built.mean.tail.scale == 0.2
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros((3, 2)), "data must have at least 4 rows, got 3"),
-        (np.zeros(3), "data must"),
-        (np.zeros((9, 2, 3)), "data must be square matrices"),
-        (np.full((9, 2), np.nan), "data must be finite, but item 0"),
-    ],
+test_bad_data_are_named = refused(
+    (np.zeros((3, 2)), "data must have at least 4 rows, got 3"),
+    (np.zeros(3), "data must"),
+    (np.zeros((9, 2, 3)), "data must be square matrices"),
+    (np.full((9, 2), np.nan), "data must be finite, but item 0"),
+    by=lambda use, data: use(data, 2, rng=rng()),
+    each=(PLAIN.draw, PLAIN.transcript),
 )
-def test_bad_data_are_named(data, message):
-    mechanism = DPPCA.calibrated(1.0, 1e-5)
-    for use in (mechanism.draw, mechanism.transcript):
-        refuses(message, use, data, 2, rng=rng())
-    with pytest.raises(InputError, match="data must have at least 30 rows, got 9"):
-        DPPCA.calibrated(1.0, 1e-5, batch_size=30).draw(np.ones((9, 2)), 1, rng=rng())
+
+
+def test_too_few_rows_for_a_batch_are_named():
+    many = DPPCA.calibrated(1.0, 1e-5, batch_size=30)
+    message = "data must have at least 30 rows, got 9"
+    refuses(message, many.draw, np.ones((9, 2)), 1, rng=rng())
 
 
 def test_a_pair_needs_two_dimensions():

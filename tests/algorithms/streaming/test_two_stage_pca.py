@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from refusals import refuses
+from refusals import refused, refuses
 from scipy import stats
 from seeded import rng
 
@@ -173,20 +173,17 @@ def test_a_stream_holds_no_more_than_half():
     assert half < peak < half + 8 * 2**22
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        ([np.zeros((101, 2))], "blocks must have 100 rows in all, got 101"),
-        ([np.zeros((99, 2))], "blocks must have 100 rows in all, got 99"),
-        ([np.zeros((100, 2, 2))], "data must be rows"),
-        ([np.zeros((100, 1))], "n_components must be at most .* 1, got 2"),
-        ([np.full((100, 2), np.nan)], "data must be finite"),
-        ([], "blocks must have 100 rows in all, got 0"),
-    ],
+test_bad_streams_are_named = refused(
+    ([np.zeros((101, 2))], "blocks must have 100 rows in all, got 101"),
+    ([np.zeros((99, 2))], "blocks must have 100 rows in all, got 99"),
+    ([np.zeros((100, 2, 2))], "data must be rows"),
+    ([np.zeros((100, 1))], "n_components must be at most .* 1, got 2"),
+    ([np.full((100, 2), np.nan)], "data must be finite"),
+    ([], "blocks must have 100 rows in all, got 0"),
+    by=lambda blocks: TwoStagePCA.calibrated(1.0, 1e-5, n_components=2).release_stream(
+        blocks, count=100, rng=rng()
+    ),
 )
-def test_bad_streams_are_named(blocks, message):
-    mechanism = TwoStagePCA.calibrated(1.0, 1e-5, n_components=2)
-    refuses(message, mechanism.release_stream, blocks, count=100, rng=rng())
 
 
 # Utility

@@ -181,16 +181,15 @@ test_data_that_are_no_labelled_rows_are_refused = refused(
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"batches": AllRows()}, "relation must be replace-one"),
-        *(({name: 0.0}, name) for name in ("clip_norm", "learning_rate", "multiplier")),
-    ],
+test_settings_that_are_not_allowed_are_refused = refused(
+    ({"batches": AllRows()}, "relation must be replace-one"),
+    *(({name: 0.0}, name) for name in ("clip_norm", "learning_rate", "multiplier")),
+    by=lambda changes: replace(few_steps(), **changes),
 )
-def test_settings_that_are_not_allowed_are_refused(changes, said):
+
+
+def test_batches_of_all_rows_at_most():
     refuses("batch_size", few_steps, batch_size=11)
-    refuses(said, replace, few_steps(), **changes)
 
 
 def test_no_likelihood_is_made_up():

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from refusals import refused, refuses
+from refusals import refused
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom, poisson
 
@@ -205,17 +205,13 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"delta": 1.0}, r"delta must be in \[0, 1\)"),
-        ({"delta": -0.1}, r"delta must be in \[0, 1\)"),
-        ({"delta": float("nan")}, r"delta must be in \[0, 1\)"),
-        ({"confidence": 1.0}, r"confidence must be in \(0, 1\)"),
-        ({"confidence": 0.0}, r"confidence must be in \(0, 1\)"),
-        ({"confidence": 1 - 1e-14}, "at most 1 - 1e-12"),
-    ],
+test_levels_are_checked = refused(
+    ({"delta": 1.0}, r"delta must be in \[0, 1\)"),
+    ({"delta": -0.1}, r"delta must be in \[0, 1\)"),
+    ({"delta": float("nan")}, r"delta must be in \[0, 1\)"),
+    ({"confidence": 1.0}, r"confidence must be in \(0, 1\)"),
+    ({"confidence": 0.0}, r"confidence must be in \(0, 1\)"),
+    ({"confidence": 1 - 1e-14}, "at most 1 - 1e-12"),
+    by=lambda bound, options: bound(**options),
+    each=BOUNDS.values(),
 )
-def test_levels_are_checked(bound, options, message):
-    refuses(message, BOUNDS[bound], **options)

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dpaudit.audit.bounds import Counts, fixed_scores, gaussian, joint, split_scores
 from dpaudit.audit.bounds.scores import paired_law
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 
 
@@ -121,21 +121,16 @@ def test_poisson_counts_show_no_more_than_perfect_separation():
     assert min(values) < 0.9 * best
 
 
-@pytest.mark.parametrize("bound", [fixed_scores, split_scores])
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"on_data": [0.0, np.nan] * 20}, "on_data must not contain NaN, but score 1"),
-        ({"on_neighbour": [0.0] * 19}, "on_neighbour must hold at least 20 scores"),
-        ({"on_data": np.zeros((30, 2))}, "on_data must hold at least 20 scores in one"),
-        ({"on_data": ["a"] * 30}, "on_data must be an array of numbers"),
-        ({"fraction": 1.0}, "fraction must be in"),
-    ],
+SIDES = {"on_data": np.arange(20.0), "on_neighbour": np.arange(20.0)}
+test_scores_are_checked = refused(
+    ({"on_data": [0.0, np.nan] * 20}, "on_data must not contain NaN, but score 1"),
+    ({"on_neighbour": [0.0] * 19}, "on_neighbour must hold at least 20 scores"),
+    ({"on_data": np.zeros((30, 2))}, "on_data must hold at least 20 scores in one"),
+    ({"on_data": ["a"] * 30}, "on_data must be an array of numbers"),
+    ({"fraction": 1.0}, "fraction must be in"),
+    by=lambda bound, change: bound(**SIDES | change, rng=np.random.default_rng(0)),
+    each=(fixed_scores, split_scores),
 )
-def test_scores_are_checked(bound, change, message):
-    sides = {"on_data": np.arange(20.0), "on_neighbour": np.arange(20.0)}
-    with pytest.raises(InputError, match=message):
-        bound(**(sides | change), rng=np.random.default_rng(0))
 
 
 def test_no_seed_chooses_a_tail_that_chance_favoured():
