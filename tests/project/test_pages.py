@@ -194,6 +194,11 @@ def test_everything_on_the_page_of_comparisons_runs(folder):
     assert "NOT_REFUTED" in said
 
 
+def test_the_page_on_the_estimator_prints_what_it_shows(folder):
+    pieces = follow("private-pca", {}, besides="pytest audit/")
+    assert len([assert_prints(*each) for each in pieces]) == 2
+
+
 def test_the_page_on_replays_prints_what_it_shows(folder):
     kinds = [kind for kind, _ in blocks("replay")]
     assert kinds == ["python", "sh", "text", *["python"] * 4]

@@ -1,10 +1,8 @@
 """The estimator: scikit-learn's contract, the budget, the centre, sources, refusals."""
 
 import pickle
-import re
 from dataclasses import FrozenInstanceError, dataclass, field
 from math import sqrt
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +25,6 @@ from dpaudit.errors import InputError, MechanismError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.gram import gram, row_sum
 from dpaudit.subspace import captured_variance_share, projector_distance, top_components
-
-PAGE = Path(__file__).parents[3] / "docs" / "private-pca.md"
 
 EMPTY = "an error on no rows would tell that there are none, which is private"
 RULED_OUT = {"check_estimators_empty_data_messages": EMPTY}
@@ -382,15 +378,3 @@ def test_a_false_claim_is_taken_from_one_who_builds_it():
 def test_coordinates_of_another_length_are_refused():
     pca = PrivatePCA(2, random_state=0).fit(rows_in(5, 10))
     refuses("X must have 2 columns", pca.inverse_transform, np.ones((3, 5)))
-
-
-def test_the_examples_of_the_page_run(monkeypatch, tmp_path, capsys):
-    text = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
-    printed = capsys.readouterr().out
-    shown = "".join(re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL))
-    assert printed == shown

@@ -14,8 +14,8 @@ from refusals import refused, refuses
 from scipy import special, stats
 from seeded import random_pair
 
-from dpaudit import PureDP, Relation
-from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build, entry
+from dpaudit import Relation
+from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build
 from dpaudit.algorithms.subspace.base import uniform_frames
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
@@ -61,17 +61,6 @@ def test_one_component_is_the_exponential_mechanism(relation):
         one.privacy_loss(releases, pair.data, pair.neighbour),
         atol=1e-12,
     )
-
-
-def test_it_is_built_as_it_is_written():
-    mechanism = DeflationExponential(n_components=2, epsilon=1.0)
-    assert mechanism == DeflationExponential.calibrated(1.0, n_components=2)
-    assert mechanism == build("exponential-pca-deflation", n_components=2)
-    assert mechanism.claim == PureDP(1.0)
-    assert mechanism.true_epsilon == 1.0
-    each = entry("exponential-pca-deflation")
-    assert each.has_components
-    assert not each.approximate
 
 
 test_bad_options_are_refused = refused(

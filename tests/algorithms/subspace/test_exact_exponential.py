@@ -3,8 +3,6 @@
 Type-I error: 1e-9 for each of the 8 statistical tests, at fixed seeds.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 from bingham_oracles import bernstein_radius, series
@@ -21,10 +19,9 @@ from scipy import stats
 from seeded import random_pair
 
 from dpaudit import Pair, Relation, UnsupportedError
-from dpaudit.algorithms import ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
-from dpaudit.claims import NO_LOSS, PureDP
+from dpaudit.claims import NO_LOSS
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -94,29 +91,6 @@ def test_the_estimate_of_acceptance():
     for k in (1, 3, 4):
         assert ExactExponential(n_components=k).acceptance(rows, rng=rng) == 1.0
     refuses("size must be", mechanism.acceptance, rows, size=0, rng=rng)
-
-
-def test_it_is_built_as_it_is_written():
-    mechanism = ExactExponential(n_components=2, epsilon=1.0)
-    assert mechanism == ExactExponential.calibrated(1.0, n_components=2)
-    assert mechanism == build("exponential-pca-acg", n_components=2)
-    assert mechanism.claim == PureDP(1.0)
-    assert build("exponential-pca-acg").n_components == 1
-    assert dataclasses.replace(mechanism, epsilon=2).claim == PureDP(2.0)
-    assert mechanism.true_epsilon == 1.0
-    each = entry("exponential-pca-acg")
-    assert each.has_components
-    assert not each.approximate
-
-
-@RELATIONS
-@pytest.mark.parametrize("row_norm", [1.0, 3.0])
-def test_the_coefficient_is_that_of_one_component(relation, row_norm):
-    options = {"epsilon": 0.7, "relation": relation, "row_norm": row_norm}
-    one = ExponentialMechanism(**options)
-    for k in (1, 2, 5):
-        mechanism = build("exponential-pca-acg", n_components=k, **options)
-        assert mechanism.coefficient == one.coefficient
 
 
 def log_normaliser(values, k):

@@ -15,8 +15,7 @@ from bingham_oracles import angle_p_value
 from matrix_bingham_oracles import TYPE_I_ERROR, plane_p_values, same_law_p_values
 from refusals import refused
 
-from dpaudit import PureDP, Relation, UnsupportedError
-from dpaudit.algorithms import ExponentialMechanism, build, entry
+from dpaudit import Relation, UnsupportedError
 from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
@@ -173,21 +172,6 @@ def test_no_chain_depends_on_the_others():
     for lag in (1, 2, 10_000):
         products = score[:-lag] * score[lag:]
         assert abs(products.sum()) / np.sqrt(len(products)) < 7
-
-
-def test_it_is_built_as_it_is_written():
-    mechanism = GibbsExponential(n_components=2, epsilon=1.0)
-    assert mechanism == GibbsExponential.calibrated(1.0, n_components=2)
-    assert mechanism == build("exponential-pca-gibbs", n_components=2)
-    assert mechanism.claim == PureDP(1.0)
-    assert "stationary law" in entry("exponential-pca-gibbs").summary
-    assert not hasattr(mechanism, "privacy_loss")
-    assert not hasattr(mechanism, "true_epsilon")
-    options = {"epsilon": 0.7, "relation": "replace-one", "row_norm": 3.0}
-    one = ExponentialMechanism.calibrated(**options)
-    for k in (1, 2, 5):
-        several = build("exponential-pca-gibbs", n_components=k, **options)
-        assert several.coefficient == one.coefficient
 
 
 test_bad_options_are_refused = refused(

@@ -1,17 +1,64 @@
 """What the exponential mechanisms have in common, however their bases are drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from refusals import refuses
 from seeded import rng
 
-from dpaudit.algorithms import DeflationExponential, ExactExponential, GibbsExponential
-from dpaudit.algorithms.subspace.exact_exponential import ExponentialMechanism
+from dpaudit import PureDP, Relation
+from dpaudit.algorithms import (
+    DeflationExponential,
+    ExactExponential,
+    ExponentialMechanism,
+    GibbsExponential,
+    build,
+    entry,
+)
 from dpaudit.errors import InputError
 
 KINDS = pytest.mark.parametrize(
     "kind", [ExactExponential, DeflationExponential, GibbsExponential]
 )
+
+
+NAMES = {
+    "exponential-pca": ExponentialMechanism,
+    "exponential-pca-acg": ExactExponential,
+    "exponential-pca-deflation": DeflationExponential,
+    "exponential-pca-gibbs": GibbsExponential,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_are_built_as_they_are_written(name):
+    kind, k = NAMES[name], 1 if name == "exponential-pca" else 2
+    mechanism = kind(n_components=k, epsilon=1.0)
+    assert mechanism == kind.calibrated(1.0, n_components=k)
+    assert mechanism == build(name, n_components=k)
+    assert mechanism.claim == PureDP(1.0)
+    assert mechanism.relation is Relation.ADD_REMOVE
+    twice = replace(mechanism, epsilon=2)
+    assert twice.claim == PureDP(2.0)
+    # What is known of a chain is its stationary law.
+    known = name != "exponential-pca-gibbs"
+    assert ("stationary law" in entry(name).summary) != known
+    assert hasattr(mechanism, "privacy_loss") == known
+    assert getattr(twice, "true_epsilon", None) == (2.0 if known else None)
+    assert build(name).n_components == 1
+    assert entry(name).has_components
+    assert not entry(name).approximate
+
+
+@pytest.mark.parametrize("name", ["exponential-pca-acg", "exponential-pca-gibbs"])
+@pytest.mark.parametrize("row_norm", [1.0, 3.0])
+def test_the_coefficient_is_that_of_one_component(name, row_norm):
+    for relation in Relation:
+        options = {"epsilon": 0.7, "relation": relation, "row_norm": row_norm}
+        one = ExponentialMechanism(**options).coefficient
+        for k in (1, 2, 5):
+            assert build(name, n_components=k, **options).coefficient == one
 
 
 @KINDS
