@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
-from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat
+from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat, Step
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     SecretBatches,
@@ -19,6 +19,7 @@ from dpaudit.audit.replay.judge.sampled import (
     flips_by_row,
 )
 from dpaudit.audit.replay.judge.transcript import Transcript
+from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import (
@@ -77,6 +78,10 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     # What is promised may be lost, or gained.
     over = judgement.loss > promised + most
     over |= judgement.loss == np.inf and pure is not None
+    costly = None
+    if judgement.sees == "transcript" and pure is not None and not (over or promised):
+        costly = _may_exceed(there, most) or _may_exceed(here, most)
+        over |= costly is not None
     within = possible if pure is None else judgement.loss + promised <= most
     beyond = promised > 0 and not (within or over or unknown)
     coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
@@ -100,7 +105,10 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.again = _once_more(pair, first, second, there.loss)
     else:
         judgement.again = _once_more(pair.swapped, second, first, here.loss)
-    if (over and finite) or beyond or _exceeds(spent, claim):
+    if costly is not None:
+        step, judgement.loss = costly
+        judgement.find("distance", step.place, step.words)
+    elif (over and finite) or beyond or _exceeds(spent, claim):
         _find_costs(judgement, max(there, here, key=lambda each: each.loss))
     if coins:
         judgement.followed = False
@@ -113,6 +121,32 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.findings = judgement.findings.with_proof(True)
     else:
         judgement.followed = False
+
+
+def _may_exceed(transcript: Transcript, most: float) -> tuple[Step, float] | None:
+    """Return a step that could have cost more than a claim allows, and how much.
+
+    Given the values before it, of a finite loss l, a value has a known law on either
+    side. If the supremum s of its loss is infinite, or symmetric, then values of loss
+    above most - l have positive probability, for all values before it that are near
+    those that were drawn. So the transcript up to there, which is a function of the
+    whole, breaks a pure claim if l + s > most.
+    """
+    spent = 0.0
+    for step, compared in zip(transcript.steps, transcript.by_step, strict=False):
+        if isinstance(compared, SampledComparison) or compared.bound is not None:
+            return None
+        supremum = compared.supremum
+        choice = bool((compared.family == Family.CHOICE).any())
+        symmetric = not compared.scales_differ and not (choice and spent)
+        symmetric |= supremum == np.inf
+        if symmetric and compared.suprema is None and spent + supremum > most:
+            possible = replace(step, loss=float(supremum))
+            return None if compared.singular else (possible, spent + supremum)
+        spent += step.loss
+        if not np.isfinite(spent):
+            return None
+    return None
 
 
 def _given_back(

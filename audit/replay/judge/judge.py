@@ -50,7 +50,7 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_finite, judge_open
-from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
@@ -150,7 +150,9 @@ def _judge_closed(
         worst.loss, worst.steps = other.loss, other.steps
         worst.findings = other.findings
     if not worst.proven:
-        worst.findings = worst.findings.with_proof(None)
+        scales = [each for each in other.findings if each.kind == "scale"]
+        found = dict.fromkeys([*scales, *worst.findings])
+        worst.findings = Findings(found).with_proof(None)
     return worst
 
 

@@ -37,6 +37,7 @@ __all__ = ["Composition", "most_loss", "pure_epsilon"]
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
 _MOST_POINTS = 2**18
+_SINGLE = 1e-6  # what arithmetic in single precision may have added, relative
 _DIGITS = 8  # to which distances are told apart
 _EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
 
@@ -54,7 +55,7 @@ def pure_epsilon(claim: Claim) -> float | None:
 def most_loss(claim: Claim) -> float:
     """Return the largest loss that a claim allows, but for rounding."""
     pure = pure_epsilon(claim)
-    return math.inf if pure is None else pure + 1e-9 * (1 + pure)
+    return math.inf if pure is None else pure + _SINGLE * (1 + pure)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Composition:
         if self.bounds:
             return False
         pure = claim.epsilon(0.0)
-        if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
+        if self.supremum <= pure * (1 + _SINGLE) and math.isfinite(pure):
             return True
         if self.mu is not None:
             return not _gaussian_refutes(self.mu, claim)
@@ -227,8 +228,8 @@ def _gaussian_refutes(mu: float, claim: Claim) -> bool:
     """Say whether a Gaussian shift of mu deviations refutes a claim."""
     if not 1e-100 < mu <= 1e6:
         return mu > 1
-    known = SimpleNamespace(exact_claim=lambda pair: GaussianDP(mu))
-    verdict = exact_verdict(known, _ANY, claim)
+    less = GaussianDP(mu * (1 - _SINGLE))
+    verdict = exact_verdict(SimpleNamespace(exact_claim=lambda _: less), _ANY, claim)
     return verdict is not None and verdict.refuted
 
 
