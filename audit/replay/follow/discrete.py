@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import gammaln, xlogy
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Unfollowed
@@ -74,7 +74,7 @@ class DiscreteDraws:
             return self._unfollowed("poisson", lam, size)
         lam = float(lam)
         k = np.arange(math.ceil(lam + 60 * math.sqrt(lam) + 60))
-        law = Lattice(0, tuple(stats.poisson.logpmf(k, lam).tolist()))
+        law = Lattice(0, tuple(xlogy(k, lam) - lam - gammaln(k + 1).tolist()))
         return self._of_law(law, "poisson", lam, size=size)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -89,7 +89,9 @@ class DiscreteDraws:
         if not (_is_number(p) and 0 < p < 1 and 0 < n < MOST_STEPS):
             return self._unfollowed("binomial", n, p, size)
         n, p = int(n), float(p)
-        log = stats.binom.logpmf(np.arange(n + 1), n, p)
+        k = np.arange(n + 1)
+        ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        log = ways + k * math.log(p) + (n - k) * math.log1p(-p)
         law = Lattice(0, tuple(log.tolist()))
         return self._of_law(law, "binomial", n, p, size=size)
 

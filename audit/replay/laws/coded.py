@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import stats
 
 from dpaudit.arrays import Array
 
@@ -162,6 +161,8 @@ class Density:
     @property
     def law(self) -> Any:
         """The law itself."""
+        from scipy import stats
+
         return getattr(stats, self.name)(*self.parameters)
 
     def log_density(self, u: Array) -> Array:

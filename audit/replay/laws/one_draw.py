@@ -5,16 +5,16 @@ The head of `dpaudit.audit.replay.laws.pushforward` says how, and what it proves
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
-__all__ = ["KINDS", "SYMMETRIC", "Noise", "normal_form", "of_one"]
+__all__ = ["SYMMETRIC", "Noise", "kinds", "normal_form", "of_one"]
 
 _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
@@ -63,19 +63,30 @@ class Noise:
         return float(abs(ends[0])) if abs(p[seen[0]] - 0.5) < 1e-12 else 0.0
 
 
-KINDS: dict[str, Any] = {
-    "gaussian": stats.norm(),
-    "laplace": stats.laplace(),
-    "exponential": stats.expon(),
-    "uniform": stats.uniform(),
-    "gumbel": stats.gumbel_r(),
-    "logistic": stats.logistic(),
-    "rayleigh": stats.rayleigh(),
-    "half gaussian": stats.halfnorm(),
-    "arcsine": stats.arcsine(loc=-1, scale=2),
-}
+@cache
+def kinds() -> dict[str, Any]:
+    """Return the laws that noise may have, by their names."""
+    from scipy import stats
+
+    return {
+        "gaussian": stats.norm(),
+        "laplace": stats.laplace(),
+        "exponential": stats.expon(),
+        "uniform": stats.uniform(),
+        "gumbel": stats.gumbel_r(),
+        "logistic": stats.logistic(),
+        "rayleigh": stats.rayleigh(),
+        "half gaussian": stats.halfnorm(),
+        "arcsine": stats.arcsine(loc=-1, scale=2),
+    }
+
+
 SYMMETRIC = ("gaussian", "laplace", "logistic", "arcsine")
-_QUANTILES = {name: kind.ppf(_GRID) for name, kind in KINDS.items()}
+
+
+@cache
+def _quantiles() -> dict[str, Array]:
+    return {name: kind.ppf(_GRID) for name, kind in kinds().items()}
 
 
 def normal_form(shift: float, scale: float, law: Noise) -> Noise:
@@ -93,7 +104,7 @@ def of_one(expression: Expression, root: Root) -> Noise | None:
         start, p = root.lattice.table()
         values = evaluate(expression, _at(root, start + np.arange(len(p))))
         return _on_lattice(np.broadcast_to(values, p.shape), p)
-    law = KINDS[root.kind]
+    law = kinds()[root.kind]
 
     def of(p: Array) -> Array:
         return evaluate(expression, _at(root, law.ppf(p))).astype(np.float64)
@@ -129,7 +140,7 @@ def _matching(quantiles: Array, near: float) -> Noise | None:
     if not np.isfinite(quantiles[some]).all():
         return None
     low, high = np.searchsorted(_GRID, (0.25, 0.75))
-    for kind, own in _QUANTILES.items():
+    for kind, own in _quantiles().items():
         for sign, q in ((1.0, own), (-1.0, -own[::-1])):
             scale = (quantiles[high] - quantiles[low]) / (q[high] - q[low])
             shift = quantiles[high] - scale * q[high]

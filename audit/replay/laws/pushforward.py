@@ -47,9 +47,9 @@ from dpaudit.audit.replay.laws.expressions import (
     roots,
 )
 from dpaudit.audit.replay.laws.one_draw import (
-    KINDS,
     SYMMETRIC,
     Noise,
+    kinds,
     normal_form,
     of_one,
 )
@@ -222,7 +222,7 @@ def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | Non
         if root.lattice is not None:
             draws[slot] = root.lattice.sample(rng, _SIMULATED)
         else:
-            draws[slot] = KINDS[root.kind].ppf(rng.random(_SIMULATED))
+            draws[slot] = kinds()[root.kind].ppf(rng.random(_SIMULATED))
     values = evaluate(expression, draws)
     if values.shape != (_SIMULATED,) or not np.isfinite(values).all():
         return None
@@ -231,7 +231,7 @@ def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | Non
         return None
     quartiles = values[[_SIMULATED // 4, 3 * _SIMULATED // 4]]
     ranks = (np.arange(_SIMULATED) + 0.5) / _SIMULATED
-    for kind, law in KINDS.items():
+    for kind, law in kinds().items():
         low, high = law.ppf((0.25, 0.75))
         scale = float((quartiles[1] - quartiles[0]) / (high - low))
         shift = float(quartiles[1] - scale * high)
