@@ -5,6 +5,7 @@ that is no number: shapes, keys, words, the type of an exception) and its number
 have a joint law given all that was looked at before.
 """
 
+import linecache
 from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -231,7 +232,12 @@ def place_of_definition(mechanism: Any) -> str:
     one, _ = ways_to_draw(mechanism)
     kind = getattr(mechanism, "release", None) or one
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)
-    return "?" if code is None else place_in(code.co_filename, code.co_firstlineno)
+    if code is None:
+        return "?"
+    line = code.co_firstlineno
+    while linecache.getline(code.co_filename, line).lstrip().startswith("@"):
+        line += 1  # decorators, of one line each
+    return place_in(code.co_filename, line)
 
 
 @telling_interrupts()
