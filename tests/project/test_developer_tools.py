@@ -1,13 +1,143 @@
-"""The commands for developers in .ci/: mutants are faults, settings are settings."""
+"""The files beside the code agree, and the commands for developers do what they say.
+
+Makefile, README, constraints, asv configuration; mutants are faults, settings are
+settings.
+"""
 
 import ast
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+_SPOKEN = {".md", ".yml", ".py", ".j2", ".txt"}
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+
+# The extras that each file of constraints is for.
+PINNED = {
+    "constraints.txt": ("test", "lint", "bench", "browser", "docs", "mutants"),
+    "constraints-third-party.txt": (
+        "test",
+        "opendp",
+        "diffprivlib",
+        "jax-privacy",
+        "tour",
+    ),
+}
+
+
+def pinned_versions(file: str) -> dict[str, str]:
+    """Return the version of every package in a file of constraints."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    pins = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+@pytest.mark.parametrize("file", PINNED)
+def test_constraints_pin_what_is_declared(file):
+    pinned = pinned_versions(file)
+    declared = [*PROJECT["dependencies"]]
+    for name in PINNED[file]:
+        declared += PROJECT["optional-dependencies"][name]
+    for requirement in map(Requirement, declared):
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement}: run `make constraints`"
+        assert requirement.specifier.contains(version), "run `make constraints`"
+
+
+def test_asv_installs_the_requirements():
+    # asv does so by itself, because it installs the wheel without its dependencies.
+    configuration = (ROOT / "asv.conf.json").read_text(encoding="utf-8")
+    # The file has comments and trailing commas, which the json module refuses.
+    matrix = re.search(r'"req": \{(.*?)\}', configuration, re.DOTALL)
+    assert matrix is not None
+    named = set(re.findall(r'"([\w-]+)":', matrix[1]))
+    required = {canonicalize_name(Requirement(t).name) for t in PROJECT["dependencies"]}
+    assert named == required | {"setuptools"}
+
+
+def makefile_targets() -> set[str]:
+    """Return the targets that `make help` lists."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z.-]+):.*## ", makefile, re.MULTILINE))
+
+
+def test_every_target_is_in_the_help():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+
+    assert makefile_targets() == set(phony.split())
+
+
+@pytest.mark.parametrize("name", ["README.md", ".ci/run", "asv.conf.json"])
+def test_named_targets_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    # As code or as a command: not the verb in a sentence.
+    named = re.findall(r"(?:^|`|step |\$ )make ([a-z.-]+)", text, re.MULTILINE)
+    assert named
+    assert set(named) <= makefile_targets()
+
+
+def test_the_workflow_tests_what_is_classified():
+    """And calls targets that there are."""
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"python: \[(.*)\]", text)
+    prefix = "Programming Language :: Python :: 3."
+    versions = [c.removeprefix(prefix) for c in PROJECT["classifiers"] if prefix in c]
+    assert re.findall(r'"3\.(\d+)"', matrix) == versions
+    targets = set(re.findall(r"make ([a-z -]+)", text.replace("PROFILE=quick", "")))
+    named = {word for words in targets for word in words.split()}
+    assert named <= makefile_targets()
+
+
+def test_nothing_installs_from_an_index_where_dpaudit_is_not():
+    """No page, and no message: somebody else may take the name there."""
+    places = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    folders = ("docs", "src", "algorithms", "attacks", "audit", "reports")
+    for path in (path for name in folders for path in (ROOT / name).rglob("*")):
+        if path.suffix in _SPOKEN and path.is_file():
+            places.append(path)
+    for place in places:
+        text = place.read_text(encoding="utf-8")
+        named = re.search(r"pip install [^\n]*(?<![\w/.-])dpaudit(?![\w/.-])", text)
+        assert not named, f"{place}: {named}"
+
+
+def test_one_version_everywhere():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {PROJECT['version']}\n" in text
+    text = (ROOT / "docs" / "ci" / "github-actions.yml").read_text(encoding="utf-8")
+    assert f"/dpaudit-{PROJECT['version']}-py3-none-any.whl\n" in text
+
+
+def test_the_changelog_is_of_this_version():
+    """The version is that of the top section, or above all where that is no release."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *others = re.findall(r"^## \[([^]]+)\](.*)$", text, re.MULTILINE)
+    released = [first, *others] if first[0] != "Unreleased" else others
+    for heading, date in released:
+        assert re.fullmatch(r" - \d{4}-\d\d-\d\d", date), heading
+    versions = [Version(name) for name, _ in released]
+    assert versions == sorted(versions, reverse=True)
+    if first[0] == "Unreleased":
+        assert all(each < Version(PROJECT["version"]) for each in versions)
+    else:
+        assert first[0] == PROJECT["version"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")
+def test_ci_script_is_executable():
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
 @pytest.fixture
