@@ -189,7 +189,7 @@ def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
     Taken are d-vectors and d x k or k x d matrices with 0 < k < d, where the rows of
     the pair are finite vectors in R^d, d > 1. None for anything else.
     """
-    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
+    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
         return None
     match releases.shape[1:], pair.data.shape[1]:
         case ((a,), d) if a == d > 1:
@@ -203,7 +203,7 @@ def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
 
 def square_on_rows(pair: Pair, releases: Release) -> bool:
     """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
-    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
+    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
         return False
     dimension = pair.data.shape[1]
     return dimension > 1 and releases.shape[1:] == (dimension, dimension)

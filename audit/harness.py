@@ -17,7 +17,14 @@ from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.pairs import OnePair, PairChoice, PairSource, pair_source
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.draws import Here, single_threaded
-from dpaudit.audit.settings import Budget, Progress, Run, Settings, stated
+from dpaudit.audit.settings import (
+    Budget,
+    Progress,
+    Run,
+    Settings,
+    refuse_with_objects,
+    stated,
+)
 from dpaudit.audit.summary import summarise
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
@@ -35,7 +42,7 @@ _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 def audit(
     mechanism: Mechanism | Callable[..., Any],
     *,
-    pair: Pair | None = None,
+    pair: Pair | tuple[Any, Any] | None = None,
     domain: Domain | str | None = None,
     relation: Relation | str | None = None,
     claim: Claim | None = None,
@@ -56,13 +63,16 @@ def audit(
     mechanism : Mechanism or callable
         A `~dpaudit.mechanism.Mechanism`, or any function ``(data, rng) -> array``.
         What it raises, and what it returns instead of numbers, are outputs too.
-    pair : Pair, optional
-        The neighbouring datasets. By default the mechanism's own worst case.
+    pair : Pair or tuple, optional
+        The neighbouring datasets. By default the mechanism's own worst case. A tuple
+        ``(data, neighbour)`` is of any two objects of one type, such as lists of
+        records or frames: see `dpaudit.object_pairs`. It takes a `relation`, and no
+        store or executor; attacks read releases alone, and there is no witness.
     domain : Domain or str, optional
         Which datasets are legal, instead of a pair: the audit then searches for a bad
         pair itself. A string is parsed, as in ``"box:0,1:5"``.
     relation : Relation or str, optional
-        For a search, where the mechanism states none.
+        For a search or a tuple, where the mechanism states none.
     claim : Claim, optional
         What to hold it to. By default the mechanism's own claim.
     confidence : float
@@ -106,6 +116,7 @@ def audit(
     'REFUTED'
     """
     budget = Budget.of(budget)
+    refuse_with_objects("an audit", pair, run)
     settings = Settings(
         claim=stated(mechanism, "claim", claim),
         confidence=confidence,

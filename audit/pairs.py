@@ -12,6 +12,7 @@ from dpaudit.domains import Domain
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["OnePair", "PairChoice", "PairSource", "Round", "pair_source"]
 
@@ -122,7 +123,7 @@ class _Given:
 
 def pair_source(
     mechanism: Any,
-    pair: Pair | None,
+    pair: Pair | tuple[Any, Any] | None,
     domain: Domain | str | None,
     relation: Relation | str | None,
     seed: int,
@@ -161,8 +162,13 @@ def pair_source(
             raise InputError(
                 "pair or domain is needed: the mechanism names no worst case"
             )
+    if isinstance(pair, tuple):
+        pair = _object_pair(pair, stated or relation)
     if not isinstance(pair, Pair):
-        raise InputError(f"pair must be a Pair, got {type(pair).__name__}")
+        raise InputError(
+            "pair must be a Pair, or a tuple of two datasets of any kind, got "
+            f"{type(pair).__name__}"
+        )
     stated = stated or (relation and Relation.parse(relation)) or pair.relation
     if stated != pair.relation:
         raise InputError(
@@ -170,6 +176,19 @@ def pair_source(
             f"{pair.relation}; a claim is audited under its own relation"
         )
     return _Given(pair)
+
+
+def _object_pair(sides: tuple[Any, ...], relation: Any) -> ObjectPair:
+    if len(sides) != 2:
+        raise InputError(
+            f"pair must be a tuple of two datasets, got one of {len(sides)}"
+        )
+    if relation is None:
+        raise InputError(
+            "relation is needed with a pair of datasets that are objects: "
+            f"{' or '.join(each.value for each in Relation)}"
+        )
+    return ObjectPair(*sides, relation)
 
 
 def _proposals(

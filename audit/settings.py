@@ -14,6 +14,7 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.printable import printable
 from dpaudit.validation import check_confidence, check_count
 
@@ -28,6 +29,7 @@ __all__ = [
     "name_of",
     "reference_point",
     "refuse",
+    "refuse_with_objects",
     "stated",
 ]
 
@@ -271,6 +273,18 @@ class Settings(Checked):
     def bits(self) -> bool:
         """Whether the doubles are audited, since an attack reads their bits."""
         return any(attack.reads == "bits" for attack in self.attacks)
+
+
+def refuse_with_objects(what: str, pair: Any, run: Run) -> None:
+    """Raise an error if datasets that are objects were to be kept, or sent elsewhere.
+
+    Raises
+    ------
+    InputError
+        If a store, or an executor, was given with a pair of objects.
+    """
+    if isinstance(pair, tuple | ObjectPair):
+        refuse(f"{what} of datasets that are objects", run, "store", "executor")
 
 
 def stated(mechanism: Any, what: str, given: Any) -> Any:

@@ -22,6 +22,7 @@ from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
+from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["summarise"]
 
@@ -61,7 +62,8 @@ def summarise(
     refuted = verdict.refutes_claim and not by_bits
     mu, pair = tests.get("mu"), pair_audit.target.pair
     witness = None
-    if refuted and strongest is not None and _is_known(strongest.fitted.attack):
+    keeps = not isinstance(pair, ObjectPair)  # which no file holds
+    if refuted and keeps and strongest and _is_known(strongest.fitted.attack):
         witness = Witness(
             name=name,
             mechanism=stored_mechanism(mechanism, settings.reference),

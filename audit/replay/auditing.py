@@ -27,12 +27,20 @@ from dpaudit.audit.replay.result import (
     ReplayWitness,
 )
 from dpaudit.audit.sampling.draws import single_threaded
-from dpaudit.audit.settings import Budget, Run, name_of, refuse, stated
+from dpaudit.audit.settings import (
+    Budget,
+    Run,
+    name_of,
+    refuse,
+    refuse_with_objects,
+    stated,
+)
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.streams import stream
 from dpaudit.strict_json import read_json
 from dpaudit.validation import check_confidence, check_count, check_name
@@ -46,6 +54,7 @@ _NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} ti
 _TAKEN = "the noise made at {} has the law that a simulation of it fits ({})"
 """What a refutation takes for granted that rests on the noise that was recorded."""
 
+_NEIGHBOURS = "the two datasets, of type {}, are neighbours"
 _WAS_THERE = "a generator that was there before is used, and cannot be followed"
 _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
 
@@ -53,7 +62,7 @@ _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
 def replay(
     mechanism: Mechanism | Callable[..., Any],
     *,
-    pair: Pair | None = None,
+    pair: Pair | tuple[Any, Any] | None = None,
     domain: Domain | str | None = None,
     relation: Relation | str | None = None,
     claim: Claim | None = None,
@@ -70,7 +79,8 @@ def replay(
     ----------
     mechanism : Mechanism or callable
     pair, domain, relation, claim
-        As for `dpaudit.audit.audit`. With a domain, about 70 pairs are tried.
+        As for `dpaudit.audit.audit`. With a domain, about 70 pairs are tried. Each
+        execution gets its own copy of datasets that are objects.
     confidence : float
         In (0, 1), of the statistical test that follows where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
@@ -121,6 +131,7 @@ def replay(
     budget = Budget.of(budget)
     refuse("replay", budget, "refine", "stop")
     refuse("replay", run, "attacks", "executor", "progress", "should_stop")
+    refuse_with_objects("a replay", pair, run)
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))
     public = check_name("batches", batches, ("secret", "public")) == "public"
@@ -154,12 +165,14 @@ def replay(
     refuted, witness = settled.refuted, settled.witness
     if refuted and not worst.proven:
         worst.findings = worst.findings.with_proof(1 - alpha)
-    assumes = ""
+    assumes = []
     if refuted and settled.exact and not worst.bare:
-        assumes = _NOTHING_UNSEEN.format(settled.repeats)
+        assumes.append(_NOTHING_UNSEEN.format(settled.repeats))
     if refuted and settled.exact and worst.taken:
-        noise = _TAKEN.format(worst.taken[0].place, worst.taken[0].why)
-        assumes = f"{assumes}, and {noise}" if assumes else noise
+        assumes.append(_TAKEN.format(worst.taken[0].place, worst.taken[0].why))
+    objects = isinstance(worst.pair, ObjectPair)
+    if refuted and isinstance(worst.pair, ObjectPair) and not worst.pair.checked:
+        assumes.append(_NEIGHBOURS.format(type(worst.pair.data).__name__))
     told: dict[str, Any] = {
         "name": shown_as,
         "claim": promised,
@@ -170,9 +183,9 @@ def replay(
         "findings": tuple(worst.findings),
         "repeats": settled.repeats,
         "seed": seed,
-        "assumes": assumes,
+        "assumes": ", and ".join(assumes),
     }
-    if refuted and witness is None:
+    if refuted and witness is None and not objects:
         stored = stored_mechanism(mechanism, run.reference)
         witness = ReplayWitness(**told, mechanism=stored, batches=batches)
     # Of noise that was not followed nothing is in the number.

@@ -16,6 +16,7 @@ from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.printable import printable
 from dpaudit.validation import check_count, check_fraction, check_name
 
@@ -136,12 +137,12 @@ class ReplayResult(PrintedResult):
     seconds : float
     assumes : str
         What ``REFUTED`` takes for granted: that there is no randomness that is not
-        seen, where it rests on noise that was recorded. Empty where it rests on none,
-        or on releases.
+        seen, where it rests on noise that was recorded; that datasets are neighbours
+        of which no rows are known. Else empty.
     explored : Explored or None
         None where no noise was looked at, or all ways were executed.
     witness : object or None
-        For ``REFUTED``: what `verify` replays.
+        For ``REFUTED``: what `verify` replays. None for datasets that are objects.
     """
 
     name: str
@@ -218,6 +219,9 @@ class ReplayResult(PrintedResult):
             lines.append(f"  branches       {self.explored}")
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
+        if self.refuted and isinstance(self.pair, ObjectPair):
+            kind = type(self.pair.data).__name__
+            lines.append(f"  witness        none: no file holds datasets of type {kind}")
         lines.extend(f"  {finding}" for finding in self.findings)
         return "\n".join(lines)
 

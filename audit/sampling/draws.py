@@ -21,6 +21,7 @@ from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
+from dpaudit.object_pairs import fresh
 from dpaudit.outputs import (
     Output,
     arrays_of,
@@ -159,7 +160,7 @@ def _stacked(
 ) -> Batch | BaseException:
     """Return what a batched draw returns, or what it raises."""
     try:
-        drawn = many(data, count, rng)
+        drawn = many(fresh(data), count, rng)
         outputs = read_stack(drawn)
     except BaseException as error:
         if isinstance(error, DPAuditError) or raised_by_signal(error):
@@ -232,7 +233,7 @@ def _attempt(
 ) -> Output | float:
     """Return one output, read unless it is a number; an exception is one, too."""
     try:
-        output = one(data, rng)
+        output = one(fresh(data), rng)
         if type(output) is float or type(output) is np.float64:
             return output
         return output if type(output) is Output else read(output)

@@ -42,6 +42,7 @@ from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
+from dpaudit.object_pairs import fresh
 from dpaudit.outputs import arrays_of
 from dpaudit.streams import position, stream
 
@@ -279,7 +280,7 @@ class Sampler:
         """Return the message with which a release fails, in brackets, or nothing."""
         one, _ = ways_to_draw(self._mechanism)
         try:
-            one(self._pair.data, np.random.default_rng(0))
+            one(fresh(self._pair.data), np.random.default_rng(0))
         except BaseException as error:
             if raised_by_signal(error):
                 raise

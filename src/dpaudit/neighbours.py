@@ -140,6 +140,15 @@ class Pair:
     def _checksums_now(self) -> tuple[int, int]:
         return checksum(self.data), checksum(self.neighbour)
 
+    def is_data(self, data: Any) -> bool:
+        """Say whether a dataset is `data`, rather than `neighbour`."""
+        return bool(np.array_equal(data, self.data, equal_nan=True))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many rows there are in either dataset."""
+        return len(self.data), len(self.neighbour)
+
     @cached_property
     def changed(self) -> tuple[int | None, int | None]:
         """Where the row stands that differs, in `data` and in `neighbour`.

@@ -31,6 +31,7 @@ from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.object_pairs import fresh
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
 __all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
@@ -49,7 +50,7 @@ class Trace:
     Parameters
     ----------
     mechanism : Mechanism or callable
-    data : ndarray
+    data : ndarray or object
     tape : Tape
     layout : str
     unread : bool
@@ -149,7 +150,8 @@ def execute(
     Parameters
     ----------
     mechanism : Mechanism or callable
-    data : ndarray
+    data : ndarray or object
+        Of an object each execution gets a copy.
     seed : int
         The same seed gives the same draws, followed or not.
     script : Observations, optional
@@ -171,6 +173,7 @@ def execute(
     while loaded != (loaded_libraries(), tables()):
         loaded = loaded_libraries(), tables()
         tape = Tape(seed, Script(script, goes_on), mode)
+        given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)
         watching: AbstractContextManager[list[str]] = (
             nullcontext([]) if follows else watching_returns()
@@ -183,7 +186,7 @@ def execute(
             watching as returned,
             tape.running(),
         ):
-            released, failed = _attempt(one, data, rng)
+            released, failed = _attempt(one, given, rng)
             rng.end()
     reader = _Reader(tape)
     if failed:

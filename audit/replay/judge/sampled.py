@@ -86,7 +86,7 @@ def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shape
     """Return the shapes of the flips of which every row has one, on D and on D'."""
     here: dict[int, tuple[int, ...]] = {}
     there: dict[int, tuple[int, ...]] = {}
-    sizes = len(pair.data), len(pair.neighbour)
+    sizes = pair.sizes
     both = zip(first.tape.observations, second.tape.observations, strict=False)
     for number, found in enumerate(both):
         if all(

@@ -76,6 +76,8 @@ from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
+from dpaudit.neighbours import Pair
+from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["Settlement", "repeats_needed"]
 
@@ -83,6 +85,7 @@ _MOST = 200  # executions again, on either side, or more if they take few second
 _MOST_EVER, _SECONDS = 20_000, 10.0
 _EPSILONS = np.linspace(0.0, 12.0, 241)
 _SIMULATED = 20_000  # releases that cost no execution
+_ANY = Pair([0.0], [1.0])
 _HIDDEN = (
     "executed again, it did not come out as before each time (or the time was over): "
     "there may be randomness, or state, that is not seen"
@@ -168,8 +171,10 @@ class Settlement:
         self.refuted = worst.proven
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
-            simulated: Any = SimulatedMechanism(worst.pair, *worst.laws)
-            options = self.options | {"budget": _SIMULATED}
+            # The laws are of this pair, be it of objects, which tell nothing more.
+            pair = _ANY if isinstance(worst.pair, ObjectPair) else worst.pair
+            simulated: Any = SimulatedMechanism(pair, *worst.laws)
+            options = self.options | {"budget": _SIMULATED, "pair": pair}
             self.refuted = audit(simulated, **options).refuted
         elif not self.exact and worst.sees == "transcript" and worst.transcripts:
             self._test_transcripts()

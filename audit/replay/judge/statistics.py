@@ -90,8 +90,7 @@ class SimulatedMechanism:
         return losses(self._law(data), self._law(other), releases)
 
     def _law(self, data: Array) -> AffineLaw:
-        same = np.array_equal(data, self.pair.data, equal_nan=True)
-        return self.law if same else self.other
+        return self.law if self.pair.is_data(data) else self.other
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class ReplayedMechanism:
     def _side(self, data: Array) -> tuple[int | None, Shapes]:
         """Return where a dataset has the row that differs, and its flips by row."""
         assert self.pair is not None
-        same = np.array_equal(data, self.pair.data, equal_nan=True)
+        same = self.pair.is_data(data)
         return self.pair.changed[not same], self._by_row[not same]
 
     def _seen(self, trace: Trace, data: Array) -> dict[str, Array]:
@@ -252,7 +251,7 @@ class ReplayedMechanism:
     def _loss(self, values: dict[str, Array], data: Array, other: Array) -> float:
         """Return the loss of one transcript; an audit asks for each many times."""
         parts = (*values.values(), data, other)
-        digest = hashlib.sha256(b"|".join(part.tobytes() for part in parts)).digest()
+        digest = hashlib.sha256(b"|".join(map(_bytes, parts))).digest()
         if digest not in self._known:
             self._known[digest] = self._replayed(values, data, other)
         return self._known[digest]
@@ -280,6 +279,13 @@ class ReplayedMechanism:
                 raise UnsupportedError("a choice is among others on the neighbour")
             found += loss(one.law, two.law, one.value)
         return _known(found)
+
+
+def _bytes(part: Any) -> bytes:
+    """Return what a value is known by: its numbers, or the object that it is."""
+    if isinstance(part, np.ndarray) and not part.dtype.hasobject:
+        return part.tobytes()
+    return str(id(part)).encode()
 
 
 def _known(loss_: float) -> float:
