@@ -1,8 +1,8 @@
 """Pairs of datasets that are no arrays of numbers: records, frames, texts, anything.
 
-Each execution is handed a copy of its own (`fresh`), as an object cannot be locked. That
-the two are neighbours is checked where rows are known: in lists, tuples, arrays and
-pandas frames, compared in order, and in sets. Of anything else (a text, a graph, a
+Each execution is handed a copy of its own (`fresh`), as an object cannot be locked.
+That the two are neighbours is checked where rows are known: in lists, tuples, arrays
+and pandas frames, compared in order, and in sets. Of anything else (a text, a graph, a
 dictionary) it is taken for granted.
 """
 
@@ -182,7 +182,9 @@ def _rows(first: Any, second: Any) -> tuple[Sequence[Any], Sequence[Any]] | None
                 f"{first.dtype} {first.shape[1:]} and {second.dtype} {second.shape[1:]}"
             )
         return first.tolist(), second.tolist()
-    if type(first).__module__.partition(".")[0] == "pandas" and hasattr(first, "columns"):
+    if type(first).__module__.partition(".")[0] == "pandas" and hasattr(
+        first, "columns"
+    ):
         return _rows_of_frames(first, second)
     return None
 

@@ -4,9 +4,11 @@ A law here is right if the primitive does as its declaration says. That is taken
 granted.
 """
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -181,23 +183,21 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> NamedChoic
 
 
 def trusted(
-    value: Any, sensitivity: Any, epsilon: Any, delta: Any = 0.0, norm: Any = 1
+    value: Any,
+    sensitivity: Any,
+    epsilon: Any,
+    delta: Any = 0.0,
+    norm: Any = None,
+    distance: Any = None,
 ) -> TrustedLaw:
     """Return a promise for inputs no further apart than a sensitivity.
 
-    The distance is that of `numpy.linalg.norm` with ``ord=norm``; for a matrix, norm 2
-    is the spectral one.
+    The distance is that of `numpy.linalg.norm` with ``ord=norm``, 1 by default; for a
+    matrix, norm 2 is the spectral one. Or it is a function of two inputs of any kind.
     """
-    numbers = np.array(_numbers("value", value))
     sensitivity = check_nonnegative("sensitivity", _scalar(sensitivity))
     epsilon = check_nonnegative("epsilon", _scalar(epsilon))
     delta = check_fraction("delta", _scalar(delta), allow_zero=True)
-
-    def distance(x: Any, x2: Any) -> float:
-        if x.shape != x2.shape:
-            return math.nan
-        gap = np.where(equal(x, x2), 0.0, x - x2)
-        return float(np.linalg.norm(gap, ord=norm if gap.ndim else None))
 
     def promise(far: float) -> Claim | None:
         if far > sensitivity * (1 + 1e-9):
@@ -205,10 +205,44 @@ def trusted(
         least = max(epsilon, 1e-100)  # which claims can say
         return ApproxDP(least, delta) if delta else PureDP(least)
 
+    if distance is None:
+        norm = 1 if norm is None else norm
+        kept: Any = np.array(_numbers("value", value))
+        measured = partial(_norm_of_difference, norm=norm)
+    else:
+        kept = copy.deepcopy(value)  # as it is now
+        measured = partial(_measured, distance)
     words = f"({epsilon:.6g}, {delta:.6g}) is declared at sensitivity {sensitivity:.6g}"
-    return TrustedLaw(
-        numbers, (sensitivity, epsilon, delta, norm), distance, promise, words
-    )
+    terms = (sensitivity, epsilon, delta, norm, distance)
+    return TrustedLaw(kept, terms, measured, promise, words)
+
+
+def _norm_of_difference(x: Array, x2: Array, *, norm: Any) -> float:
+    if x.shape != x2.shape:
+        return math.nan
+    gap = np.where(equal(x, x2), 0.0, x - x2)
+    return float(np.linalg.norm(gap, ord=norm if gap.ndim else None))
+
+
+def _measured(distance: Callable[[Any, Any], Any], x: Any, x2: Any) -> float:
+    """Return how far inputs lie apart by a user's function, which may keep neither."""
+    shown = getattr(distance, "__qualname__", repr(distance))
+    try:
+        found = distance(copy.deepcopy(x), copy.deepcopy(x2))
+    except Exception as error:
+        raise InputError(
+            f"the distance {shown} raised {type(error).__name__} for two inputs of "
+            f"type {type(x).__name__}: {error}"
+        ) from error
+    try:
+        number = _scalar(found)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number >= 0:
+        raise InputError(
+            f"the distance {shown} must return a number >= 0, got {found!r}"
+        )
+    return number
 
 
 def _law(family: Family, mean: Array, scale: Array) -> AffineLaw:

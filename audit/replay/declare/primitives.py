@@ -8,16 +8,14 @@ output.
 """
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.declare.declarations import KERNELS
+from dpaudit.audit.replay.declare.declaration import Declaration
 from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
@@ -28,10 +26,8 @@ from dpaudit.audit.replay.follow.tracked import (
 )
 from dpaudit.audit.replay.laws.choices import NamedChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
-from dpaudit.errors import InputError
-from dpaudit.validation import check_name
 
-__all__ = ["Declaration", "declared", "invariant", "primitive", "recording"]
+__all__ = ["declared", "invariant", "primitive", "recording"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -99,13 +95,15 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     ``randomised-response`` ``value``, ``truth``: the probability that an entry
                             stays; ``outcomes``, a number or a list (0 and 1)
     ``trusted``             ``value``, ``sensitivity``, ``epsilon``; ``delta``
-                            (0), ``norm`` (1, as in `numpy.linalg.norm`)
+                            (0), ``norm`` (1, as in `numpy.linalg.norm`), or a
+                            ``distance``: a function of two values of any kind
     ======================= ==================================================
 
     The output of the three choices is a place among the scores, or one of the
     ``candidates`` if these are given. Of a trusted primitive no law is known: its
     epsilon is added up where its inputs lie no further apart than its sensitivity, and
-    otherwise that is a finding.
+    otherwise that is a finding. Inputs that are no numbers (sets, texts, records) need
+    a ``distance``, the one field that is a function itself: it returns a number >= 0.
 
     Examples
     --------
@@ -131,7 +129,7 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     return decorate
 
 
-def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
+def declared(declaration: Declaration, function: Callable[..., Any]) -> Any:
     """Return a function whose calls are noisy values during an execution."""
     signature = declaration.signature_of(function)
 
@@ -154,104 +152,6 @@ def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
         return next((one for one, other in pairs if other is output), output)
 
     return call
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """The kernel of a primitive, and where its fields are found.
-
-    Parameters
-    ----------
-    kernel : callable
-        Fields -> a law.
-    fields : mapping
-        As for `primitive`.
-    arguments : tuple of str
-        Names of the arguments of compiled code, which has no signature.
-    """
-
-    kernel: Callable[..., AnyLaw]
-    fields: Mapping[str, Any]
-    arguments: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, kernel: str, fields: Mapping[str, Any]) -> "Declaration":
-        """Return a declaration, or raise `InputError` if it cannot be one."""
-        make = KERNELS[check_name("kernel", kernel, tuple(KERNELS))]
-        known = inspect.signature(make).parameters
-        for name in fields:
-            check_name(f"field of {kernel!r}", name, tuple(known))
-        for name, each in known.items():
-            if each.default is each.empty and name not in fields:
-                raise InputError(f"{kernel!r} needs {name}=")
-        for name, value in fields.items():
-            if not (isinstance(value, str) or callable(value)):
-                _check_constant(name, value)
-        return cls(make, dict(fields))
-
-    def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
-        """Return the signature of a function, which must have all that is named."""
-        signature = _signature(function, self.arguments)
-        for name, value in self.fields.items():
-            for wanted in _arguments(value):
-                if wanted not in signature.parameters:
-                    shown = getattr(function, "__qualname__", repr(function))
-                    has = ", ".join(signature.parameters) or "none"
-                    raise InputError(
-                        f"{name} names the argument {wanted!r}, which {shown} lacks "
-                        f"(it has: {has})"
-                    )
-        return signature
-
-    def read(self, arguments: Mapping[str, Any]) -> AnyLaw:
-        """Return the law of a call with these arguments."""
-        values = {name: _field(each, arguments) for name, each in self.fields.items()}
-        return self.kernel(**values)
-
-
-def _signature(
-    function: Callable[..., Any], known: tuple[str, ...] = ()
-) -> inspect.Signature:
-    if known:
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind) for name in known])
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        raise InputError(f"{function!r} has no signature, and cannot be used") from None
-
-
-def _arguments(value: Any) -> list[str]:
-    """Return the arguments that a field needs."""
-    if isinstance(value, str):
-        return [value.partition(".")[0]]
-    return list(_signature(value).parameters) if callable(value) else []
-
-
-def _field(value: Any, arguments: Mapping[str, Any]) -> Any:
-    if isinstance(value, str):
-        head, *attributes = value.split(".")
-        return functools.reduce(getattr, attributes, arguments[head])
-    if callable(value):
-        return value(**{name: arguments[name] for name in _arguments(value)})
-    return value
-
-
-def _check_constant(name: str, value: Any) -> None:
-    """Raise if a constant is none that a field can have."""
-    if name in ("candidates", "outcomes", "norm"):
-        return
-    try:
-        numbers = np.asarray([] if value is None else value, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if not numbers.size:
-        raise InputError(f"{name} must be a number, got {value!r}")
-    if np.isnan(numbers).any():
-        raise InputError(f"{name} must not be NaN, got {value!r}")
-    positive = name in ("scale", "sensitivity", "epsilon")
-    if positive and not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise InputError(f"{name} must be a finite number > 0, got {value!r}")
 
 
 def _noted(
