@@ -82,7 +82,7 @@ def replay(
         As for `dpaudit.audit.audit`. With a domain, about 70 pairs are tried. Each
         execution gets its own copy of datasets that are objects.
     confidence : float
-        In (0, 1), of the statistical test that follows where something was found that
+        In (0, 1), of the statistical tests that follow where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
         So is one whose noise is not recorded, by numbers that seem to have none
         (`dpaudit.audit.replay.judge.settling`).
@@ -170,9 +170,11 @@ def replay(
         assumes.append(_NOTHING_UNSEEN.format(settled.repeats))
     if refuted and settled.exact and worst.taken:
         assumes.append(_TAKEN.format(worst.taken[0].place, worst.taken[0].why))
-    objects = isinstance(worst.pair, ObjectPair)
-    if refuted and isinstance(worst.pair, ObjectPair) and not worst.pair.checked:
-        assumes.append(_NEIGHBOURS.format(type(worst.pair.data).__name__))
+    if refuted:
+        assumes += _rests_on(settled)
+    objects = worst.pair if isinstance(worst.pair, ObjectPair) else None
+    if refuted and objects is not None and not objects.checked:
+        assumes.append(_NEIGHBOURS.format(type(objects.data).__name__))
     told: dict[str, Any] = {
         "name": shown_as,
         "claim": promised,
@@ -185,7 +187,7 @@ def replay(
         "seed": seed,
         "assumes": ", and ".join(assumes),
     }
-    if refuted and witness is None and not objects:
+    if refuted and witness is None and objects is None:
         stored = stored_mechanism(mechanism, run.reference)
         witness = ReplayWitness(**told, mechanism=stored, batches=batches)
     # Of noise that was not followed nothing is in the number.
@@ -207,8 +209,23 @@ def replay(
         loss=math.nan if unknown else float(worst.loss),
         seconds=time.perf_counter() - begun,
         witness=witness,
+        primitives=tuple(settled.primitives),
         explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
+
+
+def _rests_on(settled: Settlement) -> list[str]:
+    """Return what a refutation takes for granted of primitives that are not trusted."""
+    refuted = {each.name for each in settled.primitives if each.refuted}
+    if refuted and not settled.exact:
+        return [f"each call of {' and '.join(sorted(refuted))} draws noise of its own"]
+    if settled.exact and not settled.worst.bare:
+        return [
+            f"{each.name} keeps its declaration (not refuted in {each.releases:,} "
+            "releases)"
+            for each in settled.primitives
+        ]
+    return []
 
 
 def load_witness(path: str | Path) -> "Witness | ReplayWitness":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.keeping.stored_witness import StoredWitness, text
 from dpaudit.audit.replay.judge.judgement import Finding, Step
+from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.neighbours import Pair, Relation
@@ -139,6 +140,8 @@ class ReplayResult(PrintedResult):
         What ``REFUTED`` takes for granted: that there is no randomness that is not
         seen, where it rests on noise that was recorded; that datasets are neighbours
         of which no rows are known. Else empty.
+    primitives : tuple of PrimitiveAudit
+        What came of those that are not trusted, audited by themselves.
     explored : Explored or None
         None where no noise was looked at, or all ways were executed.
     witness : object or None
@@ -164,6 +167,7 @@ class ReplayResult(PrintedResult):
     seed: int
     seconds: float
     assumes: str = ""
+    primitives: tuple[PrimitiveAudit, ...] = ()
     explored: Explored | None = None
     witness: Any = field(default=None, repr=False)
 
@@ -176,6 +180,9 @@ class ReplayResult(PrintedResult):
         """Return the result as JSON-ready Python; infinity and NaN as text."""
         told = super().to_dict()
         told = {"layer" if name == "pair" else name: told[name] for name in told}
+        told.pop("primitives")
+        if self.primitives:
+            told["primitives"] = [each.to_dict() for each in self.primitives]
         steps = [asdict(step) for step in self.steps]
         return told | {
             "layer": "replay",
@@ -219,6 +226,7 @@ class ReplayResult(PrintedResult):
             lines.append(f"  branches       {self.explored}")
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
+        lines.extend(f"  primitive      {each}" for each in self.primitives)
         if self.refuted and isinstance(self.pair, ObjectPair):
             kind = type(self.pair.data).__name__
             lines.append(f"  witness        none: no file holds datasets of type {kind}")

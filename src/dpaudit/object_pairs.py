@@ -64,6 +64,7 @@ class ObjectPair(Pair):
     neighbour: Any
     checked: bool
     """Whether it was seen that they are neighbours."""
+    _changed: tuple[int | None, int | None] | None
 
     def __init__(self, data: Any, neighbour: Any, relation: Relation | str) -> None:
         if type(data) is not type(neighbour):
@@ -101,22 +102,21 @@ class ObjectPair(Pair):
     @property
     def sizes(self) -> tuple[int, int]:
         """How many rows there are in either dataset, -1 where that is not known."""
-        if self._changed in (None, (None, None)):  # type: ignore[attr-defined]
+        if self._changed in (None, (None, None)):
             return -1, -1
         return len(self.data), len(self.neighbour)
 
     @cached_property
     def changed(self) -> tuple[int | None, int | None]:
         """Where the row stands that differs; None also where that is not known."""
-        return self._changed or (None, None)  # type: ignore[attr-defined]
+        return self._changed or (None, None)
 
     @cached_property
     def swapped(self) -> "ObjectPair":
         """The same datasets the other way round."""
         made = object.__new__(type(self))
-        there: Any = self._changed  # type: ignore[attr-defined]
-        there = there and there[::-1]
-        made._set(self.neighbour, self.data, self.relation, there)
+        back = None if self._changed is None else (self._changed[1], self._changed[0])
+        made._set(self.neighbour, self.data, self.relation, back)
         return made
 
     @property
@@ -182,9 +182,8 @@ def _rows(first: Any, second: Any) -> tuple[Sequence[Any], Sequence[Any]] | None
                 f"{first.dtype} {first.shape[1:]} and {second.dtype} {second.shape[1:]}"
             )
         return first.tolist(), second.tolist()
-    if type(first).__module__.partition(".")[0] == "pandas" and hasattr(
-        first, "columns"
-    ):
+    package = type(first).__module__.partition(".")[0]
+    if package == "pandas" and hasattr(first, "columns"):
         return _rows_of_frames(first, second)
     return None
 

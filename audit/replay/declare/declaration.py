@@ -30,14 +30,27 @@ class Declaration:
         As for `primitive`.
     arguments : tuple of str
         Names of the arguments of compiled code, which has no signature.
+    trusted : bool
+        Whether what is declared is taken for granted.
+    bits : bool
+        Whether doubles are audited of a primitive that is not trusted.
     """
 
     kernel: Callable[..., AnyLaw]
     fields: Mapping[str, Any]
     arguments: tuple[str, ...] = ()
+    trusted: bool = True
+    bits: bool = False
 
     @classmethod
-    def of(cls, kernel: str, fields: Mapping[str, Any]) -> "Declaration":
+    def of(
+        cls,
+        kernel: str,
+        fields: Mapping[str, Any],
+        *,
+        trusted: bool = True,
+        bits: bool = False,
+    ) -> "Declaration":
         """Return a declaration, or raise `InputError` if it cannot be one."""
         make = KERNELS[check_name("kernel", kernel, tuple(KERNELS))]
         known = inspect.signature(make).parameters
@@ -53,7 +66,12 @@ class Declaration:
                 raise InputError(f"{name} must be a function, got {value!r}")
             if not (isinstance(value, str) or callable(value)):
                 _check_constant(name, value)
-        return cls(make, dict(fields))
+        for name, value in (("trusted", trusted), ("bits", bits)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name} must be True or False, got {value!r}")
+        if bits and trusted:
+            raise InputError("bits is of primitives that are not trusted alone")
+        return cls(make, dict(fields), trusted=trusted, bits=bits)
 
     def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
         """Return the signature of a function, which must have all that is named."""

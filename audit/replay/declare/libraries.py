@@ -267,7 +267,9 @@ _OURS |= {
 _yours: dict[str, Declaration] = {}
 
 
-def register(path: str, kernel: str, **fields: Any) -> None:
+def register(
+    path: str, kernel: str, *, trusted: bool = True, bits: bool = False, **fields: Any
+) -> None:
     """Declare a primitive of a library that you cannot decorate, for `replay`.
 
     Parameters
@@ -276,7 +278,7 @@ def register(path: str, kernel: str, **fields: Any) -> None:
         Where the function, or the method of a class, is looked up when it is called:
         ``"library.module.Class.method"``. A path that is registered already is
         declared anew. The library need not be loaded, and is not by this.
-    kernel, **fields
+    kernel, trusted, bits, **fields
         As for `primitive`.
 
     Raises
@@ -292,7 +294,7 @@ def register(path: str, kernel: str, **fields: Any) -> None:
     parts = path.split(".") if isinstance(path, str) else []
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise InputError(f"path must be one like 'library.function', got {path!r}")
-    _yours[path] = Declaration.of(kernel, fields)
+    _yours[path] = Declaration.of(kernel, fields, trusted=trusted, bits=bits)
 
 
 def loaded_libraries() -> frozenset[str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declaration import Declaration
+from dpaudit.audit.replay.declare.untrusted import UntrustedCall, called
 from dpaudit.audit.replay.follow.foreign import foreign_draws_allowed
 from dpaudit.audit.replay.follow.observations import Observation
 from dpaudit.audit.replay.follow.tape import Tape
@@ -45,7 +46,9 @@ def recording(tape: Tape) -> Iterator[None]:
         _recorded.remove(tape)
 
 
-def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def primitive(
+    kernel: str, *, trusted: bool = True, bits: bool = False, **fields: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare what law the output of a function has, for `replay`.
 
     A call is then one noisy value, a part of the transcript. Its code is not followed:
@@ -57,6 +60,13 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     ----------
     kernel : str
         See the notes.
+    trusted : bool
+        Whether the declaration is taken for granted. If not, `replay` audits the
+        function by itself, too, from its releases on the inputs that it was handed on
+        D and on D' (`dpaudit.audit.replay.judge.primitive_audits`).
+    bits : bool
+        Whether that audit is of the doubles that it returns, rather than of real
+        numbers. Its refutation is no proof against a claim over real numbers.
     **fields
         The fields of the kernel. Each is the name of an argument of the function, or
         an attribute of one (``"self.scale"``); a function of some of the arguments,
@@ -121,7 +131,7 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     >>> str(result.verdict), result.findings[0].kind, round(result.loss, 6)
     ('REFUTED', 'distance', 2.0)
     """
-    declaration = Declaration.of(kernel, fields)
+    declaration = Declaration.of(kernel, fields, trusted=trusted, bits=bits)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         return declared(declaration, function)
@@ -132,6 +142,7 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
 def declared(declaration: Declaration, function: Callable[..., Any]) -> Any:
     """Return a function whose calls are noisy values during an execution."""
     signature = declaration.signature_of(function)
+    name = getattr(function, "__qualname__", repr(function))
 
     def law_of(*args: Any, **kwargs: Any) -> AnyLaw:
         bound = signature.bind(*args, **kwargs)
@@ -142,11 +153,17 @@ def declared(declaration: Declaration, function: Callable[..., Any]) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         tape = _recorded[-1] if _recorded else None
         if tape is None or not tape.follows:
-            return function(*args, **kwargs)
+            return called("" if declaration.trusted else name, function, args, kwargs)
         given = [*args, *kwargs.values()]
         args = tuple(map(_ordinary, args))
         kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
+        made, number = None, len(tape.observations)
+        if not declaration.trusted:
+            more = law_of, declaration.bits
+            made = UntrustedCall.of(name, function, args, kwargs, *more)
         output = _noted(tape, law_of, function, args, kwargs)
+        if made is not None and len(tape.observations) > number:
+            tape.untrusted[number] = made
         # An array that noise can be written into stays one.
         pairs = zip(given, (*args, *kwargs.values()), strict=True)
         return next((one for one, other in pairs if other is output), output)

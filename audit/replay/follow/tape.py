@@ -139,6 +139,8 @@ class Tape:
     selected : bool
         Whether comparisons of noisy numbers were taken for choices.
     public : list of PublicValue
+    untrusted : dict
+        Calls of primitives that are not trusted, by the number of the noisy value.
     inside : bool
         Whether a declared primitive is running.
     primitives : int
@@ -161,6 +163,7 @@ class Tape:
     closed: bool = False
     selected: bool = False
     public: list[PublicValue] = field(default_factory=list)
+    untrusted: dict[int, Any] = field(default_factory=dict)
     inside: bool = False
     primitives: int = 0
     final: Any = None

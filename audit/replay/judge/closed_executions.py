@@ -10,6 +10,7 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
+from dpaudit.audit.replay.judge.handed import handed
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat, Step
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
@@ -31,6 +32,8 @@ from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
 __all__ = ["judge_closed"]
+
+_SAMPLED = "a primitive that is not trusted is not audited beside secret batches"
 
 
 def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
@@ -67,6 +70,13 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.followed = False
         judgement.find("coin", each.place, each.why)
     judgement.steps = there.steps
+    if first.tape.untrusted:
+        judgement.untrusted, others = handed(pair, first)
+        judgement.executions += 3
+        if there.sampled:
+            others += [Unfollowed(each.where, _SAMPLED) for each in judgement.untrusted]
+        for each in others:
+            judgement.suspect("coin", each.place, each.why)
     known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
     judgement.loss = max(known, default=np.nan)
     unknown = len(known) < 2 and not judgement.loss == np.inf

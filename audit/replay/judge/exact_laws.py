@@ -284,7 +284,7 @@ def _draws_choices(trace: Trace) -> bool:
     tape = trace.tape
     return bool(
         tape.observations
-        and not (tape.coins or tape.unfollowed or trace.unread)
+        and not (tape.coins or tape.unfollowed or tape.untrusted or trace.unread)
         and all(isinstance(each.law, ChoiceLaw) for each in tape.observations)
         and trace.law.known
         and not len(trace.law.first)

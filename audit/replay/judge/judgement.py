@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.untrusted import Handed
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.affine import Family
@@ -48,11 +49,12 @@ class Finding:
 
     Parameters
     ----------
-    kind : {"structure", "release", "distance", "scale", "budget", "coin"}
+    kind : {"structure", "release", "distance", "scale", "budget", "primitive", "coin"}
         Other noisy values, or another layout; a number of the release that has no
         noise, or an ordinary number that differs; an input that moves too far for the
         claim; noise whose scale, bounds or promise depend on the data; steps that cost
-        too much together; randomness or code that cannot be followed.
+        too much together; a primitive that is not trusted, and costs more than it
+        declares; randomness or code that cannot be followed.
     where : str
         ``file:line`` on D.
     where_neighbour : str
@@ -251,6 +253,8 @@ class Judgement:
         How many executions from seeds of their own these are of, on either side.
     taken : tuple of Unfollowed
         Noise that is taken for what a simulation of it fits.
+    untrusted : list of Handed
+        What primitives that are not trusted were handed.
     """
 
     pair: Pair
@@ -274,6 +278,7 @@ class Judgement:
     taken: tuple[Unfollowed, ...] = ()
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
+    untrusted: list[Handed] = field(default_factory=list)
 
     def anew(self, **more: Any) -> "Judgement":
         """Return one of the same pair and claim, that nothing is in yet."""
@@ -322,6 +327,19 @@ class Judgement:
         self.laws, self.transcripts = None, False
         self.findings = self.findings.with_proof(None)
         self.find("coin", place, why)
+
+    def distrust(self, several: Sequence[tuple[str, str, str]]) -> None:
+        """Note primitives that cost more than they declare: where, and what of them.
+
+        What rests on the declared laws is no proof then.
+        """
+        self.followed, self.suspicious, self.transcripts = False, True, False
+        self.loss = np.nan
+        if not self.bare:
+            self.proven, self.laws = False, None
+            self.findings = self.findings.with_proof(None)
+        for where, there, text in several:
+            self.find("primitive", where, text, neighbour=there)
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:

@@ -54,7 +54,7 @@ larger than claimed by as little as one likes.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,11 @@ from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
 from dpaudit.audit.replay.judge.kept import kept_noise
+from dpaudit.audit.replay.judge.primitive_audits import (
+    PrimitiveAudit,
+    ShownOutputs,
+    audit_primitives,
+)
 from dpaudit.audit.replay.judge.statistics import (
     ReplayedMechanism,
     SimulatedMechanism,
@@ -134,6 +139,8 @@ class Settlement:
         Whether what refutes is known of recorded noise, not of releases.
     witness : object or None
         Of releases.
+    primitives : list of PrimitiveAudit
+        Those that are not trusted.
     """
 
     mechanism: Any
@@ -149,11 +156,14 @@ class Settlement:
     executions: int = 0
     exact: bool = False
     witness: Any = None
+    primitives: list[PrimitiveAudit] = field(default_factory=list)
 
     def settle(self) -> None:
         """Settle it, by what costs least."""
         worst = self.worst
         before = partial(kept_noise, self.mechanism, self.log.places)
+        if worst.untrusted and not self._has_state(before):
+            self._audit_primitives()
         if worst.suspicious and not self._has_state(before):
             self._test_exact_laws()
             tested = worst.sees == "transcript" and self.samples
@@ -164,6 +174,28 @@ class Settlement:
         self._has_state()
         if worst.followed and not self.refuted and worst.loss > most_loss(worst.claim):
             self._withdraw(_ABOVE.format(worst.loss))
+
+    def _audit_primitives(self) -> None:
+        """Hold primitives that are not trusted to what they declare.
+
+        They have half of the error, and all else the other.
+        """
+        worst, options = self.worst, self.options
+        alpha = (1 - options["confidence"]) / 2
+        options["confidence"] = 1 - alpha
+        self.primitives = audit_primitives(
+            worst.untrusted,
+            alpha=alpha,
+            releases=options["budget"],
+            seed=options["seed"],
+            until=self.until,
+        )
+        for each in self.primitives:
+            if each.why_not:
+                worst.suspect("coin", each.where, str(each))
+        false = [each for each in self.primitives if each.refuted]
+        if false:
+            worst.distrust([(e.where, e.where_neighbour, str(e)) for e in false])
 
     def _test_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""
@@ -224,9 +256,15 @@ class Settlement:
 
     def _test_releases(self) -> None:
         """Let releases decide."""
-        found = audit(self.mechanism, **self.options, run=self.run)
+        mechanism, run = self.mechanism, self.run
+        shown = tuple(each.name for each in self.primitives if each.refuted)
+        if shown:
+            seen = shown if self.worst.sees == "transcript" else ()
+            mechanism = ShownOutputs(mechanism, seen)
+            run = replace(run, store=None, reference=None)
+        found = audit(mechanism, **self.options, run=run)
         self.refuted, self.samples = found.refuted, found.samples
-        self.witness = found.witness
+        self.witness = None if shown else found.witness
 
     def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
