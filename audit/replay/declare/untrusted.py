@@ -85,6 +85,13 @@ class UntrustedCall:
         return cls(name, function, args, kwargs, law_of, bits)
 
     @property
+    def held(self) -> tuple[Any, Any]:
+        """The function, and the class that holds it if it is a method."""
+        kind = type(self.args[0]) if self.args else None
+        name = getattr(self.function, "__name__", "")
+        return self.function, kind if hasattr(kind, name) else None
+
+    @property
     def law(self) -> AnyLaw:
         """What is declared of it."""
         return self.law_of(*_handed(self.args, None), **_handed(self.kwargs, None))

@@ -17,7 +17,7 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.util import resolve_name
@@ -56,7 +56,9 @@ _METHODS = (FunctionType, classmethod, staticmethod, property)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def kept_noise(mechanism: Any, drawn: set[str]) -> Unfollowed | None:
+def kept_noise(
+    mechanism: Any, drawn: set[str], *, more: Sequence[tuple[Any, Any]] = ()
+) -> Unfollowed | None:
     """Return where something was bound that the code reads, and that was drawn before.
 
     Parameters
@@ -64,8 +66,10 @@ def kept_noise(mechanism: Any, drawn: set[str]) -> Unfollowed | None:
     mechanism : Mechanism or callable
     drawn : set of str
         The places where the executions drew.
+    more : sequence of tuple
+        Functions that are looked at beside, and the classes that hold them, or None.
     """
-    for function, owner in _functions(mechanism):
+    for function, owner in _functions((mechanism, None), *more):
         for name, draws in _read(function, owner):
             places = [place_in(*each) for each in sorted(draws)]
             if places and not drawn.intersection(places):
@@ -73,9 +77,10 @@ def kept_noise(mechanism: Any, drawn: set[str]) -> Unfollowed | None:
     return None
 
 
-def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
-    """Yield the functions that a mechanism may come to, and whose methods they are."""
-    waiting: list[tuple[Any, Any]] = [(mechanism, None)]
+def _functions(*begun: tuple[Any, Any]) -> Iterator[tuple[FunctionType, Any]]:
+    """Yield the functions that others may come to, and whose methods they are."""
+    waiting: list[tuple[Any, Any]] = [*begun]
+    mechanism = begun[0][0]
     seen: set[int] = set()
     while waiting:
         thing, owner = waiting.pop(0)

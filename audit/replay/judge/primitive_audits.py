@@ -59,6 +59,7 @@ __all__ = ["PrimitiveAudit", "ShownOutputs", "audit_primitives"]
 
 _MOST = 3  # that are audited
 _SECONDS = 30.0  # that all of them may take
+_REFINE = 2.0  # so many times as many releases as refute, for a better bound
 _SIDES = Pair([0.0], [1.0])  # of which the number says whose inputs are meant
 
 
@@ -97,6 +98,16 @@ class PrimitiveAudit:
     at_delta: float = 0.0
     bits: bool = False
     why_not: str = ""
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with it, if it is refuted."""
+        numbers = " of its doubles" if self.bits else ""
+        return (
+            f"{self.name} costs more than it declares: {self.promised} is what it "
+            f"promises for these inputs, and epsilon >= {self.epsilon_lower:.4g} at "
+            f"delta = {self.at_delta:.3g} what its releases show{numbers}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready Python."""
@@ -184,7 +195,7 @@ def audit_primitives(
     chosen = _worst(several)
     seconds = min(_SECONDS, until - time.perf_counter()) / max(len(chosen), 1)
     confidence = 1 - alpha / max(len(chosen), 1)
-    budget = Budget(releases, seconds=max(seconds, 0.1))
+    budget = Budget(releases, seconds=max(seconds, 0.1), refine=_REFINE)
     found = []
     for each, claim in chosen:
         call = each.calls[0]
@@ -249,9 +260,11 @@ def _promised(each: Handed) -> Claim | None:
     if compared.singular or compared.note or not compared.known:
         return None
     if compared.mu is not None:
-        return GaussianDP(compared.mu * (1 + 1e-9)) if compared.mu > 0 else None
+        return GaussianDP(compared.mu) if compared.mu > 0 else None
     supremum = compared.supremum
-    return PureDP(supremum * (1 + 1e-9)) if 0 < supremum < math.inf else None
+    short = float(f"{supremum:.9g}")
+    epsilon = short if short >= supremum * (1 - 1e-11) else supremum
+    return PureDP(epsilon) if 0 < epsilon < math.inf else None
 
 
 def _size(claim: Claim) -> float:

@@ -162,8 +162,11 @@ class Settlement:
         """Settle it, by what costs least."""
         worst = self.worst
         before = partial(kept_noise, self.mechanism, self.log.places)
-        if worst.untrusted and not self._has_state(before):
-            self._audit_primitives()
+        if worst.untrusted:
+            within = [each.calls[0].held for each in worst.untrusted]
+            before = partial(before, more=within)
+            if not self._has_state(before):
+                self._audit_primitives()
         if worst.suspicious and not self._has_state(before):
             self._test_exact_laws()
             tested = worst.sees == "transcript" and self.samples
@@ -195,7 +198,7 @@ class Settlement:
                 worst.suspect("coin", each.where, str(each))
         false = [each for each in self.primitives if each.refuted]
         if false:
-            worst.distrust([(e.where, e.where_neighbour, str(e)) for e in false])
+            worst.distrust([(e.where, e.where_neighbour, e.finding) for e in false])
 
     def _test_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""

@@ -1,0 +1,157 @@
+"""Datasets that are no arrays of numbers: which pairs there are, and audits of them."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit import ApproxDP, InputError, PureDP
+from dpaudit.audit import Budget, Run, audit, replay
+from dpaudit.object_pairs import ObjectPair, fresh
+
+PEOPLE = [{"age": 30, "tags": ["a"]}, {"age": 90, "tags": []}]
+MORE = [*PEOPLE, {"age": math.nan, "tags": ["b"]}]
+FRAME = pd.DataFrame({"name": ["x", "y", "z"], "paid": [0.1, 0.2, 0.9]})
+KIND = [("name", "U3"), ("paid", "f8")]
+TABLE = np.array([("x", 0.1), ("y", 0.2), ("z", 0.9)], dtype=KIND)
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "relation", "changed"),
+    [
+        (PEOPLE, MORE, "add-remove", (None, 2)),
+        (MORE[1:], MORE, "add-remove", (None, 0)),
+        (FRAME, FRAME.iloc[:2], "add-remove", (2, None)),
+        (FRAME, FRAME.assign(paid=[0.1, math.nan, 0.9]), "replace-one", (1, 1)),
+        (TABLE, TABLE[[0, 2]], "add-remove", (1, None)),
+        ({"a", "b"}, {"a"}, "add-remove", (None, None)),
+        (frozenset("ab"), frozenset("ac"), "replace-one", (None, None)),
+    ],
+)
+def test_rows_are_compared_where_they_are_known(data, neighbour, relation, changed):
+    pair = ObjectPair(data, neighbour, relation)
+    assert (pair.checked, pair.changed) == (True, changed)
+    assert pair.swapped.changed == changed[::-1]
+    assert pair.swapped.is_data(pair.neighbour)
+    assert pickle.loads(pickle.dumps(pair)).changed == changed
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "relation", "message"),
+    [
+        (PEOPLE, MORE, "replace-one", "they have 2 and 3 rows"),
+        (PEOPLE, PEOPLE[::-1], "replace-one", "2 rows differ"),
+        (PEOPLE[::-1], MORE, "add-remove", "differ in more than the row"),
+        ({1}, {1, 2, 3}, "add-remove", "2 elements"),
+        (FRAME, FRAME[["name"]], "add-remove", "same columns"),
+        (TABLE, TABLE["paid"], "add-remove", "rows of one type"),
+        ("ab", "ab", "add-remove", "must differ"),
+        ("ab", ["ab"], "add-remove", "one type, got str and list"),
+        ((x for x in ()), (x for x in ()), "add-remove", "copy.deepcopy"),
+    ],
+)
+def test_what_are_seen_to_be_no_neighbours_is_refused(
+    data, neighbour, relation, message
+):
+    with pytest.raises(InputError, match=message):
+        ObjectPair(data, neighbour, relation)
+
+
+def total(people, rng):
+    spent = sum(each["age"] / 100 for each in people if each["age"] > 0)
+    people.clear()  # of its own copy
+    return spent + rng.laplace(scale=1.0)
+
+
+def mean(people, rng):
+    return total(list(people), rng) / len(people)
+
+
+def paid(table, rng):
+    return table["paid"].sum() + rng.laplace(scale=1.0)
+
+
+def letters(text, rng):
+    return text.count("b") + rng.laplace(scale=0.5)
+
+
+def in_batches(people, rng):
+    kept = 0.0
+    for _ in range(3):
+        taken = rng.random(len(people)) < 0.1
+        spent = sum(one["age"] for one, t in zip(people, taken, strict=True) if t)
+        kept = float(spent / 100 + rng.normal(scale=5.0))
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "verdict", "loss"),
+    [
+        (total, (PEOPLE, PEOPLE[:1]), "NOT_REFUTED", 0.9),
+        (mean, (PEOPLE, PEOPLE[:1]), "REFUTED", math.inf),
+        (paid, (FRAME, FRAME.iloc[:2]), "NOT_REFUTED", 0.9),
+        (paid, (TABLE, TABLE[:2]), "NOT_REFUTED", 0.9),
+        (letters, ("abc", "abbc"), "REFUTED", 2.0),
+    ],
+)
+def test_a_replay_follows_them(mechanism, pair, verdict, loss):
+    result = replay(mechanism, pair=pair, relation="add-remove", claim=PureDP(1.0))
+    assert (str(result.verdict), result.proof) == (verdict, verdict == "REFUTED")
+    assert result.loss == pytest.approx(loss)
+    assert result.witness is None
+    assert ("neighbours" in result.assumes) == (mechanism is letters)
+    if result.refuted:
+        assert f"no file holds datasets of type {type(pair[0]).__name__}" in str(result)
+    assert result.to_dict()["verdict"] == verdict
+
+
+def test_secret_batches_are_of_their_rows():
+    options = {"relation": "add-remove", "sees": "transcript"}
+    pair = PEOPLE, PEOPLE[:1]
+    result = replay(in_batches, pair=pair, claim=ApproxDP(1.0, 1e-5), **options)
+    assert (str(result.verdict), result.batches) == ("NOT_REFUTED", "secret")
+
+
+def test_a_scale_of_the_data_falls_in_draws_from_the_exact_laws():
+    def mechanism(people, rng):
+        return rng.normal(scale=max(each["age"] for each in people))
+
+    old = [PEOPLE[0], {"age": 10_000}]
+    result = replay(
+        mechanism, pair=(PEOPLE, old), relation="replace-one", claim=ApproxDP(1, 1e-5)
+    )
+    assert (str(result.verdict), result.proof) == ("REFUTED", False)
+
+
+def test_a_black_box_audit_draws_releases_of_them():
+    options = {"relation": "add-remove", "confidence": 1 - 1e-6}
+    wrong = audit(letters, pair=("abc", "abbc"), claim=PureDP(1.0), **options)
+    assert (wrong.refuted, wrong.witness) == (True, None)
+    claim, pair = PureDP(0.9), (PEOPLE, PEOPLE[:1])
+    right = audit(total, pair=pair, claim=claim, budget=Budget(300), **options)
+    assert str(right.verdict) == "NOT_REFUTED"  # wrongly with probability <= 1e-6
+
+
+@pytest.mark.parametrize("kind", [audit, replay])
+def test_what_cannot_be_done_is_said_by_name(kind, tmp_path):
+    options = {"claim": PureDP(1.0), "pair": (PEOPLE, MORE)}
+    with pytest.raises(InputError, match="relation is needed"):
+        kind(total, **options)
+    options["relation"] = "add-remove"
+    with pytest.raises(InputError, match="objects takes no store"):
+        kind(total, **options, run=Run(store=tmp_path))
+    with pytest.raises(InputError, match="pair and domain exclude"):
+        kind(total, **options, domain="box:0,1:1")
+    with pytest.raises(InputError, match="two datasets, got one of 1"):
+        kind(total, **options | {"pair": (PEOPLE,)})
+    with pytest.raises(InputError, match="a tuple of two datasets of any kind"):
+        kind(total, **options | {"pair": PEOPLE})
+
+
+def test_arrays_of_numbers_are_handed_over_as_they_are():
+    for array in (np.zeros(3), np.zeros(3, dtype=KIND)):
+        assert fresh(array) is array
+    objects = np.array([[1]], dtype=object)
+    assert fresh(objects) is not objects
