@@ -229,7 +229,7 @@ class ReplayResult(PrintedResult):
         lines.extend(f"  primitive      {each}" for each in self.primitives)
         if self.refuted and isinstance(self.pair, ObjectPair):
             kind = type(self.pair.data).__name__
-            lines.append(f"  witness        none: no file holds datasets of type {kind}")
+            lines.append(f"  witness        none: no file holds data of type {kind}")
         lines.extend(f"  {finding}" for finding in self.findings)
         return "\n".join(lines)
 

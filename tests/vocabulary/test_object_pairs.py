@@ -100,7 +100,7 @@ def test_a_replay_follows_them(mechanism, pair, verdict, loss):
     assert result.witness is None
     assert ("neighbours" in result.assumes) == (mechanism is letters)
     if result.refuted:
-        assert f"no file holds datasets of type {type(pair[0]).__name__}" in str(result)
+        assert f"no file holds data of type {type(pair[0]).__name__}" in str(result)
     assert result.to_dict()["verdict"] == verdict
 
 

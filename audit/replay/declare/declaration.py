@@ -89,7 +89,9 @@ class Declaration:
 
     def read(self, arguments: Mapping[str, Any]) -> AnyLaw:
         """Return the law of a call with these arguments."""
-        values = {name: _field(name, self.fields[name], arguments) for name in self.fields}
+        values = {
+            name: _field(name, self.fields[name], arguments) for name in self.fields
+        }
         return self.kernel(**values)
 
 

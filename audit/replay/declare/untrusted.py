@@ -36,9 +36,7 @@ def listening(names: frozenset[str]) -> Iterator[list[Any]]:
         _heard.pop()
 
 
-def called(
-    name: str, function: Callable[..., Any], args: Any, kwargs: Any
-) -> Any:
+def called(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a primitive, and note what it returns if somebody listens.
 
     What is called within it is its own affair, and not heard.

@@ -1,4 +1,4 @@
-"""What primitives that are not trusted were handed on D and on D', one noisy value each.
+"""What primitives that are not trusted were handed, on D and on D'.
 
 The values before a call are the same on both sides: those of an execution on D, given
 back. What is handed to it must follow from them and the data. So the code is executed

@@ -2,8 +2,9 @@ r"""Primitives that are not trusted, audited by themselves from their releases.
 
 A primitive M was declared: of two inputs x and x' its declaration says a claim (that of
 its law, or the epsilon and delta of a promise whose sensitivity is kept). The two
-inputs are those that it was handed on D and on D' (`dpaudit.audit.replay.judge.handed`).
-`dpaudit.audit.audit` holds releases of M(x) and M(x') to that claim.
+inputs are those that it was handed on D and on D'
+(`dpaudit.audit.replay.judge.handed`). `dpaudit.audit.audit` holds releases of M(x) and
+of M(x') to that claim.
 
 **One error probability.** Let a replay have the error alpha. Half of it is for the
 primitives: with k of them audited, a declaration that is true is refuted with
@@ -118,11 +119,11 @@ class PrimitiveAudit:
             return f"{self.name} was not audited: {self.why_not}"
         said = "refuted" if self.refuted else "not refuted"
         numbers = " over doubles" if self.bits else ""
+        bound = f"epsilon >= {self.epsilon_lower:.4g} at delta = {self.at_delta:.3g}"
         return (
-            f"{self.name}: its declaration, {self.promised} for these inputs, is {said} "
-            f"in {self.releases:,} releases a side of its own{numbers}, at confidence "
-            f"{self.confidence:g} (epsilon >= {self.epsilon_lower:.4g} at delta = "
-            f"{self.at_delta:.3g})"
+            f"{self.name}: its declaration, {self.promised} for these inputs, is "
+            f"{said} in {self.releases:,} releases a side of its own{numbers}, at "
+            f"confidence {self.confidence:g} ({bound})"
         )
 
 
