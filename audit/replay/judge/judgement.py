@@ -331,11 +331,12 @@ class Judgement:
     def distrust(self, several: Sequence[tuple[str, str, str]]) -> None:
         """Note primitives that cost more than they declare: where, and what of them.
 
-        What rests on the declared laws is no proof then.
+        What rests on the declared laws is no proof then, as where values are impossible
+        by them on one side.
         """
         self.followed, self.suspicious, self.transcripts = False, True, False
         self.loss = np.nan
-        if not self.bare:
+        if not (self.bare and np.isfinite(self.steps.losses).all()):
             self.proven, self.laws = False, None
             self.findings = self.findings.with_proof(None)
         for where, there, text in several:
