@@ -94,7 +94,14 @@ def _returns_next(code: CodeType, at: int) -> bool:
     """Say whether the instruction after one is a plain return, within no handler."""
     if code.co_exceptiontable or code.co_flags & 0x2A0:  # generators and coroutines
         return False
+    # A call that was made often may stand at the instruction that prepares it.
     listed = list(dis.get_instructions(code))
+    prepared = [each.opname == "PRECALL" for each in listed]
+    listed = [
+        each
+        for each, before in zip(listed, [False, *prepared], strict=False)
+        if not before
+    ]
     for instruction, following in pairwise(listed):
         if instruction.offset <= at < following.offset:
             return following.opname == "RETURN_VALUE"

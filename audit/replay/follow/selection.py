@@ -8,6 +8,7 @@ which of them it lies. A flip of a fair coin waits until it is looked at: it may
 the sign of noise.
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,9 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw
 
 __all__ = [
     "COMPARISONS",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _LESS = frozenset({np.less, np.less_equal})
+_MOST_EVENTS = 6  # that are taken for choices at once
 COMPARISONS = _LESS | {np.greater, np.greater_equal}
 
 
@@ -77,6 +80,10 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     first = isinstance_tracked(left) and left.noisy
     noisy, other = (left, right) if first else (right, left)
     level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    if tape.mode.decides and not tape.closed:
+        held = _events(ufunc, left, right, tape)
+        if held is not NotImplemented:
+            return held
     if level is None or not tape.mode.selects or tape.closed:
         return NotImplemented
     if noisy.size == 1 and level.size > 1:
@@ -117,6 +124,64 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         law = _flips(gap, coef, below, noisy.size)
     tape.selected = True
     return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+
+
+def _events(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
+    """Return a comparison of numbers with noise of which nothing else is seen.
+
+    Each may be compared several times. NotImplemented where they may not be taken for
+    that: a comparison must be one of at most two draws of densities that are known.
+    """
+    sides = []
+    for each in (left, right):
+        if not (isinstance_tracked(each) and each.noisy):
+            number = numeric(each)
+            if number is None:
+                return NotImplemented
+            each = Tracked.plain(tape, number)
+        elif each.tape is not tape:
+            return NotImplemented
+        sides.append(each)
+    shape = np.broadcast_shapes(*(each.shape for each in sides))
+    if math.prod(shape) > _MOST_EVENTS:
+        return NotImplemented
+    one, other = (each.spread(shape) for each in sides)
+    events, held = [], []
+    for each in (one, other):
+        each.settle()
+    sign = -1.0 if ufunc in _LESS else 1.0
+    for k in range(one.size):
+        coefs: dict[int, float] = {}
+        for each, by in ((one, sign), (other, -sign)):
+            terms = zip(each.index[k].tolist(), each.coef[k].tolist(), strict=True)
+            for draw, coef in terms:
+                if draw >= 0:
+                    coefs[draw] = coefs.get(draw, 0.0) + by * coef
+        coefs = {draw: coef for draw, coef in coefs.items() if coef}
+        level = sign * (one.centre.flat[k] - other.centre.flat[k])
+        if len(coefs) > 2 or not np.isfinite([level, *coefs.values()]).all():
+            return NotImplemented
+        families = {draw: int(tape.draws.families[draw]) for draw in coefs}
+        if not set(families.values()) <= set(STANDARD):
+            return NotImplemented
+        values = tape.draws.values
+        number = level + sum(coef * values[draw] for draw, coef in coefs.items())
+        held.append(number > 0 if coefs else bool(ufunc(sign * level, 0.0)))
+        events.append(Event(level if coefs else held[-1] - 0.5, coefs, families))
+    for draw, family in {
+        d: f for each in events for d, f in each.families.items()
+    }.items():
+        fresh = tape.draws.are_fresh(np.array([draw]), family)
+        if not (fresh or draw in tape.compared):
+            return NotImplemented
+    law = ThresholdLaw.of_events(events)
+    if law is None:
+        return NotImplemented
+    used = [draw for event in events for draw in event.coefs]
+    tape.draws.use_up(np.array(used, dtype=np.intp))
+    tape.compared.update(used)
+    tape.selected = True
+    return tape.choose(law, np.array(held, dtype=np.intp), shape).astype(bool)[()]
 
 
 def _compared_with_all(

@@ -93,11 +93,14 @@ class Mode:
     public : bool
         Whether flips, permutations and other choices of rows are values that everybody
         sees; if not, they may be hidden.
+    decides : bool
+        Whether comparisons of noisy numbers are choices, the numbers not being seen.
     """
 
     eager: bool = False
     selects: bool = True
     public: bool = False
+    decides: bool = False
 
 
 LAZY, EAGER = Mode(), Mode(eager=True)
@@ -138,6 +141,8 @@ class Tape:
         Whether the execution is over.
     selected : bool
         Whether comparisons of noisy numbers were taken for choices.
+    compared : set of int
+        Draws of which nothing was seen but how they compare.
     public : list of PublicValue
     untrusted : dict
         Calls of primitives that are not trusted, by the number of the noisy value.
@@ -162,6 +167,7 @@ class Tape:
     taken: list[Unfollowed] = field(default_factory=list)
     closed: bool = False
     selected: bool = False
+    compared: set[int] = field(default_factory=set)
     public: list[PublicValue] = field(default_factory=list)
     untrusted: dict[int, Any] = field(default_factory=dict)
     inside: bool = False

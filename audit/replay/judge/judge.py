@@ -10,9 +10,11 @@ code. For the latter, each side is executed a second time with ordinary numbers,
 *another* seed: the release must be, up to rounding, what the law says it is for those
 draws.
 
-**Choices among few outcomes.** Where nothing but choices with known probabilities was
-drawn (`dpaudit.audit.replay.judge.exact_laws`), all ways that they can turn out are
-executed, and the law of the release is exact again: proofs, once more.
+**Choices among few outcomes.** Where nothing was looked at but choices with known
+probabilities (`dpaudit.audit.replay.judge.finite`), all ways that they can turn out are
+executed, and the law of the release, a mixture, is exact again: proofs, once more.
+Where noisy values were compared and the executions below settle nothing, comparisons
+are taken for choices, too (`Mode.decides`).
 
 **Other executions.** Let y be the noisy values that the code looked at on D. The same y
 are given back to it on D'. If it comes to the same calls, the loss of the transcript is
@@ -49,7 +51,8 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
-from dpaudit.audit.replay.judge.exact_laws import judge_finite, judge_open
+from dpaudit.audit.replay.judge.exact_laws import judge_open
+from dpaudit.audit.replay.judge.finite import judge_finite
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -89,6 +92,13 @@ def judge(
         judge_open(judgement, first, second)
     elif not judge_finite(judgement, first, second):
         judgement = _judge_closed(judgement, (first, second), executed)
+        open_end = judgement.suspicious or not judgement.followed
+        if sees == "release" and open_end and not (judgement.proven or public):
+            decided, sides = judgement.anew(), executed(Mode(decides=True))
+            judgement.executions += 1
+            if judge_finite(decided, *sides):
+                decided.executions += judgement.executions
+                judgement, (first, second) = decided, sides
     _compare_public(judgement, first, second)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True

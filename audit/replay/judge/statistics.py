@@ -48,6 +48,7 @@ from dpaudit.audit.replay.judge.sampled import (
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
+from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
@@ -70,12 +71,13 @@ class SimulatedMechanism:
     Parameters
     ----------
     pair : Pair
-    law, other : AffineLaw
+    law, other : AffineLaw or LossLaw
+        With the latter the loss of a release stands for it.
     """
 
     pair: Pair
-    law: AffineLaw
-    other: AffineLaw
+    law: AffineLaw | LossLaw
+    other: AffineLaw | LossLaw
 
     def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent releases as flat arrays, shape (size, n)."""
@@ -87,9 +89,13 @@ class SimulatedMechanism:
 
     def privacy_loss(self, releases: Array, data: Array, other: Array) -> Array:
         """Return the exact losses, shape (size,)."""
-        return losses(self._law(data), self._law(other), releases)
+        law, there = self._law(data), self._law(other)
+        if isinstance(law, LossLaw):
+            return law.losses(releases)
+        assert isinstance(there, AffineLaw)
+        return losses(law, there, releases)
 
-    def _law(self, data: Array) -> AffineLaw:
+    def _law(self, data: Array) -> AffineLaw | LossLaw:
         return self.law if self.pair.is_data(data) else self.other
 
 

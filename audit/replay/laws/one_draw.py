@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice
+from dpaudit.audit.replay.laws.affine import words_of
+from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Density, Lattice, law_of
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
-__all__ = ["SYMMETRIC", "Noise", "kinds", "normal_form", "of_one"]
+__all__ = ["SYMMETRIC", "Noise", "distribution", "kinds", "normal_form", "of_one"]
 
 _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
@@ -87,6 +88,12 @@ SYMMETRIC = ("gaussian", "laplace", "logistic", "arcsine")
 @cache
 def _quantiles() -> dict[str, Array]:
     return {name: kind.ppf(_GRID) for name, kind in kinds().items()}
+
+
+def distribution(family: int) -> Any:
+    """Return the law of standard draws as SciPy has it; not of those on a lattice."""
+    law = law_of(family) if family >= FIRST else None
+    return law.law if isinstance(law, Density) else kinds()[words_of(family)]
 
 
 def normal_form(shift: float, scale: float, law: Noise) -> Noise:

@@ -186,6 +186,9 @@ def test_batches_that_show_otherwise_are_not_followed(mechanism, why):
     options = {"pair": Pair(rows(1.0), rows()), "claim": PureDP(0.1)}
     for sees in ("release", "transcript"):
         result = replay(mechanism, **options | SEEN | {"sees": sees})
+        if mechanism is stops_early and sees == "release":
+            assert result.proof  # that there is noise has probability 0.2, or 0
+            continue
         assert result.verdict == "NOT_FOLLOWED"
         assert any(why in finding.message for finding in result.findings)
         assert all("test_batches.py" in finding.where for finding in result.findings)

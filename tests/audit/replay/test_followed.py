@@ -7,6 +7,7 @@ from replay_cases import right_late_sum, rows
 from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
+from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.tape import LAZY
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
@@ -73,3 +74,12 @@ def test_coins_have_no_transcript():
     followed = ReplayedMechanism(lambda x, rng: np.sum(x) + rng.gamma(2.0))
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
         followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))
+
+
+def test_a_number_that_is_returned_is_not_looked_at_however_often():
+    """The interpreter stands elsewhere in a call that it has made often."""
+
+    def noisy_sum(x, rng):
+        return float(np.sum(x) + rng.laplace())
+
+    assert all(execute(noisy_sum, np.ones((2, 1)), k).open for k in range(40))
