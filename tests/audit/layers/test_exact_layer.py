@@ -1,4 +1,7 @@
-"""The exact layer refutes what is false, and nothing that is true with equality."""
+"""The exact layer refutes what is false, and nothing that is true with equality.
+
+And which layers a mechanism offers, and the transcript as a release.
+"""
 
 import json
 from dataclasses import dataclass, replace
@@ -7,19 +10,14 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from dpaudit import InputError, Pair, Relation
+from dpaudit import Claim, GaussianDP, InputError, Pair, Relation
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
+from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
-from dpaudit.claims import (
-    ApproxDP,
-    Claim,
-    GaussianDP,
-    Profile,
-    PureDP,
-    ZeroConcentratedDP,
-)
+from dpaudit.audit.layers.layer import Layer, TranscriptView, applicable_layers
+from dpaudit.claims import ApproxDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.mechanism import HasExactClaim
+from dpaudit.mechanism import HasBatchedDraw, HasExactClaim, HasWorstCase, Mechanism
 
 PAIR = Pair([0.0], [1.0])
 
@@ -216,3 +214,76 @@ def test_bad_arguments_are_named():
     refuses("claim", decided, Known(PureDP(1.0)), PAIR)
     with pytest.raises(InputError, match="pair"):
         exact_verdict(mechanism, None)  # type: ignore[arg-type]
+
+
+ONE_MORE = Pair([0.0], [0.0, 1.0])
+CLAIM = GaussianDP(1.0)
+
+
+@dataclass(frozen=True)
+class LeakyMean:
+    """Two noisy sums, of which the release shows the average; one has little noise."""
+
+    claim: Claim = CLAIM
+    relation: Relation = Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        steps = self.transcript(data, 1, rng=rng)
+        return (steps["first"][0] + steps["second"][0]) / 2
+
+    def transcript(self, data, size, *, rng):
+        total = np.sum(data)
+        return {
+            "first": total + 20.0 * rng.standard_normal(size),
+            "second": total + 0.1 * rng.standard_normal(size),
+        }
+
+
+class WithWorstCase(LeakyMean):
+    def worst_case(self, dimension=2):
+        return ONE_MORE
+
+
+def test_layers_follow_the_capabilities():
+    assert applicable_layers(GOEGaussian.from_mu(1.0)) == (
+        Layer.EXACT,
+        Layer.WHITE_BOX,
+        Layer.BLACK_BOX,
+    )
+    assert applicable_layers(LeakyMean()) == (Layer.TRANSCRIPT, Layer.BLACK_BOX)
+    assert applicable_layers(lambda data, rng: 0.0) == (Layer.BLACK_BOX,)
+    assert str(Layer.WHITE_BOX) == "white-box"
+
+
+def test_the_transcript_is_the_release():
+    view = TranscriptView(LeakyMean())
+    assert isinstance(view, Mechanism)
+    assert isinstance(view, HasBatchedDraw)
+    assert (view.claim, view.relation) == (CLAIM, Relation.ADD_REMOVE)
+    batch = view.draw(ONE_MORE.data, 5, rng=np.random.default_rng(0))
+    assert {key: value.shape for key, value in batch.items()} == {
+        "first": (5,),
+        "second": (5,),
+    }
+    one = view.release(ONE_MORE.data, rng=np.random.default_rng(0))
+    again = view.draw(ONE_MORE.data, 1, rng=np.random.default_rng(0))
+    assert one == {key: value[0] for key, value in again.items()}
+
+
+def test_the_worst_case_is_passed_on():
+    assert isinstance(TranscriptView(WithWorstCase()), HasWorstCase)
+    assert TranscriptView(WithWorstCase()).worst_case() is ONE_MORE
+    refuses("pair is needed", TranscriptView(LeakyMean()).worst_case)
+
+
+def test_a_transcript_falls_where_the_release_stands():
+    """The false alarm of the second audit has probability at most 0.001."""
+    options = {"pair": ONE_MORE, "budget": 300, "seed": 1}
+    view = audit(TranscriptView(LeakyMean()), **options)
+    release = audit(LeakyMean(), **options)
+    assert view.verdict is Verdict.REFUTED
+    assert release.verdict is Verdict.NOT_REFUTED
+
+
+def test_a_mechanism_without_a_transcript_is_named():
+    refuses("GOEGaussian", TranscriptView, GOEGaussian.from_mu(1.0))
