@@ -26,6 +26,7 @@ __all__ = ["Observation", "ObservationSlice", "Observations", "Script", "Unfollo
 
 _MANY = 64  # flips from which on they are kept as bits
 _NO_VALUE = np.empty(0)
+_MOST_IN_COLUMNS = 100_000  # entries of a noisy value; a longer one is kept as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class ObservationSlice:
 class Observations(Sequence[Observation]):
     """The noisy values of an execution, in their order.
 
-    Those of a law that falls into units are kept in columns, all others, and what was
-    not looked at, as they are.
+    Those of a law that falls into units are kept in columns, all others, very long
+    ones, and what was not looked at, as they are.
     """
 
     def __init__(self, several: Iterable[Observation] = ()) -> None:
@@ -114,13 +115,9 @@ class Observations(Sequence[Observation]):
             or not law.known
             or law.rough is not None
             or law.mean.size != made.value.size
+            or law.mean.size > _MOST_IN_COLUMNS
         ):
-            packed = _packed(made)
-            if packed is not None:
-                self._flips[len(self)] = packed
-                made = replace(made, value=_NO_VALUE)
-            self._others[len(self)] = made
-            self._kind.append(-1)
+            self._append_as_it_is(made)
             return
         shared, parts = (
             (made.place, made.how, made.shape),
@@ -136,6 +133,18 @@ class Observations(Sequence[Observation]):
         _extend(self._ratio, law.ratio)
         _extend(self._value, made.value)
         _extend(self._draw, law.draw)
+
+    def _append_as_it_is(self, made: Observation) -> None:
+        """Add a noisy value; the code may write into the arrays that it has of it."""
+        packed = _packed(made)
+        if packed is not None:
+            self._flips[len(self)] = packed
+        value = made.value.copy() if packed is None else _NO_VALUE
+        law = made.law
+        if type(law) is AffineLaw:
+            law = replace(law, mean=law.mean.copy())
+        self._others[len(self)] = replace(made, law=law, value=value)
+        self._kind.append(-1)
 
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):

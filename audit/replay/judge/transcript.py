@@ -99,7 +99,8 @@ class Transcript:
         if compared.singular:
             made.end_impossibly(compared)
         elif len(compared.shift) or not compared.known:
-            made.add(made.end, compared, loss(trace.law, again.law, trace.value))
+            found = loss(trace.law, again.law, trace.value, compared)
+            made.add(made.end, compared, found)
         return made
 
     def _compare_many(
@@ -153,7 +154,7 @@ class Transcript:
 
     def _compare_one(self, one: Observation, other: Observation) -> None:
         compared = compare(one.law, other.law)
-        self.add(one.place, compared, loss(one.law, other.law, one.value))
+        self.add(one.place, compared, loss(one.law, other.law, one.value, compared))
         seen = isinstance(one.law, ChoiceLaw) and self.trace.tape.mode.public
         if not (compared.moved or seen or one.how == DECLARED):
             self.unmoved[one.place] = None

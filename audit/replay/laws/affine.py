@@ -135,9 +135,14 @@ STANDARD = {
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:
     """Return the log-densities of standard draws, each of its own family."""
+    here = [kind for kind in STANDARD if (family == kind).any()]
     with np.errstate(all="ignore"):
-        every = [standard.log_density(u) for standard in STANDARD.values()]
-        found = np.select([family == kind for kind in STANDARD], every, np.nan)
+        if len(here) == 1 and (family == here[0]).all():
+            return asarray(STANDARD[here[0]].log_density(u))
+        every = [STANDARD[kind].log_density(u) for kind in here]
+        found = np.full(np.shape(u), np.nan)
+        if here:
+            found = np.select([family == kind for kind in here], every, np.nan)
         for code in _codes(family):
             found = np.where(family == code, law_of(code).log_density(u), found)
     return np.asarray(found)
@@ -261,8 +266,9 @@ class AffineLaw:
             Of all of them.
         """
         units, kinds, alone = _one_each(len(mean), family)
-        ratio = full(len(mean), coef)
-        return cls(mean, units, ratio, units, units + start, kinds, alone)
+        ratio = np.broadcast_to(coef, len(mean))
+        draws = units + start if start else units
+        return cls(mean, units, ratio, units, draws, kinds, alone)
 
     @classmethod
     def _unknown(cls, mean: Array) -> "AffineLaw":

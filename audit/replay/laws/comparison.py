@@ -296,12 +296,15 @@ def _supremum(code: int, other: int, steps: float) -> float:
     return law_of(code).supremum(steps, None if code == other else law_of(other))
 
 
-def loss(law: AnyLaw, other: AnyLaw, value: Array) -> float:
+def loss(
+    law: AnyLaw, other: AnyLaw, value: Array, compared: LawComparison | None = None
+) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
-    Infinite where they are singular, NaN where they are not known.
+    Infinite where they are singular, NaN where they are not known. `compared` is how
+    they lie to each other, if that is known.
     """
-    compared = compare(law, other)
+    compared = compare(law, other) if compared is None else compared
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
     if not isinstance(law, AffineLaw):

@@ -134,3 +134,51 @@ def test_a_release_of_many_numbers_is_told_by_its_blocks(monkeypatch):
     assert [step.family for step in found.steps] == ["gaussian", "laplace"]
     assert [step.l1 for step in found.steps] == [0.0, pytest.approx(2.0)]
     assert len(asked) < 20
+
+
+@pytest.mark.parametrize("size", [3, 100_001])
+@pytest.mark.parametrize("away", [0.0, 1e9])
+def test_a_long_noisy_value_is_kept_once_and_as_it_was(size, away):
+    """Short ones are kept in columns, long ones and rough ones as they are."""
+
+    def writes(data, rng):
+        noisy = (data.sum(axis=0) + rng.laplace(scale=2.0, size=size)) + away - away
+        seen = noisy.__array__() if hasattr(noisy, "tape") else noisy
+        was.append(seen.copy())
+        seen *= 2.0
+        return seen
+
+    was = []
+    first = execute(writes, np.zeros((2, size)), 0)
+    (one,) = first.tape.observations
+    assert np.array_equal(one.value, was[0])
+    assert held(first.tape.observations) < 6 * 8 * size + 8192
+    data = np.zeros((2, size))
+    data[0, :2] = 0.5
+    found = replay(writes, pair=Pair(data, data[1:]), claim=PureDP(0.6))
+    assert (found.verdict, len(found.steps)) == ("NOT_REFUTED", 1)
+    assert abs(found.loss) <= 0.5
+
+
+def test_densities_are_those_of_each_family():
+    u = np.random.default_rng(1).standard_normal((2, 12))
+    every = np.array([*affine.STANDARD] * 2)
+    found = affine.log_density(every, u)
+    for place, family in enumerate(every.tolist()):
+        alone = affine.log_density(np.array([family]), u[:, [place]])
+        assert np.array_equal(found[:, [place]], alone)
+    unknown = affine.log_density(np.array([affine.Family.UNKNOWN]), u[:, :1])
+    assert np.isnan(unknown).all()
+
+
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_code_may_write_into_what_it_chose(sees):
+    def changes(data, rng):
+        chosen = rng.choice(3, size=20, p=[0.4, 0.3, 0.3])
+        chosen += 1
+        return chosen + rng.laplace(size=20) + data.sum() / 20
+
+    pair = Pair([[1.0], [0.0]], [[0.0]])
+    found = replay(changes, pair=pair, claim=PureDP(1.0), sees=sees)
+    assert (found.verdict, found.findings) == ("NOT_REFUTED", ())
+    assert found.loss <= 1.0
