@@ -22,6 +22,7 @@ from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
+from dpaudit.audit.replay.follow.named import known_modules
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
@@ -169,9 +170,9 @@ def execute(
     """
     one, _ = ways_to_draw(mechanism)
     loaded = None
-    # Libraries that this execution may load, not followed; and pandas.
-    while loaded != (loaded_libraries(), tables()):
-        loaded = loaded_libraries(), tables()
+    # What this execution may load, or convert, not followed.
+    while loaded != (now := (loaded_libraries(), tables(), known_modules())):
+        loaded = now
         tape = Tape(seed, Script(script, goes_on), mode)
         given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)

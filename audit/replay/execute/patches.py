@@ -9,7 +9,6 @@
   the tape: it cannot be followed. So is the use of a generator that was there before.
 """
 
-import math
 import os
 import random
 import sys
@@ -22,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.execute.conversions import conversions, like
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.generator import RecordingGenerator, Seeds
+from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
@@ -93,12 +93,6 @@ _LEGACY: dict[str, Callable[..., Any]] = {
         low, high, size, dtype
     ),
 }
-_MATH = {
-    **{name: name for name in ("copysign", "cos", "exp", "expm1", "log", "log10")},
-    **{name: name for name in ("log1p", "log2", "sin", "sqrt", "tan", "floor", "ceil")},
-    **{"fabs": "absolute", "pow": "power", "atan": "arctan"},
-}
-"""Functions of Python's, and what they are called in NumPy."""
 _ENTROPY = ("urandom", "getrandom", "_urandom")
 _SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
 _LOSING: dict[Any, tuple[str, ...]] = {
@@ -136,7 +130,11 @@ def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[N
         if replaced is None or not replaced.in_place:
             replaced = _made[follows] = _Replacements(follows)
         generators = [random._inst, np.random.mtrand._rand]
-        with replaced.put(tape, rng), ForeignGenerators(generators) as watch:
+        with (
+            replaced.put(tape, rng),
+            named(follows=follows),
+            ForeignGenerators(generators) as watch,
+        ):
             try:
                 yield
             finally:
@@ -196,8 +194,7 @@ class _Replacements:
                 yield np, name, _maker(self, getattr(np, name))
             for name in ("zeros", "empty", "ones", "full"):
                 yield np, name, _writable(self, getattr(np, name))
-            for name in _MATH:
-                yield math, name, _of_noise(getattr(math, name))
+            yield from conversions()
         if self._tables is not None:
             for owner, name, made_of in self._tables.replacements():
                 if name in vars(owner):
@@ -244,37 +241,7 @@ def _for_this_thread(
             return function(now.rng, *args, **kwargs)
         return real(*args, **kwargs)
 
-    return _like(real, call) if isinstance(real, type) else call
-
-
-def _like(real: type, made_by: Callable[..., Any]) -> type:
-    """Return a class that stands for another one, whose instances a function makes."""
-
-    class Standing(type(real)):  # type: ignore[misc]
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return made_by(*args, **kwargs)
-
-        def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, real)
-
-        def __subclasscheck__(cls, kind: type) -> bool:
-            return issubclass(kind, real)
-
-    return Standing(real.__name__, (real,), {})
-
-
-def _of_noise(real: Any) -> Callable[..., Any]:
-    """Return a function of `math` that keeps what it makes of draws alone."""
-    name = _MATH[real.__name__]
-
-    def call(*args: Any) -> Any:
-        if any(map(isinstance_tracked, args)):
-            made = derived(name, *args)
-            if made is not NotImplemented:
-                return made
-        return real(*args)
-
-    return call
+    return like(real, call) if isinstance(real, type) else call
 
 
 def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:

@@ -115,6 +115,7 @@ class Draws:
     ----------
     values : ndarray of float
     states : ndarray of int
+    made : Made
     """
 
     def __init__(self) -> None:
@@ -126,7 +127,7 @@ class Draws:
         self._starts = array("q")
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
-        self._made = Made()
+        self.made = Made()
 
     @property
     def families(self) -> NDArray[np.int16]:
@@ -180,12 +181,12 @@ class Draws:
             and len(np.unique(draws)) == len(draws)
             and (self._family[draws] == family).all()
             and not self.states[draws].any()
-            and not self._made.mixed(draws, self.states)
+            and not self.made.mixed(draws, self.states)
         )
 
     def made_of(self, draws: NDArray[np.intp]) -> MadeOf | None:
         """Return what draws of one block are made of, None if they are drawn."""
-        return self._made.of(draws)
+        return self.made.of(draws)
 
     def may_go_into(self, draws: NDArray[np.intp]) -> bool:
         """Say whether others may be made of draws: nothing was seen of them."""
@@ -195,11 +196,11 @@ class Draws:
         """Note that draws, one block, are made of others."""
         for roots in made.roots.values():
             self.states[roots] = MOVED
-        self._made.blocks.append(replace(made, start=int(draws[0])))
+        self.made.blocks.append(replace(made, start=int(draws[0])))
 
     def saw(self, draws: NDArray[np.intp]) -> None:
         """Note that something was seen of draws."""
-        self._made.seen(draws, self.states)
+        self.made.seen(draws, self.states)
 
     def settled(
         self, mean: Array, index: NDArray[np.intp], coef: Array
@@ -208,7 +209,7 @@ class Draws:
 
         The last says whether a draw is among them of which only a sum was seen.
         """
-        late = self._made.mixed(index[index >= 0], self.states)
+        late = self.made.mixed(index[index >= 0], self.states)
         # An index of -1 reads some draw or other, which at worst is looked up again.
         if not (index.size and self.states[index].any()):
             return mean, index, coef, late

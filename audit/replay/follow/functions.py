@@ -22,6 +22,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.frames import in_frame
+from dpaudit.audit.replay.follow.named import CONVERSIONS, note_conversion
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -43,7 +44,7 @@ from dpaudit.audit.replay.follow.tracked import (
 )
 from dpaudit.audit.replay.laws.affine import Family
 
-__all__ = ["stacked"]
+__all__ = ["native", "stacked"]
 
 _HARMLESS = {"dtype", "casting", "subok"}
 
@@ -157,6 +158,9 @@ def _joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
     made = derived(ufunc.__name__, *parts, known=True)
     if made is NotImplemented:
         return made
+    for each in parts:
+        draws = each.tape.draws
+        draws.made.take_over(each.index[each.index >= 0], draws.states)
     with np.errstate(all="ignore"):
         mean = np.asarray(ufunc(left.centre, right.centre)) + made.centre
     return Tracked(made.tape, mean, made.terms, bare=left.bare and right.bare)
@@ -288,7 +292,8 @@ Tracked.ufunc, Tracked.function = _ufunc, _function
 # -- ways to Python's own numbers and texts: each looks at the numbers
 
 
-def _native(array: Array) -> Any:
+def native(array: Array) -> Any:
+    """Return a number as Python's own, an array as it is."""
     return array if array.ndim else float(array)
 
 
@@ -296,6 +301,8 @@ def _looking(how: str, convert: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that looks at the numbers, and converts them."""
 
     def method(self: Tracked, *arguments: Any) -> Any:
+        if how in CONVERSIONS and self.is_alone:
+            note_conversion(how)
         return convert(self.looked_at(how), *arguments)
 
     return method
@@ -310,11 +317,11 @@ _CONVERSIONS: dict[str, Callable[..., Any]] = {
     "trunc": lambda array: math.trunc(float(array)),
     "floor": lambda array: math.floor(float(array)),
     "ceil": lambda array: math.ceil(float(array)),
-    "format": lambda array, form: format(_native(array), form),
-    "str": lambda array: str(_native(array)),
-    "repr": lambda array: repr(_native(array)),
+    "format": lambda array, form: format(native(array), form),
+    "str": lambda array: str(native(array)),
+    "repr": lambda array: repr(native(array)),
     "contains": operator.contains,
-    "reduce": lambda array: _native(array).__reduce__(),
+    "reduce": lambda array: native(array).__reduce__(),
 }
 for _name, _convert in _CONVERSIONS.items():
     setattr(Tracked, f"__{_name}__", _looking(_name, _convert))

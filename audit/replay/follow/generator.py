@@ -197,6 +197,17 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         places = self._chosen(places, lambda count: ChoiceLaw.of(p / p.sum(), count))
         return places if candidates.ndim == 0 else np.take(candidates, places, axis)
 
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        """Return counts of choices, which show as much of the weights as these."""
+        if size is not None or np.ndim(n) or np.ndim(pvals) != 1:
+            return self._unfollowed("multinomial", n, pvals, size)
+        p = np.asarray(pvals, dtype=np.float64)
+        counts = self._next().multinomial(n, p)
+        places = np.repeat(np.arange(len(p)), counts)
+        last = np.append(p[:-1], max(0.0, 1 - p[:-1].sum()))  # as NumPy takes it
+        places = self._chosen(places, lambda count: ChoiceLaw.of(last, count))
+        return np.bincount(places, minlength=len(p))
+
     def permutation(self, x: Any, axis: int = 0) -> Any:
         if not self.tape.mode.public or isinstance_tracked(x):
             return self._unfollowed("permutation", x, axis)

@@ -47,6 +47,11 @@ class Looked:
         return block is not None and block.choose is not None and block.is_fresh
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it is draws alone, which a conversion leaves what they are."""
+        return self.bare and self.noisy and not (self.tape.closed or self.is_choice)
+
+    @property
     def noisy(self) -> bool:
         """Whether there is any noise in it."""
         return self.terms.any
@@ -89,13 +94,15 @@ class Looked:
                 self._become(self.terms, value)
                 image.origin._learn(image.source, value)
             else:
-                whole = self.bare and self._on_lattice()
+                whole = self.on_lattice()
                 flat = self.tape.observe(self, how)
                 self._set((flat.astype(np.intp) if whole else flat).reshape(self.shape))
         return self.centre
 
-    def _on_lattice(self) -> bool:
+    def on_lattice(self) -> bool:
         """Whether its entries are draws, or multiples of draws, that are integers."""
+        if not self.bare:
+            return False
         block, families = self.terms.block, self.tape.draws.families
         kinds = [block.family] if block else np.unique(families[self.index]).tolist()
         return all(map(lattice_of, kinds)) and not (self.coef % 1).any()

@@ -77,6 +77,18 @@ class Made:
             for roots in block.roots.values():
                 states[roots[places]] = PARTLY
 
+    def take_over(self, draws: NDArray[np.intp], states: _States) -> None:
+        """Let no one look at draws any more, and what they are made of be mixed again.
+
+        They are the noise of sums with data, of which a sum is made.
+        """
+        for block, places in self._touched(draws):
+            states[block.start + places] = PARTLY
+            for roots in block.roots.values():
+                for root in roots[places].tolist():
+                    if self.used.get(root) == block.start:
+                        del self.used[root]
+
     def _touched(
         self, draws: NDArray[np.intp]
     ) -> list[tuple[MadeOf, NDArray[np.intp]]]:

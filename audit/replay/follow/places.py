@@ -1,5 +1,6 @@
 """Where the code under audit is: ``file:line`` of calls, returns and definitions."""
 
+import builtins
 import dis
 import os
 import sys
@@ -16,11 +17,13 @@ import scipy
 
 __all__ = [
     "called_by_name",
+    "caller",
     "is_code",
     "is_returned_next",
     "place_in",
     "place_of_caller",
     "reads_by_name",
+    "spelled",
     "watching_returns",
 ]
 
@@ -68,6 +71,22 @@ def place_of_caller() -> str:
     return "?"
 
 
+def caller(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of the code under audit that is running now, None if none is."""
+    while frame is not None and _kind(frame.f_code.co_filename) == "own":
+        frame = frame.f_back
+    return frame
+
+
+def spelled(frame: FrameType, name: str) -> bool:
+    """Say whether a frame calls one of Python's own functions, by its name."""
+    own = vars(builtins)[name]
+    stands = frame.f_globals.get(name, own)
+    return getattr(stands, "stands_for", stands) is own and _spells(
+        frame.f_code, frame.f_lasti, name, _BY_THEMSELVES
+    )
+
+
 def is_returned_next() -> bool:
     """Say whether the number that is looked at now is all that the mechanism returns.
 
@@ -76,16 +95,13 @@ def is_returned_next() -> bool:
     well, and make something else of it), and its next instruction returns what that
     leaves: nothing else can depend on the number.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _kind(frame.f_code.co_filename) == "own":
-        frame = frame.f_back
+    frame = caller(sys._getframe(1))
     if frame is None or frame.f_back is None:
         return False
     return (
         os.path.abspath(frame.f_back.f_code.co_filename) in (_EXECUTOR, *_BETWEEN)
         and _returns_next(frame.f_code, frame.f_lasti)
-        and _spells(frame.f_code, frame.f_lasti, "float", _BY_THEMSELVES)
-        and frame.f_globals.get("float", float) is float
+        and spelled(frame, "float")
     )
 
 

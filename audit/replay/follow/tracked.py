@@ -212,7 +212,9 @@ class Tracked(Looked, NDArrayOperatorsMixin):
         return self.copy()
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        if np.dtype(dtype).kind == "f":  # over the real numbers that is nothing
+        kind = np.dtype(dtype).kind
+        # Over the real numbers the first is nothing, over integers the second.
+        if kind == "f" or (kind in "iu" and self.is_alone and self.on_lattice()):
             return self.copy()
         return self.looked_at("astype").astype(dtype, *args, **kwargs)
 
@@ -232,6 +234,21 @@ class Tracked(Looked, NDArrayOperatorsMixin):
 
     def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
         return np.clip(self, low, high)
+
+    def item(self, *place: Any) -> Any:
+        """Return an entry as a number, which draws alone are not yet."""
+        if self.is_alone and not place and self.size == 1:
+            return self.reshape(())
+        return self.looked_at("item").item(*place)
+
+    def tolist(self) -> Any:
+        """Return lists of numbers, which draws alone are not yet."""
+        if not self.is_alone:
+            return self.looked_at("tolist").tolist()
+        return [part.tolist() for part in self] if self.ndim else self
+
+    def searchsorted(self, *args: Any, **kwargs: Any) -> Any:
+        return np.searchsorted(self, *args, **kwargs)
 
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)

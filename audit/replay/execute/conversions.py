@@ -1,0 +1,127 @@
+"""Functions of Python's own that are replaced, so that they keep noise.
+
+``float`` and ``int`` give ordinary numbers, whatever an object of ours returns. Where a
+module calls them by name with draws to which nothing was added yet, these names are
+defined there for an execution, and it is made once more
+(`dpaudit.audit.replay.follow.named`). They are classes, as what they stand for.
+"""
+
+import bisect
+import json
+import math
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.functions import native
+from dpaudit.audit.replay.follow.named import CONVERSIONS
+from dpaudit.audit.replay.follow.selection import searchsorted
+from dpaudit.audit.replay.follow.tracked import has_noise, isinstance_tracked
+
+__all__ = ["conversions", "like"]
+
+_MATH = {
+    **{name: name for name in ("copysign", "cos", "exp", "expm1", "log", "log10")},
+    **{name: name for name in ("log1p", "log2", "sin", "sqrt", "tan", "floor", "ceil")},
+    **{"fabs": "absolute", "pow": "power", "atan": "arctan"},
+}
+"""Functions of Python's, and what they are called in NumPy."""
+_BISECT = {"bisect": "right", "bisect_right": "right", "bisect_left": "left"}
+
+
+def conversions() -> Iterator[tuple[Any, str, Any]]:
+    """Yield owners, names, and what stands there during an execution."""
+    for name in _MATH:
+        yield math, name, _of_noise(getattr(math, name))
+    yield math, "fsum", _summed(math.fsum)
+    for name, side in _BISECT.items():
+        yield bisect, name, _bisected(getattr(bisect, name), side)
+    yield json.JSONEncoder, "default", _default(json.JSONEncoder.default)
+
+
+def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
+    """Return a class that stands for another one, whose instances a function makes."""
+
+    class Standing(type(real)):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return made_by(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, kind: type) -> bool:
+            return issubclass(kind, real)
+
+    return Standing(real.__name__, (real,), {"stands_for": real, **more})
+
+
+def _of_noise(real: Any) -> Callable[..., Any]:
+    """Return a function of `math` that keeps what it makes of draws alone."""
+    name = _MATH[real.__name__]
+
+    def call(*args: Any) -> Any:
+        if any(map(isinstance_tracked, args)):
+            made = derived(name, *args)
+            if made is not NotImplemented:
+                return made
+        return real(*args)
+
+    return call
+
+
+def _summed(real: Any) -> Callable[..., Any]:
+    def fsum(seq: Any, /) -> Any:
+        numbers = list(seq)
+        return reduce(add, numbers) if has_noise(numbers) else real(numbers)
+
+    return fsum
+
+
+def _bisected(real: Any, side: str) -> Callable[..., Any]:
+    def call(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance_tracked(x) and x.noisy and not (args or kwargs):
+            place = searchsorted(a, x, side)
+            if place is not NotImplemented:
+                return int(place)
+        return real(a, x, *args, **kwargs)
+
+    return call
+
+
+def _default(real: Any) -> Callable[..., Any]:
+    """Return what makes numbers with noise JSON: NumPy's doubles are floats to it."""
+
+    def default(self: Any, o: Any) -> Any:
+        if isinstance_tracked(o) and not o.ndim:
+            return native(o.looked_at("json"))
+        return real(self, o)
+
+    return default
+
+
+def _float(value: Any = 0.0, /) -> Any:
+    if isinstance_tracked(value) and value.is_alone and value.size == 1:
+        return value.reshape(())
+    return float(value)
+
+
+def _int(*args: Any, **kwargs: Any) -> Any:
+    value, *more = args or (0,)
+    if isinstance_tracked(value) and value.is_alone and value.size == 1:
+        value = value.reshape(())
+        if value.on_lattice():
+            return value
+        made = derived("trunc", value)
+        if made is not NotImplemented:
+            return made
+    return int(value, *more, **kwargs)
+
+
+CONVERSIONS.update(
+    float=like(float, _float, dtype=np.dtype(np.float64)),
+    int=like(int, _int, dtype=np.dtype(np.int64)),
+)

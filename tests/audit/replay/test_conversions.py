@@ -1,0 +1,119 @@
+"""Draws that Python's own functions convert stay noise; nothing else changes."""
+
+import bisect
+import builtins
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit import Pair, PureDP
+from dpaudit.audit import replay
+
+PAIR = Pair([[0.2], [0.4], [0.9]], [[0.2], [0.4], [0.9], [1.0]])
+P = 1 - math.exp(-1)
+
+
+def counts(data):
+    return np.histogram(np.asarray(data)[:, 0], [0, 0.3, 0.6, 1.0])[0]
+
+
+def chances(data):
+    weights = np.exp(counts(data) / 2)
+    return weights / weights.sum()
+
+
+def written(data, rng):
+    made = np.zeros(3)
+    for place in range(3):
+        made[place] = float(rng.laplace())
+    return made + counts(data)
+
+
+NOISE = {
+    "float": lambda data, rng: len(data) + float(rng.laplace()),
+    "a scale": lambda data, rng: float(len(data)) + float(rng.laplace(scale=2)) / 2,
+    "floor": lambda data, rng: (
+        len(data) + int(np.floor(rng.exponential())) - int(np.floor(rng.exponential()))
+    ),
+    "int": lambda data, rng: len(data) + int(rng.geometric(P)) - int(rng.geometric(P)),
+    "astype": lambda data, rng: (
+        counts(data) + (rng.geometric(P, 3) - rng.geometric(P, 3)).astype(int)
+    ),
+    "item": lambda data, rng: len(data) + rng.laplace(size=1).item(),
+    "tolist": lambda data, rng: [
+        one + noise
+        for one, noise in zip(counts(data), rng.laplace(size=3).tolist(), strict=True)
+    ],
+    "map": lambda data, rng: (
+        counts(data) + np.array([*map(float, rng.laplace(size=3))])
+    ),
+    "written": written,
+    "fsum": lambda data, rng: math.fsum([float(len(data)), rng.laplace()]),
+}
+CHOICES = {
+    "bisect": lambda data, rng: bisect.bisect(chances(data).cumsum(), rng.random()),
+    "multinomial": lambda data, rng: rng.multinomial(1, chances(data)),
+    "three of them": lambda data, rng: rng.multinomial(3, chances(data)),
+}
+
+
+def exact(mechanism, claim):
+    result = replay(mechanism, pair=PAIR, claim=PureDP(claim))
+    return str(result.verdict), bool(result.proof)
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_converted_draws_stay_noise(name):
+    assert replay(NOISE[name], pair=PAIR, claim=PureDP(1)).loss == pytest.approx(1)
+    assert exact(NOISE[name], 1.001)[0] == "NOT_REFUTED"
+    assert exact(NOISE[name], 0.5) == ("REFUTED", True)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_that_are_made_by_other_functions_have_their_law(name):
+    loss = np.abs(np.log(chances(PAIR.data) / chances(PAIR.neighbour))).max()
+    loss *= 3 if name == "three of them" else 1
+    assert exact(CHOICES[name], 1.001 * loss)[0] == "NOT_REFUTED"
+    assert exact(CHOICES[name], 0.9 * loss) == ("REFUTED", True)
+
+
+def test_a_draw_that_is_released_twice_is_no_noise():
+    def twice(data, rng):
+        noise = float(rng.laplace())
+        return len(data) + noise, noise
+
+    assert exact(twice, 5.0) == ("REFUTED", True)
+
+
+def test_a_sum_that_noise_was_added_to_later_is_not_followed_by_itself():
+    def two_sided(rng):
+        return int(np.floor(rng.exponential())) - int(np.floor(rng.exponential()))
+
+    def both(data, rng):
+        first = len(data) + two_sided(rng)
+        return first + two_sided(rng), first
+
+    assert exact(lambda data, rng: both(data, rng)[0], 1.001)[0] == "NOT_REFUTED"
+    assert exact(both, 1.001)[0] != "REFUTED"  # which is true
+    clamped = exact(lambda data, rng: np.maximum(0, both(data, rng)[0]), 1.001)
+    assert clamped[0] == "NOT_REFUTED"
+
+
+def test_the_names_are_python_s_own_to_all_but_draws():
+    seen = []
+
+    def checks(data, rng):
+        noise = float(rng.laplace())
+        held = isinstance(1.5, float), isinstance(True, int), issubclass(bool, int)
+        dtypes = np.zeros(2, dtype=float).dtype, np.array([1.5]).astype(int).dtype
+        seen.append((held, dtypes, type(float("1")), int("ff", 16), float is not None))
+        return json.dumps({"n": len(data) + noise})
+
+    assert replay(checks, pair=PAIR, claim=PureDP(1.0)).verdict == "NOT_REFUTED"
+    assert set(seen) == {
+        ((True,) * 3, (np.dtype("f8"), np.dtype("i8")), builtins.float, 255, True)
+    }
+    assert "float" not in globals()
+    assert "int" not in globals()
