@@ -8,12 +8,13 @@ import math
 
 import numpy as np
 import pytest
-from audit_cases import audited
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from dpaudit import MechanismError, Pair
+from dpaudit import MechanismError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit import Run, audit
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Box, UnitBall
@@ -257,6 +258,6 @@ CASES = [
     ("mechanism", "domain", "relation"), CASES, ids=[case[0].__name__ for case in CASES]
 )
 def test_a_search_finds_the_pair(mechanism, domain, relation):
-    where = {"domain": domain, "relation": relation, "pair": None}
-    result = audited(mechanism, **where, budget=6000, seed=1)
-    assert result.refuted
+    where = {"domain": domain, "relation": relation, "claim": PureDP(1.0)}
+    run = Run(attacks=[Identity()])
+    assert audit(mechanism, **where, run=run, budget=6000, seed=1).refuted
