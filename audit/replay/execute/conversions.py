@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
-from dpaudit.audit.replay.follow.functions import native
 from dpaudit.audit.replay.follow.named import CONVERSIONS
 from dpaudit.audit.replay.follow.selection import searchsorted
 from dpaudit.audit.replay.follow.tracked import has_noise, isinstance_tracked
@@ -97,7 +96,7 @@ def _default(real: Any) -> Callable[..., Any]:
 
     def default(self: Any, o: Any) -> Any:
         if isinstance_tracked(o) and not o.ndim:
-            return native(o.looked_at("json"))
+            return o.looked_at("json").tolist()
         return real(self, o)
 
     return default

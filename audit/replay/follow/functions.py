@@ -44,7 +44,7 @@ from dpaudit.audit.replay.follow.tracked import (
 )
 from dpaudit.audit.replay.laws.affine import Family
 
-__all__ = ["native", "stacked"]
+__all__ = ["stacked"]
 
 _HARMLESS = {"dtype", "casting", "subok"}
 
@@ -292,8 +292,7 @@ Tracked.ufunc, Tracked.function = _ufunc, _function
 # -- ways to Python's own numbers and texts: each looks at the numbers
 
 
-def native(array: Array) -> Any:
-    """Return a number as Python's own, an array as it is."""
+def _native(array: Array) -> Any:
     return array if array.ndim else float(array)
 
 
@@ -317,11 +316,11 @@ _CONVERSIONS: dict[str, Callable[..., Any]] = {
     "trunc": lambda array: math.trunc(float(array)),
     "floor": lambda array: math.floor(float(array)),
     "ceil": lambda array: math.ceil(float(array)),
-    "format": lambda array, form: format(native(array), form),
-    "str": lambda array: str(native(array)),
-    "repr": lambda array: repr(native(array)),
+    "format": lambda array, form: format(_native(array), form),
+    "str": lambda array: str(_native(array)),
+    "repr": lambda array: repr(_native(array)),
     "contains": operator.contains,
-    "reduce": lambda array: native(array).__reduce__(),
+    "reduce": lambda array: _native(array).__reduce__(),
 }
 for _name, _convert in _CONVERSIONS.items():
     setattr(Tracked, f"__{_name}__", _looking(_name, _convert))
