@@ -240,8 +240,11 @@ class Part:
     def masses(self) -> tuple[Array, Array, Array, Array]:
         """The probability on D, by how much it may be off, and both on D'."""
         each = [
-            np.array([math.fsum(mass), math.fsum(off) if len(mass) else self.unseen])
-            for mass, off in ((side.p, side.off) for side in (self.one, self.other))
+            np.array([math.fsum(p), (math.fsum(off) if len(p) else self.unseen) + lost])
+            for p, off, lost in (
+                (self.one.p, self.one.off, self.lost),
+                (self.other.p, self.other.off, self.other_lost),
+            )
         ]
         return each[0][:1], each[0][1:], each[1][:1], each[1][1:]
 

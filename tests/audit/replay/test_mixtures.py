@@ -188,6 +188,32 @@ def test_independent_signs_of_several_numbers_lose_what_each_does():
     assert replay(mechanism, pair=PAIR, claim=PureDP(1.4999)).proof
 
 
+def test_a_loop_that_draws_until_something_holds_is_a_tree():
+    """The exponential mechanism by rejection, and Laplace noise of a random scale."""
+
+    def rejecting(x, rng):
+        while True:
+            k = rng.choice(2, p=[0.5, 0.5])
+            if rng.random() < math.exp(-k * total(x) / 2):
+                return int(k)
+
+    def stopping(x, rng):
+        scale = 1
+        while rng.random() < 0.3:
+            scale += 1
+        return total(x) + rng.laplace(0, scale)
+
+    p, q = ([1.0, math.exp(-m / 2)] / np.array(1 + math.exp(-m / 2)) for m in (1, 2))
+    b = np.arange(1, 60)
+    w = 0.7 * 0.3 ** (b - 1) / b
+    losses = np.abs(np.log(p / q)).max(), math.log(w.sum() / (w @ np.exp(-1 / b)))
+    for mechanism, loss in zip((rejecting, stopping), losses, strict=True):
+        kept = replay(mechanism, pair=PAIR, claim=PureDP(loss * 1.001))
+        assert (str(kept.verdict), kept.findings) == ("NOT_REFUTED", ())
+        assert kept.loss == pytest.approx(loss, rel=1e-3)
+        assert replay(mechanism, pair=PAIR, claim=PureDP(loss * 0.99)).proof
+
+
 def test_noise_that_is_not_seen_beside_a_branch_refutes_nothing():
     """It comes out alike in all 26 executions with probability below 1e-7; seeded."""
     hidden = np.random.Generator(np.random.PCG64(1)).random(10**5).tolist()

@@ -1,0 +1,259 @@
+"""Trees of choices: all ways in which they can turn out, and what is released then.
+
+The head of `dpaudit.audit.replay.judge.finite` says what they are good for. A branch of
+a probability that is too small to be told from rounding is left out: so a loop that
+draws until something holds is a tree as well. How probable all that was left out may be
+is kept (`Tree.lost`).
+"""
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpaudit.audit.replay.execute.executor import Trace
+from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
+from dpaudit.audit.replay.laws.mixtures import Leaf
+from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw, log_joint
+
+__all__ = ["Tree", "draws_choices", "tree_of"]
+
+_MOST_OUTCOMES = 64
+_LEAST = 1e-13  # probability of an outcome that is no rounding
+_SECONDS = 20.0  # that the executions of a tree may take
+_RAISED = 20  # executions that look for a failure that a branch has
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """One way in which all choices turn out.
+
+    Parameters
+    ----------
+    p : float
+        Its probability.
+    off : float
+        By how much that may be off, as those of its choices may.
+    trace : Trace
+        The execution in which they did.
+    """
+
+    p: float
+    off: float
+    trace: Trace
+
+    @property
+    def leaf(self) -> Leaf:
+        """The law of the release, if they turn out so."""
+        return Leaf(self.p, self.off, self.trace.layout, self.trace.law)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """All ways in which all choices can turn out.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of an execution of the same mechanism on the same data.
+    outcomes : list of _Outcome
+    executions : int
+    lost : float
+        How probable outcomes may be that were left out, as their probabilities were
+        rounded to 0.
+    """
+
+    trace: Trace
+    outcomes: list[_Outcome]
+    executions: int
+    lost: float
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The laws of the release."""
+        return [outcome.leaf for outcome in self.outcomes]
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The executions."""
+        return [outcome.trace for outcome in self.outcomes]
+
+    def has(self, seed: int) -> bool:
+        """Say whether fresh choices and noise give what the tree has for them."""
+        trace = self.trace.again(seed)
+        chosen = _choices(trace)
+        known = any(
+            _choices(each) == chosen and _same(each, trace) for each in self.traces
+        )
+        return known and (not len(trace.law.first) or _is_plain(trace))
+
+    @property
+    def really_fails(self) -> bool:
+        """Whether failures in some branches are failures without us, too."""
+        failing = {each.layout for each in self.traces if each.raises}
+        for turn in range(_RAISED):
+            if not failing:
+                break
+            plain = self.trace.again(self.trace.tape.seed + turn, follows=False)
+            failing.discard(plain.layout)
+        return not failing
+
+
+def _is_plain(trace: Trace) -> bool:
+    """Say whether an execution with ordinary numbers releases the same."""
+    return trace.agrees(trace.plainly(), rtol=1e-7, atol=1e-9)
+
+
+def draws_choices(trace: Trace) -> bool:
+    """Say whether what was looked at are choices, and the release has a known law."""
+    tape, law = trace.tape, trace.law
+    return bool(
+        not (tape.coins or tape.unfollowed or tape.untrusted or trace.unread)
+        and all(isinstance(each.law, ChoiceLaw) for each in tape.observations)
+        and law.known
+        and not (len(law.first) and (law.rough is not None or tape.taken))
+    )
+
+
+def tree_of(trace: Trace) -> Tree | None:
+    """Return all ways in which the choices of an execution can turn out.
+
+    None if there are too many, it takes too long, or something else is random.
+    """
+
+    def along(script: Iterable[Observation], turn: int) -> Trace:
+        seed = trace.tape.seed + turn
+        return trace.again(seed, script=Observations(script), goes_on=True)
+
+    if 1 + sum(map(_ways, trace.tape.observations)) > _MOST_OUTCOMES:
+        return None
+    if not _is_plain(trace):
+        return None
+    outcomes: list[_Outcome] = []
+    waiting: list[list[Observation]] = [[]]
+    executions, lost, until = 1, 0.0, time.perf_counter() + _SECONDS
+    while waiting:
+        if time.perf_counter() > until:
+            return None
+        script = waiting.pop()
+        outcome = along(script, 0)
+        made = outcome.tape.observations
+        executions += 2
+        if not (draws_choices(outcome) and _same(along(made, 1), outcome)):
+            return None
+        for place in range(len(script), len(made)):
+            others, left_out = _others(made[place])
+            lost += left_out
+            if len(outcomes) + len(waiting) + len(others) >= _MOST_OUTCOMES:
+                return None
+            for other in others:
+                branch = [*made[:place], other]
+                p = _of_choices(branch)
+                if p is not None and p[0] <= _LEAST:
+                    lost += sum(p)
+                else:
+                    waiting.append(branch)
+        found = _probability(made)
+        if found is None:
+            return None
+        if found[0] > _LEAST:
+            outcomes.append(_Outcome(*found, outcome))
+        else:
+            lost += sum(found)
+    total = math.fsum(outcome.p for outcome in outcomes)
+    if abs(total - 1) > 1e-9:
+        return None
+    return Tree(trace, outcomes, executions, lost)
+
+
+def _probability(made: Iterable[Observation]) -> tuple[float, float] | None:
+    """Return the probability that all choices turn out so, and by how much it is off.
+
+    None if it is not known.
+    """
+    events: list[Event] = []
+    log = part = 0.0
+    for each in made:
+        law = _law(each)
+        if isinstance(law, ThresholdLaw):
+            events += law.came_about(each.value)
+        else:
+            log += law.log_probability(each.value)
+            part += _off(each)
+    if events:
+        joint = log_joint(events)
+        if joint is None:
+            return None
+        log += joint
+        part += ROUNDING * math.exp(min(-joint, 700.0))
+    p = math.exp(log)
+    return p, p * math.expm1(min(part, 50.0))
+
+
+def _of_choices(made: list[Observation]) -> tuple[float, float] | None:
+    """Return the same where no noisy numbers were compared, which costs more."""
+    if any(isinstance(each.law, ThresholdLaw) for each in made):
+        return None
+    return _probability(made)
+
+
+def _law(observation: Observation) -> ChoiceLaw:
+    assert isinstance(observation.law, ChoiceLaw)
+    return observation.law
+
+
+def _off(made: Observation) -> float:
+    """Return by which part of itself the probability of a choice may be off."""
+    law = _law(made)
+    own = law.log[np.arange(len(law.log)), np.asarray(made.value, dtype=np.intp)]
+    return float((law.error * np.exp(np.minimum(-own, 700.0))).sum())
+
+
+def _ways(made: Observation) -> int:
+    """Return in how many other ways a choice can turn out, or some bound of them."""
+    count, k = np.size(made.value), _law(made).outcomes
+    return min(k ** min(count, _MOST_OUTCOMES) - 1, _MOST_OUTCOMES)
+
+
+def _others(made: Observation) -> tuple[list[Observation], float]:
+    """Return a choice as it might have turned out otherwise.
+
+    The second is how probable those may be of which the probability is 0.
+    """
+    law, ways = _law(made), _ways(made)
+    if not 0 < ways < _MOST_OUTCOMES:
+        return [made] * ways, 0.0
+    count, k = law.log.shape
+    every = np.stack(np.unravel_index(np.arange(k**count), (k,) * count), axis=-1)
+    possible = [value for value in every if law.log_probability(value) > -math.inf]
+    others = [
+        replace(made, value=value)
+        for value in possible
+        if not np.array_equal(value, made.value)
+    ]
+    return others, law.error * (len(every) - len(possible))
+
+
+def _choices(trace: Trace) -> tuple[bytes, ...]:
+    values = (each.value for each in trace.tape.observations)
+    return tuple(np.asarray(value, dtype=float).tobytes() for value in values)
+
+
+def _same(one: Trace, other: Trace) -> bool:
+    """Say whether two executions have one law of the release, up to rounding."""
+    law, law2 = one.law, other.law
+    if not len(law.first) and not len(law2.first):
+        return other.agrees(one, rtol=1e-9, atol=1e-12)
+    same = one.layout == other.layout and np.array_equal(law.unit, law2.unit)
+    same = same and law.known and law2.known and law2.rough is None
+    return same and all(
+        np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
+        for a, b in (
+            (law.mean, law2.mean),
+            (law.ratio, law2.ratio),
+            (law.family, law2.family),
+        )
+    )
