@@ -12,7 +12,7 @@ from math import ceil, exp, log, sqrt
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 from seeded import rng
 
@@ -274,5 +274,4 @@ def test_what_is_asked_for_is_checked():
         ("goe-gaussian", 0.1, "no such mechanism here"),
     ):
         wrong = replace(experiment(name), grid={"zeta": (zeta,)})
-        with pytest.raises(InputError, match=words):
-            measures.failures(next(cells(wrong)))
+        refuses(words, measures.failures, next(cells(wrong)))

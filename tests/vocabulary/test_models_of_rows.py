@@ -9,13 +9,12 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 import scipy.optimize
-from refusals import refused
+from refusals import refused, refuses
 from scipy import stats
 
 from dpaudit.datasets import signal_in_noise
 from dpaudit.datasets.genotypes import stylised_genotypes, synthetic_map
 from dpaudit.datasets.streaming_models import gaussian_constants, signal_constants
-from dpaudit.errors import InputError
 from dpaudit.streams import stream
 from dpaudit.subspace import principal_angles, top_components
 
@@ -177,5 +176,4 @@ def test_the_map_has_two_large_axes():
 def test_bad_files_are_named(tmp_path, text, message):
     file = tmp_path / "scores"
     file.write_text(text)
-    with pytest.raises(InputError, match=message):
-        stylised_genotypes(scores=file, rng=stream(0))
+    refuses(message, stylised_genotypes, scores=file, rng=stream(0))

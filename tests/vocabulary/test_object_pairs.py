@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.audit import Budget, Run, audit, replay
@@ -52,8 +53,7 @@ def test_rows_are_compared_where_they_are_known(data, neighbour, relation, chang
 
 @pytest.mark.parametrize(("data", "neighbour", "relation", "message"), NO_STEPS)
 def test_what_is_seen_to_be_no_step_is_refused(data, neighbour, relation, message):
-    with pytest.raises(InputError, match=message):
-        ObjectPair(data, neighbour, relation)
+    refuses(message, ObjectPair, data, neighbour, relation)
 
 
 def total(people, rng):
@@ -132,14 +132,10 @@ def test_a_black_box_audit_draws_releases_of_them():
 @pytest.mark.parametrize("kind", [audit, replay])
 def test_what_cannot_be_done_is_said_by_name(kind, tmp_path):
     options = {"claim": PureDP(1.0), "pair": (PEOPLE, MORE)}
-    with pytest.raises(InputError, match="relation is needed"):
-        kind(total, **options)
+    refuses("relation is needed", kind, total, **options)
     options["relation"] = "add-remove"
-    with pytest.raises(InputError, match="objects takes no store"):
-        kind(total, **options, run=Run(store=tmp_path))
-    with pytest.raises(InputError, match="pair and domain exclude"):
-        kind(total, **options, domain="box:0,1:1")
-    with pytest.raises(InputError, match="two datasets, got one of 1"):
-        kind(total, **options | {"pair": (PEOPLE,)})
+    refuses("objects takes no store", kind, total, **options, run=Run(store=tmp_path))
+    refuses("pair and domain exclude", kind, total, **options, domain="box:0,1:1")
+    refuses("two datasets, got one of 1", kind, total, **options | {"pair": (PEOPLE,)})
     with pytest.raises(InputError, match="a tuple of two datasets of any kind"):
         kind(total, **options | {"pair": PEOPLE})

@@ -4,6 +4,7 @@ Type-I error: 2e-9 for each of the 31 cases of conformance (the seed is fixed).
 """
 
 import re
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -105,6 +106,26 @@ def test_many_releases_are_made_in_parts(name):
     first = mechanism.draw(data, width, rng=rng(1))
     np.testing.assert_array_equal(draws[:width], first)
     assert mechanism.draw(data, 0, rng=rng()).shape == (0, *draws.shape[1:])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "count", "held"),
+    [
+        (DPPCA.calibrated(1.0, 1e-5, batch_size=20_000), 100_000, 20_000),
+        (TwoStagePCA.calibrated(1.0, 1e-5, row_norm=5.0), 60_000, 30_000),
+    ],
+)
+def test_a_stream_holds_no_more_than_a_batch_or_half(mechanism, count, held):
+    generator, most = rng(), held * 20 * 8
+    blocks = (generator.standard_normal((1000, 20)) for _ in range(count // 1000))
+    tracemalloc.start()
+    try:
+        mechanism.release_stream(blocks, count=count, rng=rng(1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # And pieces of gradients at work, of 4 MiB each.
+    assert most < peak < most + 8 * 2**22
 
 
 STEPS_BELOW_0 = {"step_sizes": (0.0, -3.0)}
