@@ -1,8 +1,7 @@
 """Functions of Python's own that are replaced, so that they keep noise.
 
-``float`` and ``int`` give ordinary numbers, whatever an object of ours returns. Where a
-module calls them by name with draws to which nothing was added yet, these names are
-defined there for an execution, and it is made once more
+``float`` and ``int`` give ordinary numbers, whatever an object of ours returns. So in
+the module of a mechanism these names are defined for an execution
 (`dpaudit.audit.replay.follow.named`). They are classes, as what they stand for.
 """
 

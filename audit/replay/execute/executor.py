@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
-from dpaudit.audit.replay.follow.named import known_modules
+from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
@@ -169,10 +170,10 @@ def execute(
         If the mechanism raises one: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
+    import_module("scipy.stats")  # which draws where it is loaded
     loaded = None
-    # What this execution may load, or convert, not followed.
-    while loaded != (now := (loaded_libraries(), tables(), known_modules())):
-        loaded = now
+    while loaded != (now := (loaded_libraries(), tables())):
+        loaded = now  # which this execution may load, not followed
         tape = Tape(seed, Script(script, goes_on), mode)
         given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)
@@ -181,6 +182,7 @@ def execute(
         )
         with (
             patched(tape, rng, follows=follows),
+            named(mechanism, follows=follows),
             declared_libraries(),
             training_libraries(rng),
             recording(tape),

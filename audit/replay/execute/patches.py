@@ -26,7 +26,6 @@ from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.generator import RecordingGenerator, Seeds
-from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
@@ -130,11 +129,7 @@ def patched(tape: Tape, rng: RecordingGenerator, *, follows: bool) -> Iterator[N
         if replaced is None or not replaced.in_place:
             replaced = _made[follows] = _Replacements(follows)
         generators = [random._inst, np.random.mtrand._rand]
-        with (
-            replaced.put(tape, rng),
-            named(follows=follows),
-            ForeignGenerators(generators) as watch,
-        ):
+        with replaced.put(tape, rng), ForeignGenerators(generators) as watch:
             try:
                 yield
             finally:

@@ -22,7 +22,6 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.frames import in_frame
-from dpaudit.audit.replay.follow.named import CONVERSIONS, note_conversion
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -300,8 +299,6 @@ def _looking(how: str, convert: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that looks at the numbers, and converts them."""
 
     def method(self: Tracked, *arguments: Any) -> Any:
-        if how in CONVERSIONS and self.is_alone:
-            note_conversion(how)
         return convert(self.looked_at(how), *arguments)
 
     return method

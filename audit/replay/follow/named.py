@@ -1,53 +1,53 @@
-"""Modules that convert draws by ``float`` or ``int``, and what these are there.
+"""What ``float`` and ``int`` are in the module of a mechanism while it is executed.
 
-What ``float(noise)`` gives is an ordinary number, from which no noise can be told. If
-nothing was added to the draw yet, the release is not followed then. So the module that
-calls it by name is kept in mind; the execution is made again, in which the name stands
-for something that keeps the noise. Python looks for names in a module before it looks
-for its own.
+What ``float(noise)`` gives is an ordinary number, from which no noise can be told. So
+these names stand, in the module that defines the mechanism, for classes that leave
+draws what they are if nothing was added to them yet. Python looks for names in a module
+before it looks for its own. In any other module it is an ordinary number, and a coin.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from inspect import unwrap
 from typing import Any
 
-from dpaudit.audit.replay.follow.places import caller, spelled
+from dpaudit.audit.replay.follow.places import is_code
 
-__all__ = ["CONVERSIONS", "known_modules", "named", "note_conversion"]
+__all__ = ["CONVERSIONS", "named"]
 
 CONVERSIONS: dict[str, type] = {}
-"""What stands for ``float`` and ``int``: `dpaudit.audit.replay.execute.conversions`."""
-_modules: list[dict[str, Any]] = []
-
-
-def known_modules() -> int:
-    """Return in how many modules draws are known to be converted."""
-    return len(_modules)
-
-
-def note_conversion(name: str) -> None:
-    """Keep in mind where a draw is converted, if that can be followed."""
-    frame = caller(sys._getframe(1))
-    if frame is None or not spelled(frame, name):
-        return
-    space = frame.f_globals
-    if not any(space is each for each in _modules) and CONVERSIONS.keys().isdisjoint(
-        space
-    ):
-        _modules.append(space)
+"""What stands for them: `dpaudit.audit.replay.execute.conversions` fills it in."""
 
 
 @contextmanager
-def named(*, follows: bool) -> Iterator[None]:
-    """Define the names in these modules for the block."""
-    spaces = _modules.copy() if follows else []
+def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
+    """Define the names in the module of a mechanism for the block."""
+    space = _space_of(mechanism) if follows else None
+    if space is None or not CONVERSIONS.keys().isdisjoint(space):
+        yield
+        return
     try:
-        for space in spaces:
-            space.update(CONVERSIONS)
+        space.update(CONVERSIONS)
         yield
     finally:
-        for space in spaces:
-            for name, ours in CONVERSIONS.items():
-                if space.get(name) is ours:
-                    del space[name]
+        for name, ours in CONVERSIONS.items():
+            if space.get(name) is ours:
+                del space[name]
+
+
+def _space_of(mechanism: Any) -> dict[str, Any] | None:
+    """Return the names of the module that defines a mechanism; not of our own ones."""
+    while isinstance(mechanism, partial):
+        mechanism = mechanism.func
+    function = unwrap(getattr(mechanism, "release", None) or mechanism)
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__")
+    code, space = (
+        getattr(function, f"__{each}__", None) for each in ("code", "globals")
+    )
+    if code is None or space is None or not is_code(code.co_filename):
+        return None
+    own = str(space.get("__name__", "")).partition(".")[0] == "dpaudit"
+    return None if own else space

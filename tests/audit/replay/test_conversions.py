@@ -101,6 +101,21 @@ def test_a_sum_that_noise_was_added_to_later_is_not_followed_by_itself():
     assert clamped[0] == "NOT_REFUTED"
 
 
+def test_noise_that_is_converted_and_kept_is_told():
+    kept = {}
+
+    def keeps(data, rng):
+        if "noise" not in kept:
+            kept["noise"] = float(rng.laplace())
+        return len(data) + kept["noise"]
+
+    def keeps_one_of_them(data, rng):
+        return len(data) + kept.setdefault("another", float(rng.laplace()))
+
+    assert exact(keeps, 1.001)[0] == "NOT_FOLLOWED"
+    assert exact(keeps_one_of_them, 1.001)[0] == "NOT_FOLLOWED"
+
+
 def test_the_names_are_python_s_own_to_all_but_draws():
     seen = []
 
