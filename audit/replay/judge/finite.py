@@ -20,17 +20,20 @@ executed again with fresh choices and noise, followed and as it is.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
+from dpaudit.audit.replay.laws.coded import lattice_of
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
-from dpaudit.audit.replay.laws.mixtures import Part, Terms, parts_of
+from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
 from dpaudit.claims import polygon_delta
 
 __all__ = ["judge_finite"]
@@ -71,6 +74,8 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         first.tape.mode.public or not (here.really_fails and there.really_fails)
     ):
         return False
+    if _shares_atoms([*here.leaves, *there.leaves]):
+        return False
     parts = parts_of(here.leaves, there.leaves, lost=here.lost, other_lost=there.lost)
     worst, wide = worst_of(parts), [part for part in parts if part.dimensions > 1]
     judgement.executions = max(here.executions, there.executions) + 1
@@ -109,6 +114,24 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
             why = _NOT_SETTLED.format(size, judgement.loss, most)
             judgement.suspect("budget", first.returned_at, why)
     return True
+
+
+def _shares_atoms(leaves: Iterable[Leaf]) -> bool:
+    """Say whether a number has noise on a lattice in some leaves, and none in others.
+
+    Such laws are not singular to each other, and not of one form.
+    """
+    seen: dict[tuple[str, int], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+    for leaf in leaves:
+        law, size = leaf.law, len(leaf.law.mean)
+        codes = [lattice_of(int(each)) is not None for each in law.family]
+        whole = np.array([*codes, False])[law.unit]
+        bare, lattice = seen.setdefault(
+            (leaf.layout, size), (np.zeros(size, bool), np.zeros(size, bool))
+        )
+        bare |= law.unit < 0
+        lattice |= whole
+    return any(bool((bare & lattice).any()) for bare, lattice in seen.values())
 
 
 def _take_steps(judgement: Judgement, first: Trace, second: Trace) -> None:

@@ -222,6 +222,9 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
     if (noisy != noisy2).any():
         entry = int(np.argmax(noisy != noisy2))
+        one = law if noisy[entry] else other
+        if one.family[one.unit[entry]] >= FIRST:  # of which a number may be an atom
+            return LawComparison(known=False)
         side = "D'" if noisy[entry] else "D"
         value = (x2 if noisy[entry] else x)[entry]
         return LawComparison(

@@ -251,3 +251,18 @@ def test_comparisons_that_share_a_threshold_have_one_probability(name):
     p = math.exp(log_joint(events))
     # Off by 5 deviations with probability 6e-7; seeded.
     assert abs(held.mean() - p) <= 5 * math.sqrt(p * (1 - p) / n) + 1e-12
+
+
+def test_no_noise_and_noise_on_a_lattice_share_atoms():
+    # Zero or not, a sign, and a geometric size: the discrete Laplace law.
+    def discrete(x, rng):
+        alpha = np.exp(-1.0)
+        if rng.random() < (1 - alpha) / (1 + alpha):
+            return float(len(x))
+        size = rng.geometric(1 - alpha)
+        return len(x) + (size if rng.random() < 0.5 else -size)
+
+    pair = Pair([[0.2]], [[0.2], [0.9]])
+    result = replay(discrete, pair=pair, claim=PureDP(1.0), budget=20)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert not result.proof
