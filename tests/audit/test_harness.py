@@ -323,7 +323,7 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
 test_bad_input_is_named = refused(
     ({"claim": CLAIM}, "pair or domain is needed: the mechanism names no worst"),
     ({"pair": PAIR}, "claim is needed: the mechanism states none"),
-    ({**GIVEN, "pair": ([0], [1])}, "pair must be a Pair, got tuple"),
+    ({**GIVEN, "pair": ([0], [1])}, "relation is needed with a pair of datasets"),
     ({**GIVEN, "claim": PureDP(1000.0)}, "cannot be audited"),
     ({**GIVEN, "layer": "white-box"}, r"one of \['black-box', 'transcript'\], got"),
     ({**GIVEN, "layer": "transcript"}, "mechanism must have a transcript"),

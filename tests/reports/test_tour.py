@@ -44,9 +44,9 @@ def counts(data, rng):
     return np.bincount(data.astype(int), minlength=2) + rng.laplace(size=2)
 
 
-@of("largest", "scalar:0,1:rows=3", relation="add-remove", stated="here")
-def largest(data, rng):
-    return float(max(data.sum() + rng.laplace(scale=0.9), 5e3))
+@of("rounded", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def rounded(data, rng):
+    return float(np.round((data.sum() + rng.laplace(scale=0.9)) / 1e4))
 
 
 @of("refuses", "scalar:0,1:rows=3", relation="add-remove", stated="here")
@@ -158,8 +158,8 @@ def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
 
 
 def test_noisy_values_alone_are_told_apart_from_releases():
-    """A noisy sum with too little noise is hidden by a maximum that it never is."""
-    (line,) = tour_rows([visited("largest")])
+    """A sum with too little noise is hidden by rounding it to multiples of 1e4."""
+    (line,) = tour_rows([visited("rounded")])
     assert line.verdict == "REFUTED for transcripts"
 
 

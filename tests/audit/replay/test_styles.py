@@ -10,15 +10,10 @@ from benchmarks.styles.run import measure
 STYLES = corpus()
 RIGHT = {name: style for name, style in STYLES.items() if style.right}
 WRONG = {name: style for name, style in STYLES.items() if not style.right}
-# Right over the real numbers: float32 rounds a distance up.
-ROUNDED = pytest.mark.xfail(reason="rounding of float32 is no violation")
 
 
 def marked(number, name):
-    marks = [] if number % 18 == 0 else [pytest.mark.hard]
-    return pytest.param(
-        name, marks=[*marks, ROUNDED] if name.startswith("tight") else marks
-    )
+    return pytest.param(name, marks=[] if number % 18 == 0 else [pytest.mark.hard])
 
 
 def test_the_corpus_is_large_and_each_wrong_one_has_one_line_at_fault():
