@@ -7,7 +7,6 @@ is kept (`Tree.lost`).
 """
 
 import math
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,7 @@ __all__ = ["Tree", "draws_choices", "tree_of"]
 
 _MOST_OUTCOMES = 64
 _LEAST = 1e-13  # probability of an outcome that is no rounding
-_SECONDS = 20.0  # that the executions of a tree may take
+_MOST_EXECUTIONS = 4 * _MOST_OUTCOMES  # of a tree
 _RAISED = 20  # executions that look for a failure that a branch has
 
 
@@ -121,7 +120,7 @@ def draws_choices(trace: Trace) -> bool:
 def tree_of(trace: Trace) -> Tree | None:
     """Return all ways in which the choices of an execution can turn out.
 
-    None if there are too many, it takes too long, or something else is random.
+    None if there are too many, or something else is random.
     """
 
     def along(script: Iterable[Observation], turn: int) -> Trace:
@@ -134,9 +133,9 @@ def tree_of(trace: Trace) -> Tree | None:
         return None
     outcomes: list[_Outcome] = []
     waiting: list[list[Observation]] = [[]]
-    executions, lost, until = 1, 0.0, time.perf_counter() + _SECONDS
+    executions, lost = 1, 0.0
     while waiting:
-        if time.perf_counter() > until:
+        if executions > _MOST_EXECUTIONS:
             return None
         script = waiting.pop()
         outcome = along(script, 0)
