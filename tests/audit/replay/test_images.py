@@ -154,6 +154,18 @@ def test_both_readings_are_of_the_same_draws():
     assert sum(each.executions == 10 for each in found) > 0  # in a later turn
 
 
+@pytest.mark.parametrize("noise", ["normal", "laplace"])
+def test_a_transcript_refutes_by_what_its_next_value_could_cost(noise):
+    # No draw shows a loss near 8; Gaussian noise may lose any number.
+    def looked_at(x, rng):
+        return float(float(np.sum(x)) + getattr(rng, noise)() > 50)
+
+    pair = Pair(rows(0.2), rows(0.2, 0.9))
+    result = replay(looked_at, pair=pair, claim=PureDP(8.0), sees="transcript")
+    wanted = ("REFUTED", True) if noise == "normal" else ("NOT_REFUTED", False)
+    assert (result.verdict, result.proof) == wanted
+
+
 def observed():
     rng = np.random.default_rng(8)
     made = []
