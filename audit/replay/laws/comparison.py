@@ -345,12 +345,7 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
     bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
-    clipped = np.where(bounded, np.clip(unit_loss, -most, most), unit_loss)
-    suprema = compare(law, other).suprema if (law.family >= FIRST).any() else None
-    if suprema is not None:
-        coded = (law.family >= FIRST) & np.isfinite(suprema)
-        clipped = np.where(coded, np.clip(clipped, -suprema, suprema), clipped)
-    return np.asarray(clipped)
+    return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 
 def _rough(law: AffineLaw, other: AffineLaw) -> Array:
