@@ -56,7 +56,7 @@ test test-all audit third-party: export PYTHONDONTWRITEBYTECODE :=
 
 # By files, so that what the tests of a file share is made once and not in every process.
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
 	$(BIN)/python -m pytest -n $(WORKERS) -m ""

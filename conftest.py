@@ -8,6 +8,9 @@ Python's search for cycles of dead objects goes over all that was imported, agai
 again where many small objects are made: a third of the time of drawing figures went
 into it. Here it searches more rarely.
 
+Files go to workers in their order: first those of folders where files take long, so that
+none of these is left at the end with one worker alone.
+
 Tests that write files are skipped where there is no room for them, and ``--shuffle 1``
 runs the files in another order: no test may need what another one left behind.
 """
@@ -24,6 +27,7 @@ import pytest
 SUBPACKAGES = {"algorithms", "attacks", "audit", "reports"}
 ROOT = Path(__file__).parent
 
+LONG = ("audit/checks", "tests/reports", "tests/project", "tests/audit")
 ROOM = 200  # megabytes of temporary files that tests may need
 
 gc.set_threshold(20_000, 20, 20)
@@ -38,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
+    slow = tuple(str(ROOT / folder) for folder in LONG)
+    items.sort(key=lambda item: not str(item.path).startswith(slow))
     seed = config.getoption("--shuffle")
     if seed is not None:
         files = [list(group) for _, group in groupby(items, lambda item: item.path)]

@@ -47,10 +47,21 @@ def all_sources() -> dict[str, Path]:
     return {dotted(path): path for room in ROOMS for path in sources(room)}
 
 
-@cache
 def tree(path: Path) -> ast.Module:
     """Return the syntax of a module."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> list[tuple[str, list[str] | None]]:
+    """Return the modules that a module imports, anywhere, and what of each."""
+    found: list[tuple[str, list[str] | None]] = []
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [(each.name, None) for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append((node.module, [each.name for each in node.names]))
+    return found
 
 
 def code_lines(path: Path) -> int:
@@ -129,12 +140,11 @@ def graph() -> dict[str, set[str]]:
 
     arrows: dict[str, set[str]] = {}
     for name, path in modules.items():
-        found = set()
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Import):
-                found |= {each.name for each in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found |= {origin(node.module, each.name) for each in node.names}
+        found = {
+            module if each is None else origin(module, each)
+            for module, names in imports(path)
+            for each in (names or [None])
+        }
         defines = name not in faces or public_names(path)
         arrows[name] = (found & set(modules)) - {name} if defines else set()
     return arrows
@@ -191,7 +201,7 @@ from dpaudit import Pair, PureDP
 from dpaudit.audit import audit
 
 root = Path(dpaudit.__file__).resolve().parents[2]
-seen, chain = set(), []
+seen, chain, known = set(), [], set()
 
 def noisy_sum(data, rng):
     frame = sys._getframe(1)
@@ -202,8 +212,10 @@ def noisy_sum(data, rng):
     return float(np.sum(data)) + rng.laplace()
 
 def enter(frame, event, argument):
-    if event == "call":
-        path = Path(frame.f_code.co_filename)
+    name = frame.f_code.co_filename
+    if event == "call" and name not in known:
+        known.add(name)
+        path = Path(name)
         if "site-packages" not in path.parts and path.is_file():
             path = path.resolve()
             if path.is_relative_to(root):

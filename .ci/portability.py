@@ -217,8 +217,8 @@ def tried(name: str, tests: list[str]) -> str:
             return f"could not be had: {error}"
         copied(machine.folder)
         machine.environment["PYTHONPATH"] = str(machine.folder / "src")
-        pytest = (machine.python, "-m", "pytest", "-q", "--dist", "loadfile")
-        pytest += ("-n", machine.workers)
+        pytest = (machine.python, "-m", "pytest", "-q", "-n", machine.workers)
+        pytest += ("--dist", "loadfile", "--no-loadscope-reorder")
         log = BUILD / f"{name}.log"
         with log.open("w", encoding="utf-8") as file:
             done = subprocess.run(

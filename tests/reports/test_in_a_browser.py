@@ -1,10 +1,10 @@
 """The written site, as a browser shows it: `make browser`.
 
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
-`DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of the tiny
-report that is made here: `DPAUDIT_PAGES` pages of each kind (30), for those of a kind
-come from one template, and `dpaudit report check` reads them all. `DPAUDIT_SCREENSHOTS`
-is where to keep pictures of some pages.
+`DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of the one
+section that is written here: `DPAUDIT_PAGES` pages of each kind (30), for those of a
+kind come from one template, and `dpaudit report check` reads them all.
+`DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
 """
 
 import os
@@ -16,10 +16,9 @@ pytest.importorskip("playwright", reason="playwright is not installed: make brow
 
 import browsing
 from browsing import KINDS, browser, chromium, survey
-from test_report_page import measured, results
 from tiny_profile import install_tiny
 
-from dpaudit.reports.writer import write_results
+from dpaudit.reports import write_report
 
 SITES = list(filter(None, os.environ.get("DPAUDIT_SITES", "").split(os.pathsep)))
 MOST = int(os.environ.get("DPAUDIT_PAGES", "30"))
@@ -41,11 +40,11 @@ def found(request, open_browser, tmp_path_factory):
         folder = tmp_path_factory.mktemp("site")
         with pytest.MonkeyPatch.context() as patch:
             install_tiny(patch)
-            assert write_results(results(**measured()), folder) == {}
+            write_report(folder, profile="tiny", sections=["suite"])
     elif not folder.is_dir():
         pytest.skip(f"{folder} has not been made yet")
     pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
-    most = 3 if request.param == "tiny" else MOST
+    most = 1 if request.param == "tiny" else MOST
     return survey(open_browser, folder, pictures, most)
 
 
@@ -87,49 +86,55 @@ FIGURE = """<svg role="img" width="200" height="40"><path d="M0 0H200V40H0Z" fil
 <text x="20" y="25" fill="#fff">white</text></svg>"""
 
 
-def look(folder, browser, html):
-    (folder / "index.html").write_text(html, encoding="utf-8")
-    return {kind: some for kind, some in survey(browser, folder).items() if some}
+RIGHT = ("", TABLE, FIGURE.format("#111"))
+WRONG = [
+    ("errors", "<script>throw new Error('planted')</script>", "planted"),
+    ("errors requests", '<img alt="" src="http://127.0.0.1:9/">', "asks for http"),
+    ("errors requests", '<img alt="" src="nowhere.png">', "did not get file:"),
+    ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
+    ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
+    ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),
+    (
+        "schemes",
+        "<style>:root { color-scheme: light } body { background: #fff !important }"
+        "</style>",
+        "the background is rgb(255, 255, 255)",
+    ),
+    ("print", '<div role="navigation">x</div>', "is printed"),
+    ("scripts", "<p>made</p><script>document.write('later')</script>", "later"),
+    ("sorting", TABLE.replace("number(a) - number(b)", "1"), "follows"),
+    ("sorting", TABLE.replace('"aria-sort", up', '"aria-x", up'), "is null"),
+    ("filters", TABLE.replace("row.hidden =", "row.hidden ||="), "wrong for ''"),
+    (
+        "links",
+        "<style>nav { position: fixed; top: 0; width: 100%; height: 99px }</style>"
+        '<p style="height: 99px"></p><a href="#x">go</a><h2 id="x">there</h2>',
+        "is not in sight",
+    ),
+]
 
 
-@pytest.mark.parametrize("body", ["", TABLE, FIGURE.format("#111")])
-def test_a_page_without_a_fault(body, open_browser, tmp_path):
-    assert look(tmp_path, open_browser, PAGE.format(body)) == {}
+def look(browser, folder, bodies):
+    """What is wrong with each of the pages, which lie in folders of their own."""
+    for number, body in enumerate(bodies):
+        (folder / str(number)).mkdir()
+        page = folder / str(number) / "index.html"
+        page.write_text(PAGE.format(body), encoding="utf-8")
+    seen = [{} for _ in bodies]
+    for kind, sentences in survey(browser, folder).items():
+        for each in sentences:
+            number = int(each.partition("/")[0])
+            seen[number].setdefault(kind, []).append(each)
+    return seen
 
 
-@pytest.mark.parametrize(
-    ("kinds", "body", "sentence"),
-    [
-        ("errors", "<script>throw new Error('planted')</script>", "planted"),
-        ("errors requests", '<img alt="" src="http://127.0.0.1:9/">', "asks for http"),
-        ("errors requests", '<img alt="" src="nowhere.png">', "did not get file:"),
-        ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
-        ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
-        ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),
-        (
-            "schemes",
-            "<style>:root { color-scheme: light } body { background: #fff !important }"
-            "</style>",
-            "the background is rgb(255, 255, 255)",
-        ),
-        ("print", '<div role="navigation">x</div>', "is printed"),
-        ("scripts", "<p>made</p><script>document.write('later')</script>", "later"),
-        ("sorting", TABLE.replace("number(a) - number(b)", "1"), "follows"),
-        ("sorting", TABLE.replace('"aria-sort", up', '"aria-x", up'), "is null"),
-        ("filters", TABLE.replace("row.hidden =", "row.hidden ||="), "wrong for ''"),
-        (
-            "links",
-            "<style>nav { position: fixed; top: 0; width: 100%; height: 99px }</style>"
-            '<p style="height: 99px"></p><a href="#x">go</a><h2 id="x">there</h2>',
-            "is not in sight",
-        ),
-    ],
-)
-def test_what_is_wrong_is_found(
-    kinds, body, sentence, open_browser, tmp_path, monkeypatch
-):
-    if kinds == "links":
-        monkeypatch.setattr(browsing, "PATIENCE", 1_000)
-    found = look(tmp_path, open_browser, PAGE.format(body))
-    assert set(found) == set(kinds.split())
-    assert any(sentence in each for each in found[kinds.split()[-1]])
+def test_what_is_wrong_is_found_and_nothing_else(open_browser, tmp_path, monkeypatch):
+    *others, links = [body for _, body, _ in WRONG]
+    (tmp_path / "links").mkdir()
+    found = look(open_browser, tmp_path, [*RIGHT, *others])
+    monkeypatch.setattr(browsing, "PATIENCE", 1_000)
+    found += look(open_browser, tmp_path / "links", [links])
+    assert found[: len(RIGHT)] == [{}] * len(RIGHT)
+    for (kinds, _, sentence), seen in zip(WRONG, found[len(RIGHT) :], strict=True):
+        assert set(seen) == set(kinds.split())
+        assert any(sentence in each for each in seen[kinds.split()[-1]])
