@@ -8,8 +8,8 @@ Python's search for cycles of dead objects goes over all that was imported, agai
 again where many small objects are made: a third of the time of drawing figures went
 into it. Here it searches more rarely.
 
-Files go to workers in their order: first those of folders where files take long, so that
-none of these is left at the end with one worker alone.
+Files go to workers in their order: first those of folders where files take long, so
+that none of these is left at the end with one worker alone.
 
 Tests that write files are skipped where there is no room for them, and ``--shuffle 1``
 runs the files in another order: no test may need what another one left behind.
