@@ -1,6 +1,8 @@
 """What is said of each mechanism of the corpus, and where a wrong one is at fault."""
 
+import copy
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,6 +28,12 @@ MODULES = (
     "trees",
     "local",
     "glue",
+    "reported_sums",
+    "reported_noise",
+    "reported_tables",
+    "reported_users",
+    "reported_choices",
+    "reported_training",
 )
 STYLES: dict[str, "Style"] = {}
 
@@ -58,6 +66,8 @@ class Style:
         Where it is written like that.
     text : object
         Whose source has the line at fault.
+    twin : str
+        Which right one a wrong one was meant to be.
     """
 
     name: str
@@ -72,6 +82,7 @@ class Style:
     domain: str = ""
     source: str = "common practice"
     text: Any = None
+    twin: str = ""
 
     @property
     def right(self) -> bool:
@@ -96,7 +107,7 @@ class Style:
     def run(self, data: Any, seed: int) -> Any:
         """Return a release, as without any audit."""
         call = getattr(self.mechanism, "release", self.mechanism)
-        return call(data.copy(), rng=np.random.default_rng(seed))
+        return call(copy.deepcopy(data), rng=np.random.default_rng(seed))
 
 
 def right(claim: Claim, pair: Pair, why: str = "", **more: Any) -> Callable[[Any], Any]:
@@ -107,6 +118,27 @@ def right(claim: Claim, pair: Pair, why: str = "", **more: Any) -> Callable[[Any
 def wrong(claim: Claim, pair: Pair, fault: str, **more: Any) -> Callable[[Any], Any]:
     """Register a mechanism whose claim is false on a pair."""
     return _registering(claim, pair, {"fault": fault, **more})
+
+
+def reported(
+    source: str, claim: Claim, pair: Pair, fault: str, twin: Any, **more: Any
+) -> Callable[[Any], Any]:
+    """Register a fault that was reported, and what had been meant.
+
+    Parameters
+    ----------
+    source : str
+        ``owner/name#number`` on GitHub, ``arXiv:number`` or an address.
+    claim, pair, fault
+        As of `wrong`.
+    twin : callable
+        The right version; its docstring says why its claim holds.
+    """
+    url = re.sub(r"^arXiv:", "https://arxiv.org/abs/", source)
+    url = re.sub(r"^([\w.-]+/[\w.-]+)#(\d+)$", r"https://github.com/\1/issues/\2", url)
+    more["source"] = url
+    right(claim, pair, **more)(twin)
+    return wrong(claim, pair, fault, twin=twin.__name__, **more)
 
 
 def _registering(claim: Claim, pair: Pair, more: dict[str, Any]) -> Callable:

@@ -1,10 +1,14 @@
 """Replay the corpus, and say how much of it is followed and found at its line.
 
-python -m benchmarks.styles.run [--wrong | --right] [NAME ...] [--seeds N]
-    [--domains] [--json FILE]
+python -m benchmarks.styles.run [--wrong | --right] [--reported] [NAME ...] [--seeds N]
+    [--domains | --black-box {pair,domain,both}] [--json FILE]
+
+A black box is attacked on the pair, or on a pair that is found in the domain, within a
+minute of processor time.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -21,10 +25,11 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks.styles.registry import Style, corpus
-from dpaudit.audit import Budget
+from dpaudit.audit import Budget, Run, audit
 from dpaudit.audit.replay import replay
 
 SECONDS = 120
+ATTACKED = 60
 BYTES = 6 * 2**30
 
 
@@ -54,6 +59,10 @@ class Outcome:
         Processor time.
     findings : tuple of str
         What was found, or the error.
+    by : {"replay", "pair", "domain"}
+        The judge: a replay, or a black box that is given this.
+    releases : int
+        A side, of a black box.
     """
 
     name: str
@@ -65,20 +74,23 @@ class Outcome:
     found: str
     seconds: float
     findings: tuple[str, ...]
+    by: str = "replay"
+    releases: int = 0
 
 
 @contextmanager
-def _limited(seconds: int) -> Iterator[None]:
+def _limited(seconds: int, timer: int = signal.ITIMER_REAL) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise OutOfTime
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    signals = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_PROF: signal.SIGPROF}
+    before = signal.signal(signals[timer], stop)
+    signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(timer, 0)
+        signal.signal(signals[timer], before)
 
 
 def _places(finding: Any) -> list[tuple[str, int]]:
@@ -135,6 +147,66 @@ def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
     return Outcome(name, right, seed, verdict, proof, first, found, spent, said)
 
 
+def attack(style: Style, seed: int = 0, *, by: str = "pair") -> Outcome:
+    """Attack a mechanism as a black box, with its pair or with its domain alone."""
+    where: dict[str, Any] = {"pair": style.pair}
+    if by == "domain":
+        where = {"domain": style.domain, "relation": style.pair.relation}
+    began = time.process_time()
+    verdict, said, releases = "ERROR", "", 0
+
+    def late() -> bool:
+        return time.process_time() - began > ATTACKED
+
+    try:
+        with _limited(2 * ATTACKED, signal.ITIMER_PROF), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call = getattr(style.mechanism, "release", style.mechanism)
+            result = audit(
+                call, **where, claim=style.claim, seed=seed, run=Run(should_stop=late)
+            )
+        verdict, releases = result.verdict.value, result.samples
+        said = f"{result.pairs} pairs, {releases} releases: {result.attack}"
+    except OutOfTime:
+        verdict = "TIME"
+    except Exception as error:  # whatever it is, the table says so
+        said = f"{type(error).__name__}: {error}"
+    spent = time.process_time() - began
+    named, found = (style.name, style.right, seed), (said,)
+    return Outcome(*named, verdict, False, "", "", spent, found, by, releases)
+
+
+def compared(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return how many a black box refutes, and what a release costs in a search."""
+    lines, costs = [], {}
+    for by in ("pair", "domain"):
+        for kind, is_right in (("wrong", False), ("right", True)):
+            chosen = [o for o in outcomes if (o.by, o.right) == (by, is_right)]
+            n = sum(each.verdict == "REFUTED" for each in chosen)
+            spent = sum(each.seconds for each in chosen)
+            if chosen:
+                share = n / len(chosen)
+                lines.append(
+                    f"{kind} by {by}: {n} of {len(chosen)} refuted ({share:.1%}), "
+                    f"{spent:.1f} processor seconds"
+                )
+        costs[by] = {
+            (each.name, each.seed): each.seconds / each.releases
+            for each in outcomes
+            if each.by == by and each.releases >= 1_000
+        }
+    both = sorted(
+        costs["domain"][k] / v for k, v in costs["pair"].items() if k in costs["domain"]
+    )
+    if both:
+        middle = both[len(both) // 2]
+        lines.append(
+            f"a release by domain costs {middle:.2f} of one by pair (median of "
+            f"{len(both)}; {both[0]:.2f} to {both[-1]:.2f})"
+        )
+    return lines
+
+
 def totals(outcomes: Sequence[Outcome]) -> list[str]:
     """Return how many are followed, and how many are found at their line."""
     lines = []
@@ -183,6 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--domains", action="store_true", help="search in domains where there are any"
     )
+    parser.add_argument(
+        "--black-box", choices=("pair", "domain", "both"), help="attack, not replay"
+    )
+    parser.add_argument("--reported", action="store_true", help="reported faults alone")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("-v", "--verbose", action="store_true", help="all findings")
     options = parser.parse_args(arguments)
@@ -192,26 +268,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     outcomes = []
-    print(f"{'name':<33}{'expected':<9}{'verdict':<14}{'line':<6}{'seconds':>8}")
+    twins = {style.twin for style in styles.values()}
+    places = ("pair", "domain") if options.black_box == "both" else (options.black_box,)
+    print(f"{'name':<37}{'expected':<9}{'verdict':<14}{'line':<6}{'seconds':>8}")
     for style in styles.values():
         if options.names and style.name not in options.names:
             continue
         if (options.right and not style.right) or (options.wrong and style.right):
             continue
-        for seed in range(options.seeds):
-            outcome = measure(style, seed, domains=options.domains)
+        if options.reported and not style.twin and style.name not in twins:
+            continue
+        for seed, by in itertools.product(range(options.seeds), places):
+            if by is None:
+                outcome = measure(style, seed, domains=options.domains)
+            else:
+                outcome = attack(style, seed, by=by)
             outcomes.append(outcome)
             expected = "right" if style.right else "wrong"
             print(
-                f"{style.name:<33}{expected:<9}{outcome.verdict:<14}"
-                f"{outcome.first:<6}{outcome.seconds:>8.2f}",
+                f"{style.name:<37}{expected:<9}{outcome.verdict:<14}"
+                f"{outcome.first or by or '':<6}{outcome.seconds:>8.2f}",
                 flush=True,
             )
             odd = outcome.verdict != ("NOT_REFUTED" if style.right else "REFUTED")
             if options.verbose or odd:
                 for said in outcome.findings:
                     print(f"    {said}")
-    print(*totals(outcomes), sep="\n")
+    said_of = totals if options.black_box is None else compared
+    print(*said_of(outcomes), sep="\n")
     if options.json:
         options.json.write_text(
             json.dumps([asdict(each) for each in outcomes], indent=1)
