@@ -14,7 +14,7 @@ the releases are like.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ class Chains:
     def _widen(self, length: int, spaces: int) -> "Chains":
         """Fill the rows with events that cut off nothing, held to nothing."""
         more = length - self.events.shape[1]
+        if not more:
+            return replace(self, half_spaces=self.half_spaces.widen(spaces))
         nothing = np.zeros((len(self.events), more))
         # New cells are empty and lie before the last one.
         return Chains(

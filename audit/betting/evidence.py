@@ -137,7 +137,7 @@ class Bets:
         t = stake[:, np.newaxis]
         n = counts_p.sum(axis=1) + counts_q.sum(axis=1)
         return np.asarray(
-            np.sum(counts_p[bet] * np.log1p(t * self.on_p[bet]), axis=1)
-            + np.sum(counts_q[bet] * np.log1p(t * self.on_q[bet]), axis=1)
+            (counts_p[bet] * np.log1p(t * self.on_p[bet])).sum(axis=1)
+            + (counts_q[bet] * np.log1p(t * self.on_q[bet])).sum(axis=1)
             - n[bet] * stake * self.slack[bet]
         )

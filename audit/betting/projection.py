@@ -72,12 +72,15 @@ class HalfSpaces:
 
     def widen(self, spaces: int) -> "HalfSpaces":
         """Fill up to that many half-spaces with such as hold nothing."""
-        more = (0, 0), (0, spaces - self.limit.shape[1])
+        more = (len(self.limit), spaces - self.limit.shape[1])
+        if not more[1]:
+            return self
+        nothing = np.zeros(more)
         return HalfSpaces(
-            np.pad(self.cells, more),
-            np.pad(self.on_p, more),
-            np.pad(self.on_q, more),
-            np.pad(self.limit, more, constant_values=1.0),
+            np.hstack([self.cells, nothing.astype(np.intp)]),
+            np.hstack([self.on_p, nothing]),
+            np.hstack([self.on_q, nothing]),
+            np.hstack([self.limit, nothing + 1.0]),
         )
 
     @staticmethod
@@ -148,15 +151,16 @@ def project(
     active = np.arange(m)
     for _ in range(_ITERATIONS):
         part = dual.take(active)
-        gradient, hessian = part.derivatives(x[active])
+        returns = part.returns(x[active])
+        gradient, hessian = part.derivatives(returns)
         step = _newton(x[active], gradient, hessian, bounded=j)
-        promised = np.sum(gradient * step, axis=1)
+        promised = (gradient * step).sum(axis=1)
         open_ = np.flatnonzero(promised > tolerance * (value[active] + tolerance))
         active = active[open_]
         if not len(active):
             break
         x[active], value[active], moved = part.take(open_).climb(
-            x[active], step[open_], value[active], bounded=j
+            x[active], step[open_], value[active], returns[open_], bounded=j
         )
         active = active[moved]
         if not len(active):
@@ -207,25 +211,28 @@ class _DualProblem:
             return self
         return _DualProblem(*(each[rows] for each in vars(self).values()))
 
+    def returns(self, x: Array) -> Array:
+        """Return what every outcome returns, shape (M, 2K)."""
+        returns: Array = 1 + np.einsum("mij,mj->mi", self.slopes, x)
+        return returns
+
     def value(self, x: Array) -> Array:
-        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
+        returns = self.returns(x)
         # No cell may return nothing, not even one of probability zero.
         inside = (returns > 0).all(axis=1)
         logs = np.log(np.where(inside[:, np.newaxis], returns, 1.0))
-        growth = np.sum(self.weights * logs, axis=1) - np.sum(self.cost * x, axis=1)
+        growth = (self.weights * logs).sum(axis=1) - (self.cost * x).sum(axis=1)
         return np.where(inside, growth, -np.inf)
 
-    def derivatives(self, x: Array) -> tuple[Array, Array]:
+    def derivatives(self, returns: Array) -> tuple[Array, Array]:
         """Return the gradient (M, J + 2) and the negated Hessian."""
-        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
         density = self.weights / returns
         gradient = np.einsum("mi,mij->mj", density, self.slopes) - self.cost
         scaled = self.slopes * np.sqrt(density / returns)[..., np.newaxis]
         return gradient, scaled.swapaxes(1, 2) @ scaled
 
-    def _inside(self, x: Array, step: Array) -> Array:
+    def _inside(self, returns: Array, step: Array) -> Array:
         """Return lengths, at most 1, up to which steps keep all returns positive."""
-        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
         change = np.einsum("mij,mj->mi", self.slopes, step)
         ratio = np.divide(
             -returns, change, out=np.full_like(returns, np.inf), where=change < 0
@@ -233,12 +240,12 @@ class _DualProblem:
         return np.minimum(1.0, _SAFE * ratio.min(axis=1))
 
     def climb(
-        self, x: Array, step: Array, value: Array, *, bounded: int
+        self, x: Array, step: Array, value: Array, returns: Array, *, bounded: int
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Halve steps until the objective rises; say which of them moved."""
         result, best = x.copy(), value.copy()
         todo = np.arange(len(x))
-        length = self._inside(x, step)
+        length = self._inside(returns, step)
         for _ in range(_HALVINGS):
             trial = x[todo] + length[todo, np.newaxis] * step[todo]
             trial[:, :bounded] = np.maximum(trial[:, :bounded], 0.0)
@@ -274,22 +281,21 @@ def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array
     free[:, bounded:] = True
     step, rows = np.zeros_like(x), np.arange(m)
     for attempt in range(_PIVOTS):
-        a, f = matrix[rows], free[rows]
-        at_bound = np.where(f, 0.0, lowest[rows])
-        b = right[rows] - (a @ at_bound[..., np.newaxis])[..., 0]
-        solved = np.where(f[:, :, np.newaxis] & f[:, np.newaxis, :], a, 0.0)
-        solved[:, diagonal, diagonal] = a[:, diagonal, diagonal]
-        s = np.linalg.solve(solved, np.where(f, b, 0.0)[..., np.newaxis])[..., 0]
-        s = np.where(f, s, at_bound)
-        step[rows] = np.maximum(s, lowest[rows])
-        pull = right[rows] - (a @ s[..., np.newaxis])[..., 0]
-        wrong = np.where(f, s < lowest[rows], pull > _ROUNDING)
+        at_bound = np.where(free, 0.0, lowest)
+        b = right - (matrix @ at_bound[..., np.newaxis])[..., 0]
+        solved = np.where(free[:, :, np.newaxis] & free[:, np.newaxis, :], matrix, 0.0)
+        solved[:, diagonal, diagonal] = 1.0 + _RIDGE
+        s = np.linalg.solve(solved, np.where(free, b, 0.0)[..., np.newaxis])[..., 0]
+        s = np.where(free, s, at_bound)
+        step[rows] = np.maximum(s, lowest)
+        pull = right - (matrix @ s[..., np.newaxis])[..., 0]
+        wrong = np.where(free, s < lowest, pull > _ROUNDING)
         if attempt >= _ALL_AT_ONCE:
             last = size - 1 - np.argmax(wrong[:, ::-1], axis=1)
             wrong &= diagonal == last[:, np.newaxis]
         open_ = wrong.any(axis=1)
-        rows = rows[open_]
-        if not len(rows):
+        if not open_.any():
             break
-        free[rows] ^= wrong[open_]
+        rows, free = rows[open_], (free ^ wrong)[open_]
+        matrix, right, lowest = matrix[open_], right[open_], lowest[open_]
     return step / scale

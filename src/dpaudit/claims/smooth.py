@@ -133,7 +133,8 @@ class ZeroConcentratedDP(Claim):
             )
 
         grid = np.linspace(-12.0, 12.0, 97)
-        best = grid[np.argmin([bound(np.full_like(epsilon, g)) for g in grid], axis=0)]
+        every = grid.reshape(-1, *(1 for _ in np.shape(epsilon)))
+        best = grid[np.argmin(bound(every), axis=0)]
         low, high = best - 0.25, best + 0.25
         shrink = (np.sqrt(5) - 1) / 2
         for _ in range(45):
