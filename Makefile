@@ -105,7 +105,8 @@ first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py
 
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
-	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
+	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench \
+		--also benchmarks.styles.study:REPORTED
 
 third-party: $(OTHERS)/.installed ## audit other libraries, compare their PCA (build/third-party/)
 	$(OTHERS)/bin/python -m pytest tests/algorithms/third_party \

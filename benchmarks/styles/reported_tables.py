@@ -1,4 +1,8 @@
 """Reported faults of tables: keys, edges, thresholds, and noise of many counts."""
+# What stubs do not know.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
 
 import math
 
@@ -13,7 +17,7 @@ from dpaudit.object_pairs import ObjectPair
 
 A = math.exp(-1)  # of geometric noise at epsilon 1
 ALONE = Pair([0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 3.0])
-SEXES = "sex:{f,m} smokes:{no,yes}"
+SEXES = "frame of sex:{f,m} smokes:{no,yes}"
 PERCENT = ApproxDP(1.0, 0.01)
 
 
@@ -66,7 +70,7 @@ def words_above(words, rng):
     ObjectPair(["oak", "elm", "elm"], ["oak", "elm", "elm", "ash"], "add-remove"),
     "at the threshold it is released, and delta leaves that out",
     words_above,
-    domain="{ash,elm,oak}",
+    domain="list of {ash,elm,oak}",
 )
 def words_at_or_above(words, rng):
     """Words whose noisy count is 4 or more, with the delta of more than 4."""

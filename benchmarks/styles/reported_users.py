@@ -1,4 +1,8 @@
 """Reported faults of users: how many rows, groups and partitions are one's."""
+# What stubs do not know.
+# pyright: reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
 
 import math
 from collections import UserList
@@ -12,8 +16,8 @@ from dpaudit import ApproxDP, Pair
 from dpaudit.object_pairs import ObjectPair
 
 PLACES = ("bar", "cafe", "gym", "zoo")
-VISITS = "user:user place:{bar,cafe,gym,zoo} spent:0..10"
-TICKETS = "user:user seat:{1,2,3,4}"
+VISITS = "records of user:user place:{bar,cafe,gym,zoo} spent:0.0..10.0"
+TICKETS = "records of user:user seat:{1,2,3,4}"
 
 
 class Events(UserList):
@@ -48,7 +52,7 @@ def joined(customers, rng):
     ObjectPair([{"name": "ann"}], [{"name": "ann"}, {"name": "bob"}], "add-remove"),
     "a customer has three orders, and the key is taken to be unique",
     joined,
-    domain="name:{ann,bob,cleo}",
+    domain="records of name:{ann,bob,cleo}",
 )
 def joined_as_if_unique(customers, rng):
     """A count of a join, with the sensitivity of a count."""

@@ -1,7 +1,7 @@
 """Replay the corpus, and say how much of it is followed and found at its line.
 
 python -m benchmarks.styles.run [--wrong | --right] [--reported] [NAME ...] [--seeds N]
-    [--domains | --black-box {pair,domain,both}] [--json FILE]
+    [--domains | --black-box {pair,domain,both} [--releases N]] [--json FILE]
 
 A black box is attacked on the pair, or on a pair that is found in the domain, within a
 minute of processor time.
@@ -147,13 +147,15 @@ def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
     return Outcome(name, right, seed, verdict, proof, first, found, spent, said)
 
 
-def attack(style: Style, seed: int = 0, *, by: str = "pair") -> Outcome:
+def attack(
+    style: Style, seed: int = 0, *, by: str = "pair", releases: int = 200_000
+) -> Outcome:
     """Attack a mechanism as a black box, with its pair or with its domain alone."""
     where: dict[str, Any] = {"pair": style.pair}
     if by == "domain":
         where = {"domain": style.domain, "relation": style.pair.relation}
     began = time.process_time()
-    verdict, said, releases = "ERROR", "", 0
+    verdict, said, samples = "ERROR", "", 0
 
     def late() -> bool:
         return time.process_time() - began > ATTACKED
@@ -161,19 +163,23 @@ def attack(style: Style, seed: int = 0, *, by: str = "pair") -> Outcome:
     try:
         with _limited(2 * ATTACKED, signal.ITIMER_PROF), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            call = getattr(style.mechanism, "release", style.mechanism)
             result = audit(
-                call, **where, claim=style.claim, seed=seed, run=Run(should_stop=late)
+                getattr(style.mechanism, "release", style.mechanism),
+                **where,
+                claim=style.claim,
+                seed=seed,
+                budget=releases,
+                run=Run(should_stop=late),
             )
-        verdict, releases = result.verdict.value, result.samples
-        said = f"{result.pairs} pairs, {releases} releases: {result.attack}"
+        verdict, samples = result.verdict.value, result.samples
+        said = f"{result.pairs} pairs, {samples} releases: {result.attack}"
     except OutOfTime:
         verdict = "TIME"
     except Exception as error:  # whatever it is, the table says so
         said = f"{type(error).__name__}: {error}"
     spent = time.process_time() - began
     named, found = (style.name, style.right, seed), (said,)
-    return Outcome(*named, verdict, False, "", "", spent, found, by, releases)
+    return Outcome(*named, verdict, False, "", "", spent, found, by, samples)
 
 
 def compared(outcomes: Sequence[Outcome]) -> list[str]:
@@ -258,6 +264,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--black-box", choices=("pair", "domain", "both"), help="attack, not replay"
     )
+    parser.add_argument(
+        "--releases", type=int, default=200_000, help="a side, of a black box"
+    )
     parser.add_argument("--reported", action="store_true", help="reported faults alone")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("-v", "--verbose", action="store_true", help="all findings")
@@ -282,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if by is None:
                 outcome = measure(style, seed, domains=options.domains)
             else:
-                outcome = attack(style, seed, by=by)
+                outcome = attack(style, seed, by=by, releases=options.releases)
             outcomes.append(outcome)
             expected = "right" if style.right else "wrong"
             print(

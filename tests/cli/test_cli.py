@@ -220,6 +220,7 @@ ERRORS = {
     ("report", "run", "genotypes", "--mechanisms", "dp-sgg"): "did you mean 'dp-sggd'",
     ("bench-audit", "--profile", "quik"): "did you mean 'quick'",
     ("bench-audit", "--workers", "0"): "workers must be",
+    ("bench-audit", "--also", "nowhere:STUDY"): "cannot import module 'nowhere'",
 }
 
 

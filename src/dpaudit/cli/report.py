@@ -13,6 +13,7 @@ from dpaudit.cli.exits import Command, Group, ended, failed
 from dpaudit.cli.options import (
     FILE,
     FOLDER,
+    instance_of,
     look_for_modules,
     seed_option,
     work_options,
@@ -280,18 +281,28 @@ def tour_command(
 )
 @workers_option
 @click.option("--only", multiple=True, metavar="STUDY", help="[all]")
+@click.option("--also", multiple=True, metavar="MODULE:OBJECT", help="A further study.")
 @click.option("--strict", is_flag=True, help="Fail if any target is not met.")
 def bench_audit_command(
-    output: Path, workers: int | None, strict: bool, **options: Any
+    output: Path,
+    workers: int | None,
+    strict: bool,
+    also: tuple[str, ...],
+    **options: Any,
 ) -> int:
     """Audit the auditor: null coverage, tightness, speed, against stated targets.
 
     The exit code is 1 if a bound accuses mechanisms that keep their promise more often
     than it may. An interrupted run resumes.
     """
-    from dpaudit.reports.bench import bench_audit
+    from dpaudit.codec import load_reference
+    from dpaudit.reports.bench import STUDIES, bench_audit
     from dpaudit.reports.bench.study import render_text
 
+    if also:
+        look_for_modules()
+        further = tuple(instance_of(load_reference(each)) for each in also)
+        options["studies"] = (*STUDIES, *further)
     with working(workers) as means:
         found = bench_audit(output, **means, **options)
     for each in found:

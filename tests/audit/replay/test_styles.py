@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.styles.registry import corpus
 from benchmarks.styles.run import measure
+from benchmarks.styles.study import REPORTED
 
 STYLES = corpus()
 RIGHT = {name: style for name, style in STYLES.items() if style.right}
@@ -43,3 +44,17 @@ def test_no_right_one_is_refuted(name):
 def test_a_wrong_one_is_found_at_its_line():
     outcome = measure(STYLES["added_for_replaced"])
     assert (outcome.verdict, outcome.first) == ("REFUTED", "yes")
+
+
+def test_the_study_of_reported_faults_names_what_is_not_as_it_should_be():
+    def record(unit):
+        right, by = STYLES[unit.case.split()[0]].right, unit.case.split()[-1]
+        seconds = {"pair": 1.0, "domain": 3.0}[by]
+        return {"right": right, "refuted": True, "releases": 6_000, "seconds": seconds}
+
+    records = {unit: record(unit) for unit in REPORTED.units("quick")}
+    wrong, right, cost = REPORTED.tables("quick", records)
+    assert (wrong.met, right.met, cost.met) == ([True] * 2, [False] * 2, [False])
+    assert right.note.endswith("columns_added.")
+    assert wrong.note.endswith("none.")
+    assert cost.rows[0].data["ratio"] == 3.0
