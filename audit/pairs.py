@@ -39,10 +39,14 @@ class PairSource(Protocol):
 
 
 class Round(NamedTuple):
-    """What is played next: an arm, and how many releases a side."""
+    """What is played next: an arm, how many releases a side, and whether it is bet on.
+
+    A round without bets only teaches.
+    """
 
     arm: int
     size: int
+    bets: bool = True
 
 
 class PairChoice(Protocol):
@@ -62,7 +66,10 @@ class PairChoice(Protocol):
         ...
 
     def next_round(self, size: int) -> Round:
-        """Return the pair of the coming round, and its size."""
+        """Return the pair of the coming round and its size: a round of bets.
+
+        It draws at most `size` releases a side; one without bets may draw more.
+        """
         ...
 
     def report(self, arm: int, score: float, releases: int) -> None:

@@ -107,6 +107,7 @@ class PairAudit:
         self.drawn = np.zeros(2, dtype=np.intp)
         self._pilots: list[int] = []  # which is drawn in one go, or in two
         self.favourite: str | None = None
+        self.score = 0.0  # how promising a search found it
 
     def pilot(self, size: int, most: int | None = None) -> None:
         """Draw the round that only teaches.
@@ -173,6 +174,7 @@ class PairAudit:
         remaining: int,
         *,
         even: bool = False,
+        bets: bool = True,
     ) -> None:
         """Fix all bets, draw fresh releases, settle.
 
@@ -188,14 +190,17 @@ class PairAudit:
             Releases on both sides that the audit may still draw.
         even : bool
             Whether both sides are drawn alike: one null has no claim to them alone.
+        bets : bool
+            Whether anything is staked; a round without only teaches, as a pilot does.
         """
         events = self.portfolio.prepare()
         n_p, n_q = size, size
         if not even:
             n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
-        bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
-        self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
-        self._note_favourite(events, bet_on[0])
+        if bets:
+            bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
+            self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
+            self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
         openings = self.sampler.opening((n_p, n_q), _FEW)
         first = [Batch(0, {})], [Batch(0, {})]
@@ -203,7 +208,7 @@ class PairAudit:
             missing = _FEW - sum(part.size for part in first[side])
             first[side].append(batch.section(0, missing))
             hits[side] += self.portfolio.absorb(side, batch, events)
-        for test in tests:
+        for test in tests if bets else ():
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         self.looks.append(Look(openings, fingerprint(*map(Batch.join, first))))
         while sum(look.size for look in self.looks[2:]) >= _FEW:

@@ -48,6 +48,9 @@ _ENDGAME, _FINEST = 3, 50
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
 _RENEWED, _SHARED = 2 / 3, 0.9
 _PLANNED, _PLANNED_BESIDE = 40, 16
+# A pair so many standard errors inside the claim is played in rounds as large as its
+# past, for the bounds alone.
+_HOPELESS = 2.0
 # Where the claim is half refuted, rounds are small again: so much of the past.
 _NEARLY, _LAST_GROWTH = 0.5, 0.06
 # What is kept of a state between two rounds, beside its trail.
@@ -281,7 +284,8 @@ class AuditState:
     def _play(self) -> None:
         left = 2 * self.limit - int(self.drawn.sum())
         asked = min(self._round_size(), max(left // 2, 1))
-        arm, size = self._search.next_round(asked)
+        arm, size, bets = self._search.next_round(asked)
+        size = min(size, max(left // 2, 1))
         pair_audit = self._pair_audits.get(arm)
         before = np.zeros(2, dtype=np.intp)
         if pair_audit is None:
@@ -304,23 +308,27 @@ class AuditState:
                 return
             self._pair_audits[arm] = pair_audit
             self.pairs += 1
+            size = 0 if bets else size - int(pair_audit.drawn.sum()) // 2
         else:
             before = pair_audit.drawn.copy()
-            size = min(size, self._growth(before.sum() / 2))
+            if bets and pair_audit.score > -_HOPELESS:
+                size = min(size, self._growth(before.sum() / 2))
+        if size > 0:
             pair_audit.play(
                 list(self.tests.values()),
                 self._null_in_play,
                 size,
                 left,
                 even=self._refining,
+                bets=bets,
             )
-            self.favourite = pair_audit.favourite
+            self.favourite = pair_audit.favourite or self.favourite
         spent = pair_audit.drawn - before
         self.drawn += spent
-        score = 0.0
         if self._search.searching:
             score = pair_audit.violation(self.verdict.family, self._null_in_play)
-        self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
+            pair_audit.score = score
+        self._report(asked, arm, pair_audit.score, max(int(spent.sum()) // 2, 1))
         self.trail.looks.clear()
         for each in {arm, self._search.best()}:
             self.trail.looks[each] = list(self._pair_audits[each].looks)

@@ -14,7 +14,9 @@ lies, and let a search climb before anything is violated.
 
 Of all releases at most `share` (a third) explore, the rest is played on the arm that
 is best by the cautious estimate; a round of the best arm at most doubles what was seen
-of it, so that bets never stake much more than they learned from. What explores is
+of it, so that bets never stake much more than they learned from. What explores only
+teaches: no bets are planned for a few releases of an arm that is mostly not the worst,
+as that costs far more than to draw them. So a probe is one round. What explores is
 
 - first a tournament of the pairs proposed at the start (successive halving: Karnin,
   Koren, Somekh, *Almost optimal exploration in multi-armed bandits*, ICML 2013). Every
@@ -83,7 +85,7 @@ class PairSearch:
     ...     return data.sum()
     >>> search = PairSearch(Proposals(black_box, Box(0, 1), "add-remove", seed=0), 0)
     >>> search.next_round(10)
-    Round(arm=0, size=10)
+    Round(arm=0, size=10, bets=True)
     >>> search.report(0, score=0.1, releases=10)
     >>> search.best()
     0
@@ -117,7 +119,7 @@ class PairSearch:
         Parameters
         ----------
         size : int
-            Most releases a side that the round may draw, >= 1.
+            Most releases a side that a round of bets may draw, >= 1.
 
         Returns
         -------
@@ -134,7 +136,7 @@ class PairSearch:
             raise MechanismError(
                 f"the mechanism refuses all {len(self._arms)} pairs that were proposed"
             )
-        probe = self._affordable_probe(size)
+        probe = self._affordable_probe()
         self._exploring = probe is not None
         if probe is not None:
             return probe
@@ -201,16 +203,16 @@ class PairSearch:
         """How many of the releases reported so far were probes."""
         return self._explored
 
-    def _affordable_probe(self, size: int) -> Round | None:
+    def _affordable_probe(self) -> Round | None:
         """Return the next probe if exploring is within its share, else None."""
         if self._probe is None or self._missing(self._probe) <= 0:
             self._probe = next(self._plan)
         if self._probe is None:
             return None
-        size = min(size, self._missing(self._probe))
+        size = self._missing(self._probe)
         if self._explored + size > self._share * (self._total + size):
             return None
-        return Round(self._probe.arm, size)
+        return Round(self._probe.arm, size, bets=False)
 
     def _missing(self, probe: Round) -> int:
         """Return how many releases the arm of a probe lacks; none if it was refused."""

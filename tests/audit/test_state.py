@@ -165,7 +165,7 @@ def test_pairs_have_random_streams_of_their_own():
         drawn.setdefault(data.max(), set()).add(number)
         return number
 
-    play(audit_of(noted, PAIR, OTHER, budget=40))
+    play(audit_of(noted, PAIR, OTHER, budget=100))
     assert len(drawn) == 3
     assert len(set.union(*drawn.values())) == sum(map(len, drawn.values())) >= 80
 
@@ -182,10 +182,10 @@ def test_a_thawed_state_knows_which_pairs_were_refused():
     refused = []
     pairs = PAIR, OTHER, Pair([2.0], [2.0, 1.0]), Pair([6.0], [6.0, 1.0])
     state, other = (
-        audit_of(refuses_small, *pairs, budget=80) for _ in ("one", "other")
+        audit_of(refuses_small, *pairs, budget=160) for _ in ("one", "other")
     )
     rounds = state.rounds()
-    while state.samples < 40:
+    while state.samples < 120:
         next(rounds)
     assert len(refused) == 2
     other.thaw(state.freeze())
