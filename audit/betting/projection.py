@@ -213,13 +213,12 @@ class _DualProblem:
 
     def returns(self, x: Array) -> Array:
         """Return what every outcome returns, shape (M, 2K)."""
-        returns: Array = 1 + np.einsum("mij,mj->mi", self.slopes, x)
-        return returns
+        return 1 + np.einsum("mij,mj->mi", self.slopes, x)
 
     def value(self, x: Array) -> Array:
         returns = self.returns(x)
         # No cell may return nothing, not even one of probability zero.
-        inside = (returns > 0).all(axis=1)
+        inside = returns.min(axis=1) > 0
         logs = np.log(np.where(inside[:, np.newaxis], returns, 1.0))
         growth = (self.weights * logs).sum(axis=1) - (self.cost * x).sum(axis=1)
         return np.where(inside, growth, -np.inf)
