@@ -308,9 +308,9 @@ def audits(noise, count, **options):
 
 @pytest.mark.parametrize("noise", SEEDED)
 def test_true_claims_stand_where_another_library_is_seeded(noise):
-    for result in audits(noise, 3, budget=1000):
-        assert not result.refuted
-        assert result.warnings == ()
+    (result,) = audits(noise, 1, budget=300)
+    assert not result.refuted
+    assert result.warnings == ()
 
 
 @pytest.mark.hard

@@ -134,8 +134,7 @@ class Many:
 SEARCH = {"pair": None, "domain": "scalar:0,1", "relation": "add-remove"}
 
 
-@pytest.mark.parametrize("fails", [0.0, 0.1])
-@pytest.mark.parametrize("options", [SEARCH, {}])
+@pytest.mark.parametrize(("options", "fails"), [(SEARCH, 0.0), ({}, 0.1)])
 def test_searches_and_batches_are_known_again(tmp_path, options, fails):
     """After a round of more releases than are looked at, and at the end."""
     options = {**options, "budget": Budget(150, stop=False)}

@@ -104,10 +104,9 @@ def append(path: Path, after: str, text: str) -> None:
 def copy(tmp_path_factory) -> Path:
     """A copy of the project with a mechanism of each kind, and an attack."""
     root = tmp_path_factory.mktemp("copy")
-    ignore = shutil.ignore_patterns("__pycache__")
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, root / part, symlinks=True, ignore=ignore)
+            shutil.copytree(ROOT / part, root / part, symlinks=True)
         else:
             shutil.copy(ROOT / part, root / part)
     covariance, textbook = (root / "algorithms" / n for n in ("covariance", "textbook"))

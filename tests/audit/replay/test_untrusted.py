@@ -93,15 +93,15 @@ def test_what_keeps_its_declaration_counts_as_trusted():
 
 
 FALSE = [
-    (lambda x, rng: wrong(float(len(x)), 1.0), CLAIM),
-    (lambda x, rng: [right(0.0, 1.0), wrong(float(len(x)), 1.0)], CLAIM),
-    (lambda x, rng: drawn_from(float(len(x)), rng), GaussianDP(1.0)),
-    (lambda x, rng: size(set(x.ravel())), ApproxDP(1.0, 1e-6)),
+    (lambda x, rng: wrong(float(len(x)), 1.0), CLAIM, "transcript"),
+    (lambda x, rng: [right(0.0, 1.0), wrong(float(len(x)), 1.0)], CLAIM, "release"),
+    (lambda x, rng: [right(0.0, 1.0), wrong(float(len(x)), 1.0)], CLAIM, "transcript"),
+    (lambda x, rng: drawn_from(float(len(x)), rng), GaussianDP(1.0), "release"),
+    (lambda x, rng: size(set(x.ravel())), ApproxDP(1.0, 1e-6), "transcript"),
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "claim"), FALSE)
-@pytest.mark.parametrize("sees", ["release", "transcript"])
+@pytest.mark.parametrize(("mechanism", "claim", "sees"), FALSE)
 def test_a_false_declaration_is_found_and_refutes(mechanism, claim, sees):
     result = judged(mechanism, claim, sees, budget=2000)
     (finding,) = result.findings
@@ -164,7 +164,7 @@ def test_what_is_called_within_a_primitive_is_not_shown():
 
 @pytest.mark.parametrize(("share", "falls"), [(1.0, False), (0.2, True)])
 def test_a_true_declaration_is_refuted_no_more_often_than_alpha(share, falls):
-    """With alpha = 0.1 of 10 true ones 6 fall with probability <= 1.5e-4."""
+    """With alpha = 0.1 of 5 true ones 4 fall with probability <= 5e-4."""
     function = declared(share).__wrapped__
     calls = tuple(
         UntrustedCall("noisy", function, (value, 1.0), {}, KERNELS["laplace"], False)
@@ -172,8 +172,8 @@ def test_a_true_declaration_is_refuted_no_more_often_than_alpha(share, falls):
     )
     options = {"alpha": 0.1, "releases": 60, "until": np.inf}
     several = [Handed("here", "there", calls)]
-    audits = (audit_primitives(several, seed=seed, **options) for seed in range(10))
-    assert (sum(each.refuted for (each,) in audits) >= 6) == falls
+    audits = (audit_primitives(several, seed=seed, **options) for seed in range(5))
+    assert (sum(each.refuted for (each,) in audits) >= 4) == falls
 
 
 NO_DISTANCES = [
