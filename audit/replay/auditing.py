@@ -14,6 +14,7 @@ from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import PairSource, pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
+from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
@@ -139,7 +140,7 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
-    with DrawLog() as log:
+    with DrawLog() as log, global_generators_kept():
         with single_threaded(), ForeignGenerators() as watch:
             worst, opened, pairs, executions = _worst(
                 mechanism, source, promised, seed, sees, public=public, until=until
@@ -182,7 +183,7 @@ def replay(
         "sees": sees,
         "confidence": 1 - alpha,
         "proof": worst.proven,
-        "findings": tuple(worst.findings),
+        "findings": tuple(worst.findings.placed(place_of_definition(mechanism))),
         "repeats": settled.repeats,
         "seed": seed,
         "assumes": ", and ".join(assumes),

@@ -146,6 +146,7 @@ def execute(
     follows: bool = True,
     mode: Mode = LAZY,
     goes_on: bool = False,
+    variant: int = 0,
 ) -> Trace:
     """Execute a mechanism once.
 
@@ -163,6 +164,8 @@ def execute(
     mode : Mode
     goes_on : bool
         As for `Script`.
+    variant : int
+        Of one seed, each takes other entropy from the system.
 
     Raises
     ------
@@ -171,9 +174,12 @@ def execute(
     """
     one, _ = ways_to_draw(mechanism)
     import_module("scipy.stats")  # which draws where it is loaded
-    loaded = None
+    loaded: Any = None
+    tape: Tape | None = None
     while loaded != (now := (loaded_libraries(), tables())):
         loaded = now  # which this execution may load, not followed
+        if tape is not None:
+            tape.closed = True
         tape = Tape(seed, Script(script, goes_on), mode)
         given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)
@@ -181,7 +187,7 @@ def execute(
             nullcontext([]) if follows else watching_returns()
         )
         with (
-            patched(tape, rng, follows=follows),
+            patched(tape, rng, follows=follows, variant=variant),
             named(mechanism, follows=follows),
             declared_libraries(),
             training_libraries(rng),
@@ -191,6 +197,7 @@ def execute(
         ):
             released, failed = _attempt(one, given, rng)
             rng.end()
+    assert tape is not None
     reader = _Reader(tape)
     if failed:
         reader.words.append(released)

@@ -26,6 +26,7 @@ from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice, code_o
 __all__ = ["DiscreteDraws"]
 
 _SEEDS = 2**16  # numbers from which on a range may be one of seeds
+_LONGEST_SEED = 16  # numbers of one
 _FAIR = Lattice.among((0, 1), (0.5, 0.5))
 _NOT_FOLLOWED = "{} draws from a law that is not followed"
 
@@ -54,10 +55,10 @@ class DiscreteDraws:
         if code is None:
             self.tape.coin(_NOT_FOLLOWED.format(name))
             return values
-        streams, call = self._streams, self._streams.calls
+        once = self._streams.again()
 
         def again(seed: int) -> Any:
-            return getattr(streams.of(seed).at(call), name)(*args, size=size)
+            return getattr(once(seed), name)(*args, size=size)
 
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self.tape, code, floats, again)
@@ -135,12 +136,14 @@ class DiscreteDraws:
         if count == 2 and np.dtype(dtype).kind in "iu":
             return self._coin_flip(least, least + 1, size=size, name="integers")
         ordinary = self.tape.closed or self.tape.inside
-        if count < _SEEDS or size is not None or ordinary:
+        many = np.prod(1 if size is None else size) > _LONGEST_SEED
+        if count < _SEEDS or many or ordinary:
             return self._unfollowed("integers", *given)
         self.tape.check_thread()
         seed = self._next().integers(*given)
         note = Unfollowed(place_of_caller(), _NOT_FOLLOWED.format("integers"))
-        self._streams.seeds[int(seed)] = note
+        for each in np.ravel(seed).tolist():
+            self._streams.shared.seeds[each] = note
         return seed
 
     def _coin_flip(self, tail: Any, head: Any, *, size: Any, name: str) -> Any:
@@ -157,14 +160,13 @@ class DiscreteDraws:
                 law = partial(ChoiceLaw.flips, np.full(held.size, 0.5))
                 held = np.asarray(self._chosen(held, law))
             return np.where(held, head, tail)[()]
-        streams, call = self._streams, self._streams.calls
-        code = code_of(_FAIR)
+        once, code = self._streams.again(), code_of(_FAIR)
         assert code is not None
         made = Tracked.fresh(
             tape,
             code,
             held.astype(float),
-            lambda seed: drawn(streams.of(seed).at(call)),
+            lambda seed: drawn(once(seed)),
         )
 
         def choose(values: Array) -> Any:

@@ -11,7 +11,6 @@ the calls after it, and an execution is the same on both datasets but for the da
 """
 
 import math
-import threading
 from collections.abc import Callable
 from functools import partial, partialmethod
 from typing import Any
@@ -19,56 +18,27 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.follow.discrete import DiscreteDraws
-from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.streams import Bits, CallStreams, Seeds
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
-__all__ = ["RecordingGenerator", "Seeds"]
+__all__ = ["RecordingGenerator"]
 
-_JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
-"""How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
-NumPy's ``jumped`` takes, so that no two of them overlap."""
-
-
-class _CallStreams:
-    """Streams of random numbers that go by the number of the call."""
-
-    def __init__(self, seed: int, *key: int) -> None:
-        entropy = np.random.SeedSequence(seed, spawn_key=key)
-        self.seed, self.key = seed, key
-        self.bits = np.random.PCG64DXSM(entropy)
-        self._state: Any = self.bits.state
-        # Numbers that may become seeds of generators, and what they are if they do not.
-        self.seeds: dict[int, Unfollowed] = {}
-        self.used_seeds: set[int] = set()
-        self._generator = np.random.Generator(self.bits)
-        self.calls = self._spawned = 0
-        self._lock = threading.Lock()
-
-    def next(self) -> np.random.Generator:
-        """Return a generator at the beginning of the next stream."""
-        with self._lock:
-            self.calls += 1
-            return self.at(self.calls)
-
-    def at(self, call: int) -> np.random.Generator:
-        """Return a generator at the beginning of a call's stream."""
-        self.bits.state = self._state
-        self.bits.advance(call * _JUMP)
-        return self._generator
-
-    def of(self, seed: int) -> "_CallStreams":
-        """Return the streams that these are from another seed."""
-        return _CallStreams(seed, *self.key)
-
-    def spawn(self) -> "_CallStreams":
-        """Return streams that are independent of these."""
-        self._spawned += 1
-        made = _CallStreams(self.seed, *self.key, self._spawned)
-        made.seeds, made.used_seeds = self.seeds, self.used_seeds
-        return made
+_REPEATED = (
+    "a copy of the generator, or one whose state is put back, draws otherwise from "
+    "bits that were drawn from before: use a generator that is spawned"
+)
+_TWINS = (
+    "two generators have one seed, and the same draws: give each a seed of its own, or "
+    "spawn them"
+)
+_SENT = (
+    "the generator is copied or sent away: hand over a generator that is spawned, and "
+    "not to another process"
+)
 
 
 class RecordingGenerator(DiscreteDraws, np.random.Generator):
@@ -79,16 +49,16 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
     tape : Tape
     follows : bool
         Whether draws are tracked; if not, they are ordinary numbers, and the same.
-    streams : _CallStreams, optional
+    streams : CallStreams, optional
         By default those of the tape's seed.
     """
 
     def __init__(
         self, tape: Tape, *, follows: bool = True, streams: Any = None
     ) -> None:
-        self._streams = streams or _CallStreams(tape.seed)
+        self._streams = streams or CallStreams(tape.seed)
         super().__init__(self._streams.bits)
-        self.tape, self._follows = tape, follows
+        self.tape, self.follows = tape, follows
 
     @property
     def _notes(self) -> bool:
@@ -99,27 +69,41 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         if self.tape.closed:
             self.tape.used_too_late()
             return False
-        return self._follows and not self.tape.inside
+        return self.follows and not self.tape.inside
 
-    def _next(self) -> np.random.Generator:
-        """Return the generator of the next call."""
+    def _next(self, what: Any = None) -> np.random.Generator:
+        """Return the generator of the next call, which draws something."""
         if self.tape.inside:
             return self.tape.inner
         self.tape.note_draw()
-        return self._streams.next()
+        generator = self._streams.next()
+        if self._streams.noted(what) == []:
+            self.tape.cannot_follow(_REPEATED)
+        return generator
 
     def _noise(self, family: Family, size: Any, scale: float = 1.0) -> Any:
         """Return draws of a family, of a finite scale."""
-        values = STANDARD[family].draw(self._next(), size)
+        what = (
+            int(family),
+            math.prod(np.atleast_1d(1 if size is None else size).tolist()),
+        )
+        values = STANDARD[family].draw(self._next(what), size)
         if not self._notes:
             return values if scale == 1.0 else values * scale
-        streams, call = self._streams, self._streams.calls
+        once, scale = self._streams.again(), float(scale)
+        floats = np.asarray(values, dtype=np.float64)
+        note = self._streams.noted(what)
+        if note and note[1] is not None:  # these very draws, once more
+            terms = Terms(block=note[1], factor=scale)
+            return Tracked(self.tape, np.zeros(floats.shape), terms, bare=True)
 
         def again(seed: int) -> Any:
-            return STANDARD[family].draw(streams.of(seed).at(call), size)
+            return STANDARD[family].draw(once(seed), size)
 
-        floats = np.asarray(values, dtype=np.float64)
-        return Tracked.fresh(self.tape, family, floats, again, float(scale))
+        made = Tracked.fresh(self.tape, family, floats, again, scale)
+        if note:
+            note[1] = made.terms.block
+        return made
 
     def _located(
         self, family: Family, loc: Any = 0.0, scale: Any = 1.0, size: Any = None
@@ -256,82 +240,74 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
     def of_seed(self, seed: Any) -> "RecordingGenerator | None":
         """Return a generator of a seed that this one drew, None of any other seed."""
         if isinstance(seed, Seeds):
-            return seed.rng.spawn(1)[0]
+            return seed.rng.unseeded()
+        if isinstance(seed, Bits):
+            return seed.rng.on(seed.rng._streams)
+        shared = self._streams.shared
         try:
-            number = int(seed)
+            numbers = tuple(map(int, np.ravel(seed).tolist()))
         except (TypeError, ValueError):
             return None
-        if number in self._streams.used_seeds:
-            self.tape.cannot_follow("two generators have one seed, and the same draws")
+        if numbers in shared.used_seeds:
+            self.tape.cannot_follow(_TWINS)
             return None
-        if self._streams.seeds.pop(number, None) is None:
+        drawn = [each for each in numbers if each in shared.seeds]
+        if not drawn:
             return None
-        self._streams.used_seeds.add(number)
-        return self.spawn(1)[0]
+        shared.used_seeds.add(numbers)
+        shared.seeds.update(dict.fromkeys(drawn))
+        return self.unseeded()
+
+    def unseeded(self) -> "RecordingGenerator":
+        """Return a generator of a seed of its own."""
+        return self.on(self._streams.made())
 
     def end(self) -> None:
         """Note what was drawn as a seed would be, and became none."""
-        for note in self._streams.seeds.values():
-            self.tape.coin(note.why, place=note.place)
+        for note in self._streams.shared.seeds.values():
+            if note is not None:
+                self.tape.coin(note.why, place=note.place)
+
+    def on(self, streams: CallStreams) -> "RecordingGenerator":
+        """Return a generator that draws from other streams."""
+        return RecordingGenerator(self.tape, follows=self.follows, streams=streams)
 
     def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
-        return [
-            RecordingGenerator(
-                self.tape, follows=self._follows, streams=self._streams.spawn()
-            )
-            for _ in range(n_children)
-        ]
+        return [self.on(self._streams.spawn()) for _ in range(n_children)]
 
     @property
     def bit_generator(self) -> Any:
-        self.tape.cannot_follow("the bits of the generator are used by themselves")
-        return self._next().bit_generator
+        return Bits(self)
+
+    def may_be_seeds(self, drawn: Any) -> None:
+        """Let what is made of bytes be followed as a seed."""
+        self._streams.may_be_seeds(drawn)
+
+    def bytes(self, length: int) -> Any:
+        drawn = self._unfollowed("bytes", length)
+        self.may_be_seeds(drawn)
+        return drawn
 
     def __copy__(self) -> Any:
-        return self._copied()
+        return self.on(self._streams)  # as NumPy's, it shares the bits
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self._copied()
+        return self.on(self._streams.copied())
 
     def __reduce__(self) -> Any:
-        self.tape.cannot_follow("the generator is copied or sent away")
+        self.tape.cannot_follow(_SENT)
         return _seeded, (int(self._next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__reduce__()
 
     def __getstate__(self) -> Any:
-        return self.bit_generator.state
-
-    def _copied(self) -> Any:
-        self.tape.cannot_follow("the generator is copied")
-        return _seeded(int(self._next().integers(2**62)))
+        return self._next().bit_generator.state
 
 
 def _seeded(seed: int) -> np.random.Generator:
     """Return an ordinary generator; by this name it is found in other processes."""
     return np.random.Generator(np.random.PCG64(seed))
-
-
-class Seeds:
-    """A sequence of seeds that goes by one that was drawn.
-
-    Parameters
-    ----------
-    rng : RecordingGenerator
-        Whose children the generators of these seeds are.
-    """
-
-    def __init__(self, rng: RecordingGenerator) -> None:
-        self.rng = rng
-
-    def spawn(self, n_children: int) -> list["Seeds"]:
-        return [Seeds(each) for each in self.rng.spawn(n_children)]
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        limit = np.iinfo(dtype).max
-        words = [self.rng.integers(0, limit, dtype=dtype) for _ in range(n_words)]
-        return np.array(words, dtype=dtype)
 
 
 _standard = partial(partialmethod, RecordingGenerator._standard)

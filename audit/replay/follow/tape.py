@@ -49,6 +49,7 @@ AS_NUMBER = "noise is used as an ordinary number"
 DECLARED = "declared"
 """How the output of a declared primitive is looked at."""
 _STALE = "noise that an earlier execution drew is used again"
+_OTHER_THREAD = "randomness is used in another thread: draw before it is started"
 _PARTLY_SEEN = "a draw is used again of which only a sum was seen"
 _WITHIN = 2**31  # of the streams of declared primitives
 _running: list["Tape"] = []  # of the executions that run now, the innermost last
@@ -108,10 +109,7 @@ LAZY, EAGER = Mode(), Mode(eager=True)
 
 @dataclass(frozen=True, slots=True)
 class PublicValue:
-    """A value that was said not to depend on the data, and where.
-
-    `after` is how many noisy values had been looked at before.
-    """
+    """A value that must not depend on the data; `after` so many noisy values."""
 
     place: str
     name: str
@@ -135,8 +133,9 @@ class Tape:
         Where randomness was used as ordinary numbers.
     unfollowed : list of Unfollowed
         Where something happened that cannot be followed.
-    taken : list of Unfollowed
-        Noise that is taken for what a simulation says.
+    taken, outside : list of Unfollowed
+        Noise that is taken for what a simulation says; what comes from elsewhere, as
+        entropy of the system.
     closed : bool
         Whether the execution is over.
     selected : bool
@@ -178,6 +177,7 @@ class Tape:
 
     def __post_init__(self) -> None:
         self.draws = Draws()
+        self.outside: list[Unfollowed] = []
         self._thread = threading.get_ident()
 
     @property
@@ -211,7 +211,7 @@ class Tape:
     def check_thread(self) -> bool:
         """Say whether this is the mechanism's thread, and note it if it is not."""
         if not self.is_mine:
-            self.cannot_follow("randomness is used in another thread")
+            self.cannot_follow(_OTHER_THREAD)
         return self.is_mine
 
     @property

@@ -54,7 +54,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         trace.returned = plain.returned
         unfollowed = [*trace.tape.unfollowed, *plain.tape.unfollowed]
         if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
-            judgement.unconfirmed(unfollowed, trace.tape.first_place)
+            judgement.unconfirmed(unfollowed, trace)
     try:
         there = _given_back(pair, first, second, judgement.findings)
         here = _given_back(pair.swapped, second, first, Findings())

@@ -34,7 +34,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         unfollowed = plain.tape.unfollowed
         confirmed = not unfollowed and _confirms(plain, trace)
         if not (confirmed and _really_raises(trace)):
-            judgement.unconfirmed(unfollowed, trace.tape.first_place)
+            judgement.unconfirmed(unfollowed, trace)
             return
     if first.raises or second.raises:
         judgement.executions += 1  # to see whether it does so without us

@@ -40,6 +40,10 @@ _OTHER_RELEASE = (
     "an ordinary execution gives another release than the one that was followed: there "
     "is randomness, or state, or arithmetic that is not seen"
 )
+_FROM_OUTSIDE = (
+    "{}, and another execution gives another release: draw from the generator that is "
+    "handed over, or declare a primitive"
+)
 _NUMBERS = 4
 
 
@@ -112,6 +116,16 @@ class Findings(list[Finding]):
         if scale == other_scale:
             text = "the noise has one law on D, and another on D'"
         self.add("scale", where, text, **more)
+
+    def placed(self, place: str) -> "Findings":
+        """Return the same findings, those of no known line with this place."""
+        found = Findings()
+        for each in self:
+            lost = each.where == "?"
+            there = place if each.where_neighbour == "?" else each.where_neighbour
+            at = place if lost else each.where
+            found.append(replace(each, where=at, where_neighbour=there))
+        return Findings(dict.fromkeys(found))
 
     def with_proof(self, proof: bool | float | None) -> "Findings":
         """Return the same findings, all but coins with this for a proof."""
@@ -306,13 +320,21 @@ class Judgement:
         self.followed, self.suspicious = False, True
         self.find(kind, place, why)
 
-    def unconfirmed(self, unfollowed: Sequence[Unfollowed], first_place: str) -> None:
+    def unconfirmed(self, unfollowed: Sequence[Unfollowed], trace: Any) -> None:
         """Note that an execution is not what an ordinary one would have been, and why.
 
-        `first_place` is where it drew first.
+        Parameters
+        ----------
+        unfollowed : sequence of Unfollowed
+        trace : Trace
+            Of the execution.
         """
-        unfollowed = unfollowed or [Unfollowed(first_place or "?", _OTHER_RELEASE)]
-        self.suspect("coin", unfollowed[0].place, unfollowed[0].why)
+        note = Unfollowed(trace.tape.first_place or "?", _OTHER_RELEASE)
+        for each in trace.tape.outside[:1]:
+            note = Unfollowed(each.place, _FROM_OUTSIDE.format(each.why))
+        note = unfollowed[0] if unfollowed else note
+        place = trace.returned_at if note.place == "?" else note.place
+        self.suspect("coin", place, note.why)
 
     def fails_alike(self, layouts: tuple[str, str], where: str) -> bool:
         """Say, and note, whether both sides failed: nothing is learned from that."""

@@ -6,8 +6,10 @@ import math
 import os
 import pickle
 import random
+import signal
 import sys
 import threading
+import uuid
 from types import SimpleNamespace
 
 import numpy as np
@@ -123,6 +125,8 @@ def argmax_of_canvas(x, rng):
 FOLLOWED = [
     *(in_place, out_argument, object_array, spawned, module_level, new_generator),
     *(frozen, catches_everything, argmax_of_canvas),
+    lambda x, rng: total(x) + copy.deepcopy(rng).laplace(0, 1.0),
+    lambda x, rng: total(x) + np.random.Generator(rng.bit_generator).laplace(0, 1.0),
     lambda x, rng: int(
         np.argmax(np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3))
     ),
@@ -135,11 +139,10 @@ NOT_REFUTED = [
 ]
 # Of each what a finding says.
 LOST = {
-    lambda x, rng: total(x) + copy.deepcopy(rng).laplace(0, 1.0): "copied",
     lambda x, rng: total(x) + pickle.loads(pickle.dumps(rng)).laplace(0, 1.0): (
         "copied or sent away"
     ),
-    lambda x, rng: total(x) + np.random.Generator(rng.bit_generator).laplace(0, 1.0): (
+    lambda x, rng: total(x) + (rng.bit_generator.state["state"]["state"] & 1): (
         "bits of the generator"
     ),
     lambda x, rng: total(x) + beside_it(lambda: rng.laplace(0, 1.0)): "another thread",
@@ -267,9 +270,89 @@ def test_patches_are_undone_after_any_exit(kind):
     ]
 
 
-def test_global_generators_are_left_as_they_were():
+def leaves_things(x, rng):
+    np.zeros, math.sqrt = list, abs
+    random.seed(int(x.sum()))
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 1e3)
+    os.chdir(os.sep)
+    return total(x) + rng.laplace(0, 1.0)
+
+
+def process():
+    handler, alarm = signal.getsignal(signal.SIGALRM), signal.getitimer(0)[0] > 0
     legacy = np.random.mtrand._rand.get_state()[1].tolist()
-    python = random.getstate()
-    replay(module_level, pair=PAIR, claim=PureDP(1.0))
-    assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
-    assert random.getstate() == python
+    found = np.zeros, math.sqrt, os.getcwd(), handler, alarm
+    return *found, legacy, random.getstate()
+
+
+@pytest.mark.parametrize("mechanism", [module_level, leaves_things])
+def test_the_process_is_left_as_it_was(mechanism):
+    before = process()
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert process() == before
+    if mechanism is leaves_things:
+        told = " ".join(map(str, result.findings))
+        assert result.verdict == "NOT_FOLLOWED"
+        assert "random.seed is called" in told
+        assert "stays so: put it back" in told
+
+
+def two_of_a_copy(x, rng):
+    twin = copy.deepcopy(rng)
+    return total(x) + rng.laplace(0, 4.0), len(x) + 2 * twin.laplace(0, 4.0)
+
+
+def state_put_back(x, rng):
+    state = rng.bit_generator.state
+    noisy = total(x) + rng.laplace(0, 4.0)
+    rng.bit_generator.state = state
+    return noisy, len(x) / 2 + rng.laplace(0, 4.0)
+
+
+def jumped_twice(x, rng):
+    bits = np.random.Philox(int(rng.integers(2**62))).jumped()
+    one, two = (np.random.Generator(each) for each in (bits.jumped(), bits.jumped()))
+    return total(x) + one.laplace(0, 4.0), len(x) / 2 + two.laplace(0, 4.0)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [two_of_a_copy, state_put_back, jumped_twice],
+)
+def test_bits_that_draw_twice_draw_the_same(again):
+    result = replay(again, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert "share one draw of noise" in result.findings[0].message
+
+
+def own_streams(x, rng):
+    """Draws of other generators go on where the state of one is put back."""
+    state = rng.bit_generator.state
+    noisy = total(x) + np.random.laplace(0, 2.0)  # noqa: NPY002
+    rng.bit_generator.state = state
+    sign = random.Random(int(rng.integers(2**62))).getrandbits(1)
+    seed = int.from_bytes(os.urandom(8), "big")
+    return noisy, sign, len(x) + np.random.default_rng(seed).laplace(0, 2.0)
+
+
+def named_by_entropy(x, rng, kept=1):
+    found = {uuid.uuid4(): total(x) + kept * rng.laplace(0, 1.0)}
+    return sum(found.values())
+
+
+def a_bit_of_entropy(x, rng):
+    return named_by_entropy(x, rng, kept=os.urandom(1)[0] & 1)
+
+
+def test_entropy_matters_only_where_it_makes_a_difference():
+    for mechanism, claim, verdict in (
+        (own_streams, 1.0, "NOT_REFUTED"),
+        (named_by_entropy, 1.0, "NOT_REFUTED"),
+        (named_by_entropy, 0.9, "REFUTED"),
+        (a_bit_of_entropy, 1.0, "NOT_FOLLOWED"),
+    ):
+        result = replay(mechanism, pair=PAIR, claim=PureDP(claim), budget=2)
+        assert result.verdict == verdict, str(result)
+    assert "urandom is called" in result.findings[0].message
+    assert "test_hostile.py" in result.findings[0].where

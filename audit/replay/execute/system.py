@@ -1,0 +1,166 @@
+"""What an execution takes from the system, and leaves behind in the process.
+
+**Entropy** of the system (``os.urandom``, and so ``secrets`` and ``uuid4``) may be
+noise, or a name that nobody sees. So it is neither a draw nor a coin: bytes come from
+the seed of the execution, others in each variant of it, and where they are asked for is
+noted. If they make a difference, then executions of one seed come out otherwise, and
+the note says where. So it is with devices that are read, and processes that are
+started.
+
+**The process** is as it was after an execution: functions of NumPy and Python that the
+code replaced, handlers of signals, the folder. What of it may change what later
+executions do is noted as not followed.
+"""
+
+import builtins
+import io
+import math
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence  # the real ones
+
+from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.audit.replay.follow.tape import Tape
+
+__all__ = [
+    "SEEDED",
+    "STAYS",
+    "as_it_was",
+    "entropy_of",
+    "global_generators_kept",
+    "note_outside",
+    "note_replaced",
+]
+
+SEEDED = "a generator has a seed that was not drawn"
+STAYS = (
+    "is replaced by the code, and stays so: put it back, or call the new one by a name "
+    "of its own"
+)
+_MODULES = (np, np.random, np.linalg, math, random, os, builtins)
+_DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
+_ENTROPY = 2**31 + 9  # of the streams that stand for it
+_STARTED = "another process is started"
+
+
+def note_outside(tape: Tape | None, why: str) -> None:
+    """Note that something comes from outside, which may be random."""
+    if tape is None or tape.inside or tape.closed:
+        return
+    note = Unfollowed(place_of_caller(), why)
+    if note not in tape.outside:
+        tape.outside.append(note)
+
+
+@contextmanager
+def entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
+    """Let entropy come from a seed in the block, and note what else may be random."""
+    key = _ENTROPY, variant, int(rng.follows)
+    source = Generator(PCG64(SeedSequence(tape.seed, spawn_key=key)))
+
+    def of_seed(name: str, real: Any) -> Callable[..., Any]:
+        def call(size: Any, *args: Any) -> bytes:
+            if tape.inside and tape.is_mine:
+                return tape.inner.bytes(size)
+            note_outside(tape, f"{name} is called")
+            if not tape.is_mine:
+                return bytes(real(size, *args))
+            drawn = source.bytes(size)
+            rng.may_be_seeds(drawn)
+            return drawn
+
+        return call
+
+    def opened(name: str, real: Any) -> Callable[..., Any]:
+        def call(file: Any, *args: Any, **kwargs: Any) -> Any:
+            named = getattr(type(file), "__fspath__", str)
+            if isinstance(file, str | os.PathLike) and named(file) in _DEVICES:
+                note_outside(tape, f"{named(file)} is read")
+            return real(file, *args, **kwargs)
+
+        return call
+
+    def started(name: str, real: Any) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            note_outside(tape, _STARTED)
+            return real(*args, **kwargs)
+
+        return call
+
+    every: list[tuple[Any, str, Callable[[str, Any], Any]]] = [
+        *((os, name, of_seed) for name in ("urandom", "getrandom")),
+        (random, "_urandom", of_seed),
+        *((owner, "open", opened) for owner in (builtins, io, os)),
+        *((os, name, started) for name in ("posix_spawn", "posix_spawnp", "system")),
+        (subprocess.Popen, "__init__", started),
+    ]
+    real = [(owner, name, vars(owner).get(name)) for owner, name, _ in every]
+    try:
+        for (owner, name, made), (_, _, there) in zip(every, real, strict=True):
+            if there is not None:
+                setattr(owner, name, made(name.strip("_"), there))
+        yield
+    finally:
+        for owner, name, there in real:
+            if there is not None:
+                setattr(owner, name, there)
+
+
+@contextmanager
+def global_generators_kept() -> Iterator[None]:
+    """Put the states of global generators, and the process, back after the block."""
+    ours, python = np.random.mtrand._rand, random._inst
+    state, other = ours.get_state(legacy=False), python.getstate()
+    try:
+        with as_it_was(None):
+            yield
+    finally:
+        ours.set_state(state)
+        python.setstate(other)
+
+
+@contextmanager
+def as_it_was(tape: Tape | None) -> Iterator[None]:
+    """Make the process after the block what it was before."""
+    modules = [(each, vars(each).copy()) for each in _MODULES]
+    folder, handlers = os.getcwd(), _handlers()
+    alarm = signal.getitimer(signal.ITIMER_REAL) if handlers else (0.0, 0.0)
+    try:
+        yield
+    finally:
+        for module, before in modules:
+            now = vars(module)
+            for name in [n for n, each in before.items() if now.get(n) is not each]:
+                setattr(module, name, before[name])
+                note_replaced(tape, module, name)
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not handler:
+                if number == signal.SIGALRM and not alarm[0]:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0)
+                signal.signal(number, handler)
+        if os.getcwd() != folder:
+            os.chdir(folder)
+
+
+def note_replaced(tape: Tape | None, owner: Any, name: str) -> None:
+    """Note that code leaves something else where a function was, if it is the first."""
+    known = tape is None or any(STAYS in each.why for each in tape.unfollowed)
+    if tape is not None and not known and not name.startswith("_"):
+        tape.cannot_follow(f"{owner.__name__}.{name} {STAYS}")
+
+
+def _handlers() -> dict[int, Any]:
+    """Return the handlers of signals that Python can put back; none in a thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    every = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return {number: each for number, each in every.items() if each is not None}
