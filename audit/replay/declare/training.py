@@ -26,6 +26,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
+from dpaudit.audit.replay.follow.outside import note_outside
 
 __all__ = ["TRAINING", "replaced", "training_libraries"]
 
@@ -256,12 +258,40 @@ _STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )
 
 
+_DRAWING = (
+    *(f"torch.{name}" for name in ("normal", "rand", "randn", "randint", "randperm")),
+    *(f"torch.{name}" for name in ("rand_like", "randn_like", "bernoulli", "poisson")),
+    "torch.distributions.distribution.Distribution.sample",
+    *(
+        f"torch.distributions.{name.lower()}.{name}.{method}"
+        for name in ("Normal", "Laplace", "Uniform", "Exponential", "Gamma")
+        for method in ("sample", "rsample")
+    ),
+    *(f"jax.random.{name}" for name in ("normal", "laplace", "uniform", "bernoulli")),
+    *(f"jax.random.{name}" for name in ("exponential", "gumbel", "choice", "gamma")),
+    *(f"jax.random.{name}" for name in ("bits", "randint", "permutation")),
+)
+"""Functions of libraries that draw, and whose draws are not followed."""
+
+
+def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
+    """Return a function that notes where it is called."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        note_outside(rng.tape, f"{path} draws, which is not followed")
+        return real(*args, **kwargs)
+
+    return call
+
+
 @contextmanager
 def training_libraries(rng: Any) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
     jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
-    with nullcontext() if jax is None else jax.disable_jit(), replaced(stand_ins):
+    told = ((path, partial(_told, rng, path)) for path in _DRAWING)
+    every = chain(stand_ins, told)
+    with nullcontext() if jax is None else jax.disable_jit(), replaced(every):
         yield
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.system import SEEDED, note_outside
+from dpaudit.audit.replay.execute.system import SEEDED
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
+from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.streams import Bits, Position, Seeds
 
 __all__ = ["STATES", "drawing_functions"]

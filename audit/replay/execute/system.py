@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence  # the real ones
 
-from dpaudit.audit.replay.follow.observations import Unfollowed
-from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.tape import Tape
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "as_it_was",
     "entropy_of",
     "global_generators_kept",
-    "note_outside",
     "note_replaced",
 ]
 
@@ -50,15 +48,6 @@ _MODULES = (np, np.random, np.linalg, math, random, os, builtins)
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 _ENTROPY = 2**31 + 9  # of the streams that stand for it
 _STARTED = "another process is started"
-
-
-def note_outside(tape: Tape | None, why: str) -> None:
-    """Note that something comes from outside, which may be random."""
-    if tape is None or tape.inside or tape.closed:
-        return
-    note = Unfollowed(place_of_caller(), why)
-    if note not in tape.outside:
-        tape.outside.append(note)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.discrete import DiscreteDraws
 from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.streams import Bits, CallStreams, Seeds
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
@@ -94,6 +95,8 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         floats = np.asarray(values, dtype=np.float64)
         note = self._streams.noted(what)
         if note and note[1] is not None:  # these very draws, once more
+            if note[1].start is None:
+                note[1].place = place_of_caller()  # the line that repeats them
             terms = Terms(block=note[1], factor=scale)
             return Tracked(self.tape, np.zeros(floats.shape), terms, bare=True)
 
