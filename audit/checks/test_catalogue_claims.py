@@ -74,18 +74,16 @@ A_TENTH = {
     *names_of("online"),
 }
 SLOW = {*A_TENTH, "dp-pca-published", "minibatch-oja-search"}
-# Within `FEWER_SAMPLES` an audit refutes a sixteenth of the noise; with the others a
-# thousandth falls within `FEWEST_SAMPLES`, or the audit sees nothing of that either.
+# Within `FEWER_SAMPLES` an audit refutes a sixteenth of the noise, an eighth online;
+# with the others a sixteenth or a thousandth falls within `FEWEST_SAMPLES`, or the
+# audit sees nothing of that either.
 SEEN = {
     "dp-sgd-reap",
     "dp-smd-reap",
     "tree-aggregation",
-    "tree-aggregation-fresh-noise",
     "follow-perturbed-leader",
     "online-pca",
-    "online-pca-doubling",
     "prefix-sums-factorised",
-    "online-pca-factorised",
 }
 UNSEEN = {
     "private-oja",
