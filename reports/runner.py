@@ -14,8 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
+from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.store import WorkStore, as_kept
 
@@ -202,6 +201,6 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     started = time.perf_counter()
     # BLAS rounds differently for every number of threads, and its threads would fight
     # over the cores with the workers.
-    with threadpool_limits(limits=1):
+    with single_threaded():
         record = work()
     return record, time.perf_counter() - started

@@ -11,6 +11,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -19,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from docutils.core import publish_parts
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Parser
+from docutils.readers.standalone import Reader
+from docutils.writers.html5_polyglot import Writer
 from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
@@ -49,6 +54,14 @@ _BETWEEN = re.compile(  # backticks: what is markup already, or else a name
 
 
 @cache
+def _settings() -> Any:
+    """Return what docutils works by; to find it takes longer than most docstrings."""
+    settings = get_default_settings(Parser, Reader, Writer)
+    vars(settings).update(_SETTINGS)
+    return settings
+
+
+@cache
 def prose(text: str) -> Safe:
     """Return a docstring as HTML whose headings are of the third order.
 
@@ -62,7 +75,7 @@ def prose(text: str) -> Safe:
     source = _SIZES.sub(
         "", _BETWEEN.sub(lambda found: found[1] or f"``{found[2]}``", "\n".join(lines))
     )
-    parts = publish_parts(source, writer="html5", settings_overrides=_SETTINGS)
+    parts = publish_parts(source, writer="html5", settings=copy(_settings()))
     # Two docstrings on one page would have the same ids.
     return Safe(_IDS.sub(r"\1", parts["fragment"]))
 
