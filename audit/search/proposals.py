@@ -87,6 +87,8 @@ class Proposals:
         if domain is not None:
             for pair in _structured(domain, self.relation, stream(seed)):
                 distinct.setdefault(_fingerprint(pair), pair)
+                if len(distinct) >= _MOST:
+                    break
         if not distinct:
             raise InputError(
                 "domain is needed: the mechanism names no pair of neighbours"
@@ -150,9 +152,9 @@ class Proposals:
         """
         domain = self._required_domain()
         _check_relation(pair, self.relation)
-        if pair.data.shape[1:] != domain.shape:
+        if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
             return self.random(rng)
-        start = _Cut.of(pair, domain)
+        start = _Cut.of(pair.rows, domain)
         for _ in range(20):
             moved = _move(start, domain, self.relation, scale, rng)
             candidate = moved.pair(domain, self.relation)
@@ -202,8 +204,7 @@ class _Cut:
             np.array([*head, *between, *tail]).reshape(-1, *domain.shape)
             for between in (middle, [self.after])
         )
-        allowed = isinstance(domain, WithNonfinite)
-        return Pair(data, neighbour, relation, allow_nonfinite=allowed)
+        return domain.pair(data, neighbour, relation)
 
 
 def _move(
@@ -261,7 +262,7 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
     There is none if rows have another shape, or if the row in which the datasets differ
     becomes the same in both.
     """
-    if pair.data.shape[1:] != domain.shape:
+    if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
         return None
     if all(map(domain.contains, (*pair.data, *pair.neighbour))):
         return pair
@@ -394,5 +395,7 @@ def _fingerprint(pair: Pair) -> frozenset[Any]:
 
     An audit weighs both directions of a pair at once. Adding 0 turns -0 into 0.
     """
-    sides = (pair.data, pair.neighbour)
+    if pair.rows is None:
+        return frozenset([id(pair)])
+    sides = (pair.rows.data, pair.rows.neighbour)
     return frozenset((side.shape, (side + 0.0).tobytes()) for side in sides)

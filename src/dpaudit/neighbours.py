@@ -145,6 +145,16 @@ class Pair:
         return bool(np.array_equal(data, self.data, equal_nan=True))
 
     @property
+    def rows(self) -> "Pair | None":
+        """The same pair as arrays of rows; None of objects that no domain has made."""
+        return self
+
+    @property
+    def domain(self) -> Any:
+        """The `dpaudit.Domain` that hands out the datasets, None of arrays."""
+        return None
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """How many rows there are in either dataset."""
         return len(self.data), len(self.neighbour)

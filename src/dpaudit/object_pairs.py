@@ -65,6 +65,8 @@ class ObjectPair(Pair):
     checked: bool
     """Whether it was seen that they are neighbours."""
     _changed: tuple[int | None, int | None] | None
+    _rows: Pair | None
+    _domain: Any
 
     def __init__(self, data: Any, neighbour: Any, relation: Relation | str) -> None:
         if type(data) is not type(neighbour):
@@ -77,20 +79,62 @@ class ObjectPair(Pair):
             raise InputError("data and neighbour must differ, got the same twice")
         self._set(*sides, relation, changed)
 
+    @classmethod
+    def made(cls, domain: Any, rows: Pair, data: Any, neighbour: Any) -> "ObjectPair":
+        """Return the pair that a domain makes of arrays of rows.
+
+        Parameters
+        ----------
+        domain : dpaudit.Domain
+        rows : Pair
+            Of arrays.
+        data, neighbour : object
+            What the domain hands out for them.
+
+        Raises
+        ------
+        InputError
+            If they are sets, and no neighbours: distinct rows may be one element.
+        """
+        pair = object.__new__(cls)
+        changed: tuple[int | None, int | None] = (None, None)
+        if isinstance(data, set):
+            _changed(data, neighbour, rows.relation)
+        elif (len(data), len(neighbour)) == rows.sizes:
+            changed = rows.changed
+        pair._set(data, neighbour, rows.relation, changed, rows, domain)
+        return pair
+
     def _set(
         self,
         data: Any,
         neighbour: Any,
         relation: Relation,
         changed: tuple[int | None, int | None] | None,
+        rows: Pair | None = None,
+        domain: Any = None,
     ) -> None:
         values = {"data": data, "neighbour": neighbour, "relation": relation}
         values |= {"checked": changed is not None, "_changed": changed}
+        values |= {"_rows": rows, "_domain": domain}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._rows is not None:
+            rows = self._rows
+            return self._domain.pair, (rows.data, rows.neighbour, rows.relation)
         return type(self), (self.data, self.neighbour, self.relation)
+
+    @property
+    def rows(self) -> Pair | None:
+        """The arrays of rows of which a domain made the datasets, if one did."""
+        return self._rows
+
+    @property
+    def domain(self) -> Any:
+        """The domain that did."""
+        return self._domain
 
     def check_untouched(self) -> None:
         """Do nothing: no execution is handed what could be written to."""
@@ -116,7 +160,9 @@ class ObjectPair(Pair):
         """The same datasets the other way round."""
         made = object.__new__(type(self))
         back = None if self._changed is None else (self._changed[1], self._changed[0])
-        made._set(self.neighbour, self.data, self.relation, back)
+        rows = None if self._rows is None else self._rows.swapped
+        sides = self.neighbour, self.data
+        made._set(*sides, self.relation, back, rows, self._domain)
         return made
 
     @property

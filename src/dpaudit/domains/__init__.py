@@ -8,5 +8,14 @@ nearest to any other. A dataset is legal if each of its rows is.
 
 from dpaudit.domains.base import Domain
 from dpaudit.domains.kinds import Binary, Box, Categories, UnitBall, WithNonfinite
+from dpaudit.domains.tables import Table
 
-__all__ = ["Binary", "Box", "Categories", "Domain", "UnitBall", "WithNonfinite"]
+__all__ = [
+    "Binary",
+    "Box",
+    "Categories",
+    "Domain",
+    "Table",
+    "UnitBall",
+    "WithNonfinite",
+]

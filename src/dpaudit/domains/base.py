@@ -1,5 +1,6 @@
 """What a domain of rows is, and how a short text names one."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +13,20 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
 from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_real
 
 __all__ = ["Domain"]
 
 _FORMS = (
+    "columns, as age:0..100 sex:{f,m}, or values, as list of 0..1, or "
     "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
     "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N and "
     ":nonfinite if wanted"
 )
+
+# What all columns have, and no other text.
+_IN_COLUMNS = re.compile(r"\.\.|[{}]|\b(label|user)\b| of ")
 
 _KINDS: dict[str, "type[Domain]"] = {}  # by the word with which their texts begin
 
@@ -39,6 +45,22 @@ class Domain(Checked, ABC):
 
     def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
         _KINDS.update(dict.fromkeys(kinds, cls))
+
+    @property
+    def nonfinite(self) -> bool:
+        """Whether entries may be NaN or infinite."""
+        return False
+
+    def pair(self, data: Array, neighbour: Array, relation: Relation) -> Pair | None:
+        """Return two datasets of rows as a pair, None if they are alike when handed out.
+
+        Parameters
+        ----------
+        data, neighbour : ndarray, shape (n, *shape)
+            Neighbours under the relation.
+        relation : Relation
+        """
+        return Pair(data, neighbour, relation, allow_nonfinite=self.nonfinite)
 
     @property
     @abstractmethod
@@ -120,6 +142,8 @@ class Domain(Checked, ABC):
         >>> Domain.parse("scalar:0,1:nonfinite").contains(float("nan"))
         True
         """
+        if _IN_COLUMNS.search(text):
+            return _KINDS["table"]._read([text], {})
         parts = text.split(":")
         words = [part for part in parts if "=" not in part]
         options = dict(part.split("=", 1) for part in parts if "=" in part)
@@ -133,6 +157,44 @@ class Domain(Checked, ABC):
             raise InputError(f"domain {text!r}: {error}") from None
         except ValueError:
             raise InputError(f"domain must be {_FORMS}, got {text!r}") from None
+
+    @staticmethod
+    def like(example: Any) -> "Domain":
+        """Return the domain of data like an example, which says nothing but its form.
+
+        That is: its columns, which of them are integers, the range of numbers, and the
+        different values of all else; all this is taken to be public (`note`). A column
+        named ``user`` has users, of whom each may have several rows.
+
+        Parameters
+        ----------
+        example : object
+            A frame of pandas or polars, a dictionary of arrays, a list of records, or a
+            list, set or array of values or of tuples of them.
+
+        Raises
+        ------
+        InputError
+            If it is nothing of the sort, or a column says no range.
+
+        Examples
+        --------
+        >>> domain = Domain.like([{"age": 30, "sex": "f"}, {"age": 41, "sex": "m"}])
+        >>> str(domain)
+        'records of age:30..41 sex:{f,m} rows=5'
+        >>> domain.note
+        'taken to be public, as the example has it: age:30..41 sex:{f,m}'
+        """
+        return _KINDS["table"]._like(example)
+
+    @property
+    def note(self) -> str:
+        """What was taken to be public where the domain was read from an example."""
+        return ""
+
+    @classmethod
+    def _like(cls, example: Any) -> "Domain":
+        raise NotImplementedError
 
     @classmethod
     def _read(cls, words: Sequence[Any], options: Mapping[str, str]) -> "Domain":

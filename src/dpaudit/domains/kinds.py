@@ -312,6 +312,10 @@ class WithNonfinite(Domain, kinds=("nonfinite",)):
         return f"{self.inner}:nonfinite"
 
     @property
+    def nonfinite(self) -> bool:
+        return True
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.inner.shape
 
