@@ -14,7 +14,7 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.object_pairs import ObjectPair
+from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 from dpaudit.validation import check_confidence, check_count
 
@@ -283,7 +283,7 @@ def refuse_with_objects(what: str, pair: Any, run: Run) -> None:
     InputError
         If a store, or an executor, was given with a pair of objects.
     """
-    if isinstance(pair, tuple | ObjectPair):
+    if isinstance(pair, tuple) or (isinstance(pair, Pair) and pair.rows is None):
         refuse(f"{what} of datasets that are objects", run, "store", "executor")
 
 

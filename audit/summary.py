@@ -22,7 +22,6 @@ from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
-from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["summarise"]
 
@@ -62,7 +61,7 @@ def summarise(
     refuted = verdict.refutes_claim and not by_bits
     mu, pair = tests.get("mu"), pair_audit.target.pair
     witness = None
-    keeps = not isinstance(pair, ObjectPair)  # which no file holds
+    keeps = pair.rows is not None  # else no file holds it
     if refuted and keeps and strongest and _is_known(strongest.fitted.attack):
         witness = Witness(
             name=name,

@@ -23,6 +23,7 @@ from dpaudit import __version__
 from dpaudit.atomic import replacing
 from dpaudit.claims import Claim
 from dpaudit.codec import differences, encode, rebuild
+from dpaudit.domains import Domain
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -107,6 +108,19 @@ class StoredWitness(ABC):
             ) from None
 
     @staticmethod
+    def _stored_pair(pair: Pair) -> dict[str, Any]:
+        """Return a pair for a file: its rows, and the domain that hands them out."""
+        rows = pair.rows
+        assert rows is not None  # of other objects there is no witness
+        by = {} if pair.domain is None else {"domain": str(pair.domain)}
+        return {
+            "relation": rows.relation.value,
+            **by,
+            "data": encode(rows.data),
+            "neighbour": encode(rows.neighbour),
+        }
+
+    @staticmethod
     def _accusation(stored: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         """Return which mechanism is accused of what, and on which pair.
 
@@ -120,12 +134,7 @@ class StoredWitness(ABC):
             "name": text("name", stored["name"]),
             "mechanism": _unbuilt(stored["mechanism"]),
             "claim": values["claim"],
-            "pair": Pair(
-                array("data", values["data"]),
-                array("neighbour", values["neighbour"]),
-                Relation.parse(text("relation", stored["relation"])),
-                allow_nonfinite=True,
-            ),
+            "pair": _pair(stored, values),
         }
 
     def build_mechanism(self) -> Any:
@@ -208,6 +217,21 @@ def array(name: str, value: Any) -> np.ndarray[Any, Any]:
     if not isinstance(value, np.ndarray):
         raise InputError(f"the witness's {name} must be an array, got {value!r}")
     return value
+
+
+def _pair(stored: dict[str, Any], values: dict[str, Any]) -> Pair:
+    """Return the pair of a stored witness, as the mechanism is handed it."""
+    sides = [array(name, values[name]) for name in ("data", "neighbour")]
+    relation = Relation.parse(text("relation", stored["relation"]))
+    if "domain" not in stored:
+        return Pair(*sides, relation, allow_nonfinite=True)
+    domain = Domain.parse(text("domain", stored["domain"]))
+    if not all(map(domain.contains, [*sides[0], *sides[1]])):
+        raise InputError("the witness's rows must be of its domain")
+    pair = domain.pair(*sides, relation)
+    if pair is None:
+        raise InputError("the witness's datasets must be neighbours")
+    return pair
 
 
 def _unbuilt(value: Any) -> Any:

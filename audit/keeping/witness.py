@@ -113,11 +113,9 @@ class Witness(StoredWitness):
             "mechanism": self.mechanism,
             "claim": encode(self.claim),
             "reference": {"epsilon": self.at_epsilon, "delta": self.at_delta},
-            "relation": self.pair.relation.value,
+            **self._stored_pair(self.pair),
             "layer": self.layer,
             "layout": self.layout,
-            "data": encode(self.pair.data),
-            "neighbour": encode(self.pair.neighbour),
             "event": {
                 "attack": self.attack,
                 "parameters": encode(self.parameters),

@@ -188,7 +188,7 @@ def replay(
         "seed": seed,
         "assumes": ", and ".join(assumes),
     }
-    if refuted and witness is None and objects is None:
+    if refuted and witness is None and worst.pair.rows is not None:
         stored = stored_mechanism(mechanism, run.reference)
         witness = ReplayWitness(**told, mechanism=stored, batches=batches)
     # Of noise that was not followed nothing is in the number.

@@ -17,7 +17,6 @@ from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.object_pairs import ObjectPair
 from dpaudit.printable import printable
 from dpaudit.validation import check_count, check_fraction, check_name
 
@@ -227,7 +226,7 @@ class ReplayResult(PrintedResult):
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
         lines.extend(f"  primitive      {each}" for each in self.primitives)
-        if self.refuted and isinstance(self.pair, ObjectPair):
+        if self.refuted and self.pair.rows is None:
             kind = type(self.pair.data).__name__
             lines.append(f"  witness        none: no file holds data of type {kind}")
         lines.extend(f"  {finding}" for finding in self.findings)
@@ -318,9 +317,7 @@ class ReplayWitness(StoredWitness):
             "name": self.name,
             "mechanism": self.mechanism,
             "claim": encode(self.claim),
-            "relation": self.pair.relation.value,
-            "data": encode(self.pair.data),
-            "neighbour": encode(self.pair.neighbour),
+            **self._stored_pair(self.pair),
             "sees": self.sees,
             "batches": self.batches,
             "confidence": self.confidence,

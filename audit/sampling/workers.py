@@ -37,6 +37,7 @@ from dpaudit.errors import (
 )
 from dpaudit.interrupts import raised_by_signal
 from dpaudit.neighbours import WRITTEN, checksum
+from dpaudit.object_pairs import locked
 from dpaudit.validation import check_count
 
 __all__ = ["Workers", "process_pool"]
@@ -196,14 +197,14 @@ def _this_process() -> tuple[int, str]:
 def _draw_for(audit: tuple[int, str], *task: Any) -> Batch:
     """Draw for the audit of that process."""
     mechanism, data, *rest = task
-    data.flags.writeable = False
-    data = data.view()  # which cannot be unlocked
+    data = locked(data)
     # The audit itself sees to its own process, and for longer than any of its tasks.
     here = audit == _this_process()
-    before = checksum(data)
+    of_rows = isinstance(data, np.ndarray) and data.dtype == np.float64
+    before = checksum(data) if of_rows else None
     with nullcontext() if here else single_threaded():
         drawn = draw_unit(mechanism, data, *rest)
-    if checksum(data) != before:  # of a copy that is not used elsewhere
+    if of_rows and checksum(data) != before:  # of a copy that is not used elsewhere
         raise MechanismError(WRITTEN)
     return drawn
 

@@ -18,7 +18,7 @@ import numpy as np
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["ObjectPair", "fresh"]
+__all__ = ["ObjectPair", "fresh", "locked"]
 
 
 def fresh(data: Any) -> Any:
@@ -30,9 +30,15 @@ def fresh(data: Any) -> Any:
     >>> fresh(records)[0] is records[0]
     False
     """
-    if type(data) is np.ndarray and not data.dtype.hasobject:
-        return data
-    return copy.deepcopy(data)
+    return data if _is_plain(data) else copy.deepcopy(data)
+
+
+def locked(data: Any) -> Any:
+    """Return an array that cannot be written to, nor unlocked; all else as it is."""
+    if _is_plain(data):
+        data.flags.writeable = False
+        return data.view()
+    return data
 
 
 class ObjectPair(Pair):
@@ -102,7 +108,8 @@ class ObjectPair(Pair):
             _changed(data, neighbour, rows.relation)
         elif (len(data), len(neighbour)) == rows.sizes:
             changed = rows.changed
-        pair._set(data, neighbour, rows.relation, changed, rows, domain)
+        sides = locked(data), locked(neighbour)
+        pair._set(*sides, rows.relation, changed, rows, domain)
         return pair
 
     def _set(
@@ -179,10 +186,12 @@ def _kept(name: str, value: Any) -> Any:
             f"{name} must be something that copy.deepcopy copies, as each execution "
             f"gets a copy of its own, got {type(value).__name__}: {error}"
         ) from None
-    if fresh(kept) is kept and isinstance(kept, np.ndarray):
-        kept.flags.writeable = False
-        return kept.view()  # which cannot be unlocked
-    return kept
+    return locked(kept)
+
+
+def _is_plain(data: Any) -> bool:
+    """Say whether data are an array that can be locked, as it holds no objects."""
+    return type(data) is np.ndarray and not data.dtype.hasobject
 
 
 def _changed(

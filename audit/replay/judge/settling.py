@@ -83,7 +83,6 @@ from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
 from dpaudit.neighbours import Pair
-from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["Settlement", "repeats_needed"]
 
@@ -208,7 +207,7 @@ class Settlement:
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
             # The laws are of this pair, be it of objects, which tell nothing more.
-            pair = _ANY if isinstance(worst.pair, ObjectPair) else worst.pair
+            pair = worst.pair.rows or _ANY
             simulated: Any = SimulatedMechanism(pair, *worst.laws)
             options = self.options | {"budget": _SIMULATED, "pair": pair}
             self.refuted = audit(simulated, **options).refuted
