@@ -9,6 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from dpaudit.adapters.function import as_written
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
@@ -303,6 +304,7 @@ def stated(mechanism: Any, what: str, given: Any) -> Any:
 
 def name_of(mechanism: Any) -> str:
     """Return the name of a function, or of the class of an instance."""
+    mechanism = as_written(mechanism)
     kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
     return str(kind.__qualname__)
 

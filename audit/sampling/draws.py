@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from dpaudit.adapters.function import as_called
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -194,7 +195,8 @@ def ways_to_draw(
     Raises
     ------
     InputError
-        If the mechanism has neither a release method nor a draw, and is no callable.
+        If the mechanism has neither a release method nor a draw, and is no callable, or
+        one that takes more than a dataset and what its randomness comes from.
     """
     # The first test is quick, and made for every unit.
     batched = hasattr(mechanism, "draw") and isinstance(mechanism, HasBatchedDraw)
@@ -204,7 +206,7 @@ def ways_to_draw(
     if many is not None:
         return partial(_one_of_many, mechanism), many
     if callable(mechanism):
-        return mechanism, None
+        return as_called(mechanism), None
     raise InputError(
         "mechanism must have a release method or be a callable (data, rng) -> "
         f"array, got {type(mechanism).__name__}"

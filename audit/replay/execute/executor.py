@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpaudit.adapters.function import as_written
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
@@ -243,7 +244,8 @@ def both_again(
 def place_of_definition(mechanism: Any) -> str:
     """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
     one, _ = ways_to_draw(mechanism)
-    kind = getattr(mechanism, "release", None) or one
+    mechanism = as_written(mechanism)
+    kind = getattr(mechanism, "release", None) or as_written(one)
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)
     if code is None:
         return "?"

@@ -8,10 +8,10 @@ before it looks for its own. In any other module it is an ordinary number, and a
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from inspect import unwrap
 from typing import Any
 
+from dpaudit.adapters.function import as_written
 from dpaudit.audit.replay.follow.places import is_code
 
 __all__ = ["CONVERSIONS", "named"]
@@ -38,8 +38,7 @@ def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
 
 def _space_of(mechanism: Any) -> dict[str, Any] | None:
     """Return the names of the module that defines a mechanism; not of our own ones."""
-    while isinstance(mechanism, partial):
-        mechanism = mechanism.func
+    mechanism = as_written(mechanism)
     function = unwrap(getattr(mechanism, "release", None) or mechanism)
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
