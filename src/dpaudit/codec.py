@@ -19,10 +19,13 @@ text names, and calls their classes**: rebuild only what you would be willing to
 import base64
 import importlib
 import math
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,7 +160,9 @@ def differences(first: Any, second: Any) -> list[tuple[str, Any, Any]]:
 
 
 def load_reference(reference: str) -> Any:
-    """Import ``module:name`` (the name may have dots).
+    """Import ``module:name`` (the name may have dots), or ``file.py:name``.
+
+    The folder of a file is where its own imports are looked for, from then on.
 
     Raises
     ------
@@ -165,7 +170,9 @@ def load_reference(reference: str) -> Any:
         If the text is not of that form, the module fails while it is imported, or
         nothing is there.
     """
-    module, separator, name = str(reference).partition(":")
+    module, separator, name = str(reference).rpartition(":")
+    if module.endswith(".py"):
+        module = _module_of_file(Path(module))
     if not (module and separator and name) or module.startswith("."):
         raise InputError(
             f"expected module:object, got {printable(repr(reference), longest=80)}"
@@ -186,6 +193,26 @@ def load_reference(reference: str) -> Any:
         except Exception:
             raise InputError(f"module {shown} has no object {of}") from None
     return found
+
+
+def _module_of_file(file: Path) -> str:
+    """Return the name under which a file can be imported from now on."""
+    shown = printable(repr(str(file)), longest=80)
+    if not file.is_file():
+        raise InputError(f"there is no file {shown}")
+    file = file.resolve()
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    found = getattr(sys.modules.get(file.stem), "__file__", None)
+    spec = find_spec(file.stem) if found is None and "." not in file.stem else None
+    found = found or (spec and spec.origin)
+    if found is None or Path(found).resolve() != file:
+        raise InputError(
+            f"{shown} cannot be imported, as {printable(file.stem)!r} is "
+            f"{'no name of a module' if found is None else 'that of another module'}: "
+            "rename the file"
+        )
+    return file.stem
 
 
 def _reference_to(value: Any) -> str:

@@ -83,7 +83,7 @@ nonfinite ball:3:nonfinite:nonfinite"""
 @pytest.mark.parametrize("text", ["", *UNKNOWN.split()])
 def test_other_texts_are_refused_with_all_forms(text):
     forms = "ball:.*box:.*scalar:.*binary:.*categories:.*codes:.*rows="
-    refuses(f"domain must be {forms}.*{text!r}", Domain.parse, text)
+    refuses(f"domain must be columns.*{forms}.*{text!r}", Domain.parse, text)
 
 
 @pytest.mark.parametrize(

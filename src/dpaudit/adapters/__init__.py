@@ -7,8 +7,8 @@ An adapter turns what is there into a `~dpaudit.mechanism.Mechanism`:
 
 For a function none is needed: its first parameter is the dataset; a generator comes as
 ``rng``, ``generator`` or whatever the second one is called, a seed as ``seed`` or
-``random_state``; and if it takes neither, the generators of `numpy.random` and `random`,
-and those that it makes without a seed, are seeded. More arguments come by
+``random_state``; and if it takes neither, the generators of `numpy.random` and
+`random`, and those that it makes without a seed, are seeded. More arguments come by
 `functools.partial`.
 """
 

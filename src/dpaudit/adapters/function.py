@@ -123,9 +123,10 @@ _known = lru_cache(maxsize=64)(_called)
 
 def as_written(mechanism: Any) -> Any:
     """Return the function that is called in the end; another mechanism as it is."""
-    while isinstance(mechanism, partial | FunctionMechanism):
-        inner = isinstance(mechanism, partial)
-        mechanism = mechanism.func if inner else mechanism.function
+    if isinstance(mechanism, partial):
+        return as_written(mechanism.func)
+    if isinstance(mechanism, FunctionMechanism):
+        return as_written(mechanism.function)
     return mechanism
 
 

@@ -1,5 +1,6 @@
 """``dpaudit audit``."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,9 +11,8 @@ from dpaudit.cli.options import (
     FILE,
     completed_names,
     grouped,
-    instance_of,
     json_option,
-    look_for_modules,
+    print_json,
     print_result,
     seed_option,
 )
@@ -33,14 +33,22 @@ _promise_options = grouped(
     ),
     click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5]."),
     click.option("--relation", help="add-remove or replace-one [the mechanism's]."),
+    click.option(
+        "--set",
+        "arguments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An argument of your own function; epsilon and delta are those of the "
+        "claim.",
+    ),
 )
 _evidence_options = grouped(
     "evidence",
     click.option(
         "--layer",
         type=click.Choice(["exact", "white-box", "transcript", "black-box", "replay"]),
-        default="black-box",
-        help="What the evidence rests on; see docs/layers.md.",
+        help="What the evidence rests on; see docs/layers.md [your own: replay, and "
+        "then black-box, unless an option is of sampling alone; else black-box].",
     ),
     click.option(
         "--sees",
@@ -130,6 +138,8 @@ _output_options = grouped(
     cls=Command,
     examples=(
         "dpaudit audit symmetric-noise --witness witness.json",
+        "dpaudit audit stats.py:noisy_mean --epsilon 1 --relation add-remove --domain "
+        '"age:0..100 sex:{f,m}"',
         "dpaudit audit my_module:noisy_sum --epsilon 1 --domain scalar:0,1",
         "dpaudit audit my_module:noisy_sum --epsilon 1 --data rows.csv "
         "--neighbour drop:0",
@@ -137,15 +147,17 @@ _output_options = grouped(
     ),
 )
 @click.argument(
-    "mechanism", metavar="NAME|MODULE:OBJECT", shell_complete=completed_names
+    "mechanism",
+    metavar="NAME|MODULE:OBJECT|FILE.py:OBJECT",
+    shell_complete=completed_names,
 )
 @_promise_options
 @pair_options
 @click.option(
     "--domain",
-    metavar="KIND:...",
-    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...; with "
-    "NaN and infinite rows: box:0,1:5:nonfinite.",
+    metavar="COLUMNS|KIND:...",
+    help='Search for a bad pair in "age:0..100 income:0..1e5 sex:{f,m} user:label", '
+    '"list of 0..1", ball:3, box:0,1:5, ...; see docs/domains.md.',
 )
 @_evidence_options
 @click.option("--confidence", default=0.999)
@@ -165,148 +177,166 @@ def audit_command(
 ) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
 
-    Your own is an object with a release method (and a claim and worst_case, or the
-    options --epsilon and --pair or --domain), or a function (data, rng) -> array.
+    Your own is a function of a dataset, or an object with a release method (and perhaps
+    a claim, a relation and a worst_case). What it leaves open, options say.
+
+    Without --layer, your own is executed and compared first (--layer replay, seconds),
+    and then sampled (--layer black-box) unless that refutes it. Each may err with half
+    of what --confidence allows, and so both together with no more than that.
 
     Ctrl-C ends the audit after the present round, with the verdict so far and exit code
     130; a second one ends it at once. With --store the same command goes on from there.
     """
-    from dpaudit.attacks import BITS
-    from dpaudit.audit import Run, Verdict, audit, replay
-    from dpaudit.audit.replay import EXECUTIONS
+    from dpaudit.cli.asking import check_said, domain_of, subject_of
 
-    layer, bits = evidence["layer"], evidence.pop("bits")
-    seed, workers, store = run["seed"], run["workers"], run["store"]
-    witness, page, as_json = output.values()
-    for path in (witness, page):
+    layer, page = evidence["layer"], output["page"]
+    for path in (output["witness"], page):
         if path is not None:
             check_writable(path)
     if page is not None and layer in ("exact", "white-box", "replay"):
         raise InputError(f"--html is for audits by sampling, not --layer {layer}")
     # The code under audit may make another folder the current one.
-    witness_file, page = (
-        None if path is None else path.absolute() for path in (witness, page)
-    )
-    build = _own_mechanism if ":" in mechanism else _catalogue_mechanism
-    subject, claim, named = build(mechanism, **promise)
+    files = {n: output[n] and output[n].absolute() for n in ("witness", "page")}
+    subject, claim, named = subject_of(mechanism, **promise)
     relation = promise["relation"]
     with printing_aside():
         neighbours = chosen_pair(subject, relation=relation, **pair)
-    asked = bits or workers != 1 or not _is_default("refine")
+        check_said(subject, neighbours, domain, claim, relation)
+        legal = None if domain is None else domain_of(domain, subject)
+    what: dict[str, Any] = {
+        **{"pair": neighbours, "domain": legal, "relation": relation},
+        **{"claim": claim, "confidence": confidence, "seed": run["seed"]},
+    }
+    of_sampling = evidence["bits"] or run["workers"] != 1 or not _is_default("refine")
     if layer in ("exact", "white-box"):
-        unused = (domain, witness, store, budget["seconds"])
-        if asked or any(option is not None for option in unused):
+        unused = (domain, output["witness"], run["store"], budget["seconds"])
+        if of_sampling or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
                 "--store, --refine or --max-seconds"
             )
-        sampling = {"confidence": confidence, "max_samples": budget["releases"]}
         with printing_aside():
-            outcome, refuted = _analysed(
-                layer, subject, neighbours, claim, seed=seed, **sampling
-            )
-        print_result(outcome, as_json)
+            outcome, refuted = _analysed(layer, subject, what, budget["releases"])
+        print_result(outcome, output["as_json"])
         return Exit.REFUTED if refuted else 0
-    what: dict[str, Any] = {
-        **{"pair": neighbours, "domain": domain, "relation": relation},
-        **{"claim": claim, "confidence": confidence, "seed": seed},
-    }
-    if layer == "replay":
-        if asked or not budget["stop"]:
-            raise InputError(
-                "--layer replay takes no --bits, --workers, --refine or --to-the-end"
-            )
-        what |= {"sees": evidence["sees"], "batches": evidence["batches"]}
-        budget |= {"refine": 0.0}
-        if _is_default("releases"):
-            budget |= {"releases": EXECUTIONS}
-        settings = Run(store=store, **named)
+    of_sampling |= not budget["stop"]
+    if layer == "replay" and of_sampling:
+        raise InputError(
+            "--layer replay takes no --bits, --workers, --refine or --to-the-end"
+        )
+    both = layer is None and ":" in mechanism and not of_sampling and page is None
+    if both:
+        what["confidence"] = 1 - (1 - confidence) / 2
+    results, stopped = [], False
+    if both or layer == "replay":
+        results.append(_replayed(subject, what, evidence, budget, run, named))
+        if budget["seconds"] is not None:  # of which some are left for sampling
+            left = budget["seconds"] - results[0].seconds
+            budget["seconds"] = max(left, budget["seconds"] / 10)
+    if layer != "replay" and not (results and results[0].refuted):
+        sampled, stopped = _sampled(subject, what, evidence, budget, run, named)
+        results.append(sampled)
+    return _told(results, files, output, stopped=stopped)
+
+
+def _replayed(
+    subject: Any,
+    what: dict[str, Any],
+    evidence: dict[str, Any],
+    budget: dict[str, Any],
+    run: dict[str, Any],
+    named: dict[str, Any],
+) -> Any:
+    """Return what replay says."""
+    from dpaudit.audit import Run, replay
+    from dpaudit.audit.replay import EXECUTIONS
+
+    limits = _budget_of(budget | {"refine": 0.0})
+    if _is_default("releases") or evidence["layer"] is None:
+        limits = replace(limits, releases=EXECUTIONS)
+    settings = Run(store=run["store"], **named)
+    views = {"sees": evidence["sees"], "batches": evidence["batches"]}
+    with printing_aside():
+        return replay(subject, budget=limits, run=settings, **what, **views)
+
+
+def _sampled(
+    subject: Any,
+    what: dict[str, Any],
+    evidence: dict[str, Any],
+    budget: dict[str, Any],
+    run: dict[str, Any],
+    named: dict[str, Any],
+) -> tuple[Any, bool]:
+    """Return what sampling says, and whether Ctrl-C ended it."""
+    from dpaudit.attacks import BITS
+    from dpaudit.audit import Run, audit
+
+    attacks = BITS if evidence["bits"] else None
+    layer = evidence["layer"] or "black-box"
+    with auditing(run["workers"]) as means:
+        settings = Run(attacks=attacks, store=run["store"], **means, **named)
         limits = _budget_of(budget)
-        with printing_aside():
-            result: Any = replay(subject, budget=limits, run=settings, **what)
-    else:
-        attacks = BITS if bits else None
-        with auditing(workers) as means:
-            settings = Run(attacks=attacks, store=store, **means, **named)
-            limits = _budget_of(budget)
-            result = audit(subject, layer=layer, budget=limits, run=settings, **what)
-    if result.witness is not None and witness_file is not None:
-        result.witness.save(witness_file)
-    if page is not None:
+        result = audit(subject, layer=layer, budget=limits, run=settings, **what)
+        return result, result.interrupted and means["should_stop"]()
+
+
+def _told(
+    results: list[Any],
+    files: dict[str, Any],
+    output: dict[str, Any],
+    *,
+    stopped: bool,
+) -> int:
+    """Print results and keep what is to be kept; return the exit code."""
+    from dpaudit.audit import AuditResult, Verdict
+
+    result, as_json = results[-1], output["as_json"]
+    if result.witness is not None and files["witness"] is not None:
+        result.witness.save(files["witness"])
+    if files["page"] is not None:
         from dpaudit.reports.audit_page import write_page
 
-        write_page(result, page)
-    print_result(result, as_json, refuted=result.refuted)
-    if layer != "replay":
-        if witness is not None and not as_json:
-            wrote = f"witness written to {printable(witness)}"
-            nothing = "nothing refuted: no witness written"
-            click.echo(f"  {wrote if result.witness else nothing}")
-        if result.interrupted and means["should_stop"]():
-            return Exit.INTERRUPTED
-        if result.verdict is Verdict.NO_VERDICT:
-            return Exit.INPUT_ERROR
+        write_page(result, files["page"])
+    if as_json and len(results) > 1:
+        print_json(result.to_dict() | {"replay": results[0].to_dict()})
+    else:
+        for each in results:
+            print_result(each, as_json, refuted=each.refuted)
+    if not isinstance(result, AuditResult):
+        return Exit.REFUTED if result.refuted else 0
+    if output["witness"] is not None and not as_json:
+        wrote = f"witness written to {printable(output['witness'])}"
+        nothing = "nothing refuted: no witness written"
+        click.echo(f"  {wrote if result.witness else nothing}")
+    if stopped:
+        return Exit.INTERRUPTED
+    if result.verdict is Verdict.NO_VERDICT:
+        return Exit.INPUT_ERROR
     return Exit.REFUTED if result.refuted else 0
 
 
-def _catalogue_mechanism(name: str, **promise: Any) -> tuple[Any, None, dict[str, Any]]:
-    from dpaudit.algorithms import entry
-
-    chosen = entry(name)
-    given = {key: value for key, value in promise.items() if value is not None}
-    if "delta" in given and not chosen.approximate:
-        click.echo(f"dpaudit: {name} claims pure DP; --delta is not used", err=True)
-    return chosen.build(**given), None, {"name": name}
-
-
-def _own_mechanism(
-    reference: str, epsilon: float | None, delta: float | None, relation: str | None
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the object, the claim that the options make, and its names."""
-    from dpaudit.claims import ApproxDP, Claim, PureDP
-    from dpaudit.codec import load_reference
-    from dpaudit.neighbours import Relation
-
-    look_for_modules()
-    with printing_aside():
-        found = load_reference(reference)
-        subject = instance_of(found)
-        claim: Claim | None = None
-        if epsilon is not None:
-            claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-        elif delta is not None:
-            raise InputError("--delta needs --epsilon")
-        if relation is not None:
-            stated = getattr(subject, "relation", None)
-            if stated not in (None, Relation.parse(relation)):
-                raise InputError(
-                    f"{reference} states its claim under {stated}, not {relation}"
-                )
-    by_name = None if found is not subject else reference
-    return subject, claim, {"name": reference, "reference": by_name}
-
-
 def _analysed(
-    layer: str, subject: Any, pair: Any, claim: Any, **sampling: Any
+    layer: str, subject: Any, what: dict[str, Any], max_samples: int
 ) -> tuple[Any, bool]:
     """Return what the exact or the white-box layer says, and whether it refutes."""
     from dpaudit.audit.layers.exact import exact_verdict
     from dpaudit.audit.layers.whitebox import white_box
     from dpaudit.mechanism import HasWorstCase
 
+    pair, claim = what["pair"], what["claim"] or subject.claim
     if pair is None:
         if not isinstance(subject, HasWorstCase):
             raise InputError("--pair is needed: the mechanism names no worst case")
         pair = subject.worst_case()
-    claim = claim or getattr(subject, "claim", None)
-    if claim is None:
-        raise InputError("--epsilon is needed: the mechanism makes no claim")
     if layer == "exact":
         verdict = exact_verdict(subject, pair, claim)
         if verdict is None:
             raise InputError("the mechanism has no exact profile: try another --layer")
         return verdict, verdict.refuted
     epsilon = claim.parameters.get("epsilon", 1.0)
+    sampling = {"confidence": what["confidence"], "seed": what["seed"]}
+    sampling |= {"max_samples": max_samples}
     outcome = white_box(subject, pair, epsilon=epsilon, **sampling)
     return outcome, bool(outcome.refutes(claim))
 

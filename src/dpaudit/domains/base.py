@@ -52,7 +52,7 @@ class Domain(Checked, ABC):
         return False
 
     def pair(self, data: Array, neighbour: Array, relation: Relation) -> Pair | None:
-        """Return two datasets of rows as a pair, None if they are alike when handed out.
+        """Return two datasets of rows as a pair, None if they are handed out alike.
 
         Parameters
         ----------

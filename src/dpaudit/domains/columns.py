@@ -84,7 +84,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, values: Iterable[Any]) -> "Column":
-        """Return the column that may be any of some values, with their range if numbers.
+        """Return the column that has such values: their range, if they are numbers.
 
         Of texts, and of truth values, just these are possible.
 
@@ -98,8 +98,8 @@ class Column:
         kinds = {_kind_of(value) for value in present}
         if len(kinds) > 1:
             raise InputError(
-                f"column {name!r} mixes {' and '.join(sorted(kinds))}: make its entries "
-                "all of one kind"
+                f"column {name!r} mixes {' and '.join(sorted(kinds))}: make its "
+                "entries all of one kind"
             )
         missing = len(present) < len(set(map(repr, found)))
         if kinds == {"numbers"}:
@@ -161,14 +161,14 @@ class Column:
     def _matched(cls, match: re.Match[str]) -> "Column":
         name, missing = _unquoted(match["name"] or ""), bool(match["missing"])
         if match["word"]:
-            kind = "user" if str(name) == "user" else match["word"]
-            return cls.among(str(name), _LETTERS, kind, missing)
+            kind = "user" if name == "user" else match["word"]
+            return cls.among(name, _LETTERS, kind, missing)
         if match["low"]:
             ends = match["low"], match["high"]
             whole = all(re.fullmatch(r"[-+]?\d+", end) for end in ends)
-            return cls(str(name), float(ends[0]), float(ends[1]), whole, None, "", missing)
+            return cls(name, float(ends[0]), float(ends[1]), whole, missing=missing)
         labels = [_number_or_text(each) for each in re.findall(_WORD, match["set"])]
-        return cls.among(str(name), labels, missing=missing)
+        return cls.among(name, labels, missing=missing)
 
     def nearest(self, codes: Array) -> Array:
         """Return the legal codes nearest to some; NaN, if it is missing, stays."""

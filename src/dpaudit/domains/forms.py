@@ -29,8 +29,8 @@ def _polars(values: _Values) -> Any:
         import polars
     except ImportError:
         raise InputError(
-            "a domain of polars frames needs polars: install it, or write frame of ..., "
-            "which is of pandas"
+            "a domain of polars frames needs polars: install it, or write frame of "
+            "..., which is of pandas"
         ) from None
     return polars.DataFrame(dict(values))
 
@@ -96,7 +96,7 @@ def built(form: str, columns: Sequence[Column], rows: Array) -> Any:
     return set() if isinstance(whole, set) else whole[:0]
 
 
-def taken_apart(example: Any) -> tuple[str, dict[str, Sequence[Any]]]:
+def taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
     """Return the form of an example, and the values of its columns by their names.
 
     Raises
@@ -144,12 +144,13 @@ def _listed(value: Any) -> list[Any]:
     return value.tolist() if isinstance(value, np.ndarray) else list(value)
 
 
-def _unnamed(rows: list[Any]) -> dict[str, Sequence[Any]]:
+def _unnamed(rows: list[Any]) -> dict[str, list[Any]]:
     """Return the columns of rows that are values, or tuples of values."""
     if not rows or not isinstance(rows[0], list | tuple):
         return {"": rows}
     _alike("rows", {str(place): len(row) for place, row in enumerate(rows)})
-    return {str(place): column for place, column in enumerate(zip(*rows, strict=True))}
+    columns = zip(*rows, strict=True)
+    return {str(place): list(column) for place, column in enumerate(columns)}
 
 
 def _alike(what: str, lengths: Mapping[str, int]) -> None:

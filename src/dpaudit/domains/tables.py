@@ -97,7 +97,9 @@ class Table(Domain, kinds=("table",)):
             raise InputError("there must be a column, as age:0..100")
         named = bool(columns[0].name)
         given = dict(each.split("=") for each in match["options"].split())
-        counts = {name.replace("rows", "n_rows"): int(n) for name, n in given.items()}
+        counts: dict[str, Any] = {
+            name.replace("rows", "n_rows"): int(n) for name, n in given.items()
+        }
         return cls(columns, match["form"] or ("frame" if named else "array"), **counts)
 
     @classmethod
@@ -153,12 +155,15 @@ class Table(Domain, kinds=("table",)):
         """
         telling = [column.telling() for column in self._entries]
         longest = max(map(len, telling))
-        rows = [[codes[min(n, len(codes) - 1)] for codes in telling] for n in range(longest)]
+        rows = [
+            [codes[min(turn, len(codes) - 1)] for codes in telling]
+            for turn in range(longest)
+        ]
         zero = rows[0]
         for place, codes in enumerate(telling):
             for code in codes[1:]:
                 rows.append([*zero[:place], code, *zero[place + 1 :]])
-        distinct = list({np.array(row).tobytes(): np.array(row) for row in rows}.values())
+        distinct = [*{str(row): np.asarray(row, dtype=float) for row in rows}.values()]
         if self._user is None:
             return tuple(distinct)
         many = [self._flat([row] * self.each) for row in distinct[1:]]
