@@ -9,12 +9,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpaudit.adapters.function import as_written
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
+from dpaudit.functions import as_written
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 from dpaudit.validation import check_confidence, check_count

@@ -221,14 +221,14 @@ def array(name: str, value: Any) -> np.ndarray[Any, Any]:
 
 def _pair(stored: dict[str, Any], values: dict[str, Any]) -> Pair:
     """Return the pair of a stored witness, as the mechanism is handed it."""
-    sides = [array(name, values[name]) for name in ("data", "neighbour")]
+    data, neighbour = (array(name, values[name]) for name in ("data", "neighbour"))
     relation = Relation.parse(text("relation", stored["relation"]))
     if "domain" not in stored:
-        return Pair(*sides, relation, allow_nonfinite=True)
+        return Pair(data, neighbour, relation, allow_nonfinite=True)
     domain = Domain.parse(text("domain", stored["domain"]))
-    if not all(map(domain.contains, [*sides[0], *sides[1]])):
+    if not all(map(domain.contains, [*data, *neighbour])):
         raise InputError("the witness's rows must be of its domain")
-    pair = domain.pair(*sides, relation)
+    pair = domain.pair(data, neighbour, relation)
     if pair is None:
         raise InputError("the witness's datasets must be neighbours")
     return pair

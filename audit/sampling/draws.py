@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpaudit.adapters.function import as_called
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
+from dpaudit.functions import as_called
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.object_pairs import fresh

@@ -264,11 +264,12 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
     """
     if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
         return None
-    if all(map(domain.contains, (*pair.data, *pair.neighbour))):
-        return pair
-    if not (pair.finite or isinstance(domain, WithNonfinite)):
+    rows = pair.rows
+    if all(map(domain.contains, (*rows.data, *rows.neighbour))):
+        return domain.pair(rows.data, rows.neighbour, pair.relation)
+    if not (rows.finite or domain.nonfinite):
         return None
-    return _Cut.of(pair, domain).pair(domain, pair.relation)
+    return _Cut.of(rows, domain).pair(domain, pair.relation)
 
 
 def _check_relation(pair: Pair, relation: Relation) -> None:
@@ -395,7 +396,5 @@ def _fingerprint(pair: Pair) -> frozenset[Any]:
 
     An audit weighs both directions of a pair at once. Adding 0 turns -0 into 0.
     """
-    if pair.rows is None:
-        return frozenset([id(pair)])
-    sides = (pair.rows.data, pair.rows.neighbour)
+    sides = (pair.rows.data, pair.rows.neighbour) if pair.rows else ()
     return frozenset((side.shape, (side + 0.0).tobytes()) for side in sides)

@@ -203,9 +203,10 @@ def _module_of_file(file: Path) -> str:
     file = file.resolve()
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
-    found = getattr(sys.modules.get(file.stem), "__file__", None)
-    spec = find_spec(file.stem) if found is None and "." not in file.stem else None
-    found = found or (spec and spec.origin)
+    found: str | None = getattr(sys.modules.get(file.stem), "__file__", None)
+    if found is None and "." not in file.stem:
+        spec = find_spec(file.stem)
+        found = None if spec is None else spec.origin
     if found is None or Path(found).resolve() != file:
         raise InputError(
             f"{shown} cannot be imported, as {printable(file.stem)!r} is "

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from dpaudit.validation import check_count
 
-__all__ = ["fresh_seed", "position", "stream", "streams"]
+__all__ = ["draw_seed", "fresh_seed", "position", "stream", "streams"]
 
+_SEEDS = 2**31  # what every language takes for a seed
 _BLOCK = 256  # streams that get their words at once
 _WORDS = 4  # of 64 bits, which begin a stream of PCG64
 # NumPy's stubs know no other seed sequences than its own.
@@ -162,6 +163,15 @@ def position(rng: Generator) -> object:
     if isinstance(seeds, _Seeds):
         return rng.bit_generator.state, seeds.asked
     return rng.bit_generator.state, getattr(seeds, "n_children_spawned", 0)
+
+
+def draw_seed(rng: Generator) -> int:
+    """Return a seed for one release, uniform in [0, 2^31).
+
+    So the law that is audited is the mixture over these seeds, and releases are
+    independent draws from it, although two may share their seed.
+    """
+    return int(rng.integers(_SEEDS))
 
 
 def fresh_seed() -> int:

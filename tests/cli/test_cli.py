@@ -199,8 +199,12 @@ ERRORS = {
     ("audit", "goe-gaussian", "--pair", "own_mechanism:good"): "must be a dpaudit.Pair",
     ("audit", "no_such_module:thing"): "cannot import module 'no_such_module'",
     ("audit", "own_mechanism:nothing"): "no object 'nothing'",
-    ("audit", "own_mechanism:good", "--epsilon", "1"): "pair or domain is needed",
-    ("audit", "own_mechanism:good", "--pair", "own_mechanism:pair"): "claim is needed",
+    ("audit", "own_mechanism:good", "--epsilon", "1"): (
+        'needs --domain "list of 0.0..1.0", what its rows may be; --relation'
+    ),
+    ("audit", "own_mechanism:good", "--pair", "own_mechanism:pair"): "needs --epsilon",
+    ("audit", "own_mechanism"): "name the function in it that is to be audited, as own",
+    ("audit", "no-such-name"): "your own is named MODULE:FUNCTION or FILE.py:FUNCTION",
     (
         *("audit", "own_mechanism:raising", "--epsilon", "1"),
         *("--pair", "own_mechanism:pair"),

@@ -49,7 +49,14 @@ def wandering(data, rng):
     return bad(data, rng)
 """
 GIVEN = ("--pair", "running_mechanism:pair", "--epsilon", "1")
-SHORT = ("running_mechanism:good", *GIVEN, "--max-samples", "20")
+SHORT = (
+    "running_mechanism:good",
+    *GIVEN,
+    "--layer",
+    "black-box",
+    "--max-samples",
+    "20",
+)
 LONG = ("running_mechanism:slow", *GIVEN, "--max-samples", "100000")
 
 

@@ -109,6 +109,10 @@ ROOMS = {
     "src/dpaudit/blocks.py": Room(
         rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pyarrow"}
     ),
+    # Hands out frames, of whichever library is asked for.
+    "src/dpaudit/domains/forms.py": Room(
+        rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pandas", "polars"}
+    ),
     # The user's own things as mechanisms.
     "src/dpaudit/adapters": Room(
         rooms={VOCABULARY, "src/dpaudit/adapters"},

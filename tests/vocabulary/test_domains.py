@@ -21,7 +21,16 @@ finite_domains = st.one_of(
     st.builds(Binary, dimensions, n_rows=n_rows),
     st.builds(Categories, st.integers(2, 6), st.booleans(), n_rows=n_rows),
 )
-domains = finite_domains | st.builds(WithNonfinite, finite_domains)
+TABLES = [
+    "age:0..100 income:-1e5..0.0? sex:{f,m}",
+    'arrays of "a b":{0,1,"2"} c:label rows=2',
+    "polars of x:0..1 user:label each=2",
+    "records of who:user x:{a,b}? y:0.5..2 rows=3",
+    "set of {true,false,-1.5}",
+    "list of 3..9",
+]
+tables = st.sampled_from(TABLES).map(Domain.parse)
+domains = finite_domains | st.builds(WithNonfinite, finite_domains) | tables
 seeds = st.integers(0, 2**32 - 1)
 scales = st.floats(0.001, 1.0)
 
@@ -32,7 +41,7 @@ def test_rows_are_legal(domain, seed, scale):
     row = domain.random_row(rng=rng)
     np.testing.assert_array_equal(domain.random_row(rng=stream(seed)), row)
     extremes = domain.extremes()
-    assert 2 <= len(extremes) <= 6 + 3 * isinstance(domain, WithNonfinite)
+    assert 2 <= len(extremes) <= 6 + 3 * domain.nonfinite
     assert len({extreme.tobytes() for extreme in extremes}) == len(extremes)
     rows = [row, domain.project(100 * rng.standard_normal(domain.shape)), *extremes]
     rows += [domain.nearby(each, scale, rng=rng) for each in (row, *extremes)]

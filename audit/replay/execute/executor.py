@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpaudit.adapters.function import as_written
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
@@ -33,6 +32,7 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
+from dpaudit.functions import as_written
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.object_pairs import fresh
 from dpaudit.outputs import UNREAD, arrays_of, raised, read

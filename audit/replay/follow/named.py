@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from inspect import unwrap
 from typing import Any
 
-from dpaudit.adapters.function import as_written
 from dpaudit.audit.replay.follow.places import is_code
+from dpaudit.functions import as_written
 
 __all__ = ["CONVERSIONS", "named"]
 

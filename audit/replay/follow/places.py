@@ -45,8 +45,7 @@ _BETWEEN = [
     for module in (
         "audit.sampling.draws",
         "interrupts",
-        "adapters.base",
-        "adapters.function",
+        "functions",
     )
 ]
 # What asks mechanisms, or what they release, for numbers.

@@ -1,4 +1,4 @@
-"""What all adapters share: what is promised, and seeds for what seeds itself."""
+"""What all adapters share: what is promised."""
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from dpaudit.checked import Checked, Neighbouring
 from dpaudit.claims import Claim
 
-__all__ = ["Adapter", "draw_seed"]
-
-_SEEDS = 2**31  # what every language takes for a seed
+__all__ = ["Adapter"]
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,3 @@ class Adapter(Checked, ABC):
 
     def __call__(self, data: NDArray[np.float64], rng: np.random.Generator) -> Any:
         return self.release(data, rng=rng)
-
-
-def draw_seed(rng: np.random.Generator) -> int:
-    """Return a seed for one release, uniform in [0, 2^31).
-
-    So the law that is audited is the mixture over these seeds, and releases are
-    independent draws from it, although two may share their seed.
-    """
-    return int(rng.integers(_SEEDS))

@@ -44,12 +44,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.adapters.base import Adapter, draw_seed
+from dpaudit.adapters.base import Adapter
 from dpaudit.adapters.process import Conversation, ProcessCrashed, ProcessTimedOut
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
+from dpaudit.streams import draw_seed
 
 __all__ = [
     "BadReply",

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.adapters.base import Adapter, draw_seed
+from dpaudit.adapters.base import Adapter
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
+from dpaudit.streams import draw_seed
 
 __all__ = ["EstimatorMechanism", "from_estimator"]
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpaudit.adapters.function import FunctionMechanism, as_written, lacking
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.cli.options import instance_of, look_for_modules
 from dpaudit.cli.running import printing_aside
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.functions import FunctionMechanism, as_written, lacking
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable

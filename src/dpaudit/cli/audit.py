@@ -224,7 +224,8 @@ def audit_command(
         raise InputError(
             "--layer replay takes no --bits, --workers, --refine or --to-the-end"
         )
-    both = layer is None and ":" in mechanism and not of_sampling and page is None
+    of_sampling |= page is not None or run["store"] is not None
+    both = layer is None and ":" in mechanism and not of_sampling
     if both:
         what["confidence"] = 1 - (1 - confidence) / 2
     results, stopped = [], False

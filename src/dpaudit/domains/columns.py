@@ -67,6 +67,8 @@ class Column:
     missing: bool = False
 
     def __post_init__(self) -> None:
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(self.labels))
         shown = f"the range of {self._shown}"
         if not np.isfinite(self.high - self.low):
             raise InputError(
@@ -95,6 +97,8 @@ class Column:
         """
         found = [value for value in map(_plain, values)]
         present = {value for value in found if not _is_missing(value)}
+        if not present:
+            raise InputError(f"column {name!r} has no entries: an example needs some")
         kinds = {_kind_of(value) for value in present}
         if len(kinds) > 1:
             raise InputError(

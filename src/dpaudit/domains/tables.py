@@ -69,6 +69,7 @@ class Table(Domain, kinds=("table",)):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
         if len(set(names)) != len(names):
             raise InputError(f"columns must have different names, got {names}")

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.adapters.base import Adapter, draw_seed
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
+from dpaudit.streams import draw_seed
 
 __all__ = ["FunctionMechanism", "as_called", "as_written", "lacking"]
 
@@ -35,17 +35,15 @@ _ONE_AT_A_TIME = threading.RLock()  # of those that draw from what all threads s
 
 
 @dataclass(frozen=True)
-class FunctionMechanism(Adapter):
-    """A function of a dataset, and of more that is given.
+class FunctionMechanism:
+    """A function of a dataset, and of more that is given, as a mechanism.
 
     Parameters
     ----------
     function : callable
-        Its first parameter is the dataset. See `dpaudit.adapters` for the rest.
+        Its first parameter is the dataset.
     given : mapping of str to object
         Arguments by name.
-    claim : Claim, optional
-    relation : Relation, optional
 
     Raises
     ------
@@ -69,7 +67,6 @@ class FunctionMechanism(Adapter):
     _way: tuple[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not callable(self.function):
             raise InputError(f"function must be callable, got {self.function!r}")
         way = _randomness(self.function, self.given)
@@ -86,6 +83,9 @@ class FunctionMechanism(Adapter):
     def seedable(self) -> bool:
         """Whether the same seed gives the same release, unless the function says no."""
         return getattr(self.function, "seedable", True) is not False
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> Any:
+        return self.release(data, rng=rng)
 
     def release(self, data: Any, *, rng: np.random.Generator) -> Any:
         """Return one release."""

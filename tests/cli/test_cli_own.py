@@ -1,0 +1,80 @@
+"""The first command: a function in a file, and a promise."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_cases import refused, run
+
+FILE = '''
+import numpy as np
+import pandas as pd
+
+def noisy_mean(df: pd.DataFrame, epsilon, bound=100.0):
+    """Mean age, of ages in [0, 90]."""
+    noisy = df["age"].clip(0, bound).sum() + np.random.laplace(scale=bound / epsilon)
+    return noisy / max(len(df), 1)
+
+def count(rows, lower, upper, rng):
+    hits = sum(1 for row in rows if lower <= row["age"] <= upper)
+    return hits + rng.laplace()
+
+def rare(values: list[float], epsilon=1.0, seed=None):
+    rng = np.random.default_rng(seed)
+    return float(sum(values) > 2) * (rng.random() < 0.1) if rng.random() < 2 else 0
+
+def _private(data, rng):
+    return 0
+'''
+DOMAIN = ("--domain", "age:0..100", "--relation", "add-remove")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "first_command.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    sys.modules.pop("first_command", None)
+
+
+def test_a_function_in_a_file_is_audited_by_the_installed_command():
+    script = Path(sys.executable).with_name("dpaudit")
+    command = [script] if script.is_file() else [sys.executable, "-m", "dpaudit"]
+    arguments = ["first_command.py:noisy_mean", "--epsilon", "1", *DOMAIN]
+    arguments += ["--witness", "witness.json"]
+    done = subprocess.run(
+        [*command, "audit", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "first_command.py:noisy_mean: REFUTED by proof" in done.stdout
+    assert "first_command.py:7: scale:" in done.stdout
+    assert run("verify", "witness.json").exit_code == 1
+
+
+def test_both_share_the_error_and_the_form_is_found():
+    own = ["first_command:count", "--set", "lower=10", "--set", "upper=20"]
+    options = ["--epsilon", "1", "--max-samples", "200", "--json"]
+    told = json.loads(run("audit", *own, *DOMAIN, *options).stdout)
+    assert told["verdict"] == told["replay"]["verdict"] == "NOT_REFUTED"
+    assert told["confidence"] == told["replay"]["confidence"] == 0.9995
+    assert told["replay"]["loss"] == 1.0
+
+
+MEAN = "noisy_mean(df: pandas.DataFrame, epsilon, bound=100.0) needs"
+RELATION = "; --relation add-remove or --relation replace-one"
+test_what_is_not_said_is_asked_for_in_one_sentence = refused(
+    {
+        ("first_command.py",): "as first_command.py:noisy_mean (there are noisy_mean,",
+        ("first_command.py:noisy_mean",): f"{MEAN} --epsilon, what is promised; "
+        f'--domain "age:0..90", what its rows may be{RELATION}',
+        ("first_command:count", "--epsilon", "1", *DOMAIN): "needs --set lower=VALUE",
+        # It has an epsilon of its own.
+        ("first_command:rare",): 'needs --domain "list of 0.0..1.0", what',
+        ("nowhere.py:f",): "there is no file 'nowhere.py'",
+        ("first_command:rare", "--set", "x=1"): "--set must name a parameter of rare(",
+        ("first_command:rare", "--set", "x"): "--set must be NAME=VALUE, got 'x'",
+    },
+    "audit",
+)

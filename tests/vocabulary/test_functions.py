@@ -1,0 +1,86 @@
+"""Functions as people write them: what they draw from comes out again."""
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+from refusals import refuses
+
+from dpaudit import Pair, PureDP
+from dpaudit.audit import audit, replay
+from dpaudit.functions import FunctionMechanism, as_called
+
+PAIR = Pair([0.0], [0.0, 3.0])
+
+
+def by_any_name(data, r):
+    return data.sum() + r.laplace()
+
+
+def by_keyword(data, *, generator):
+    return data.sum() + generator.laplace()
+
+
+def by_hint(data, bins=3, source: np.random.Generator = None):
+    return data.sum() + source.laplace()
+
+
+def by_seed(data, epsilon=1.0, seed=None):
+    return data.sum() + np.random.default_rng(seed).laplace(scale=1 / epsilon)
+
+
+def by_random_state(data, random_state=None):
+    return data.sum() + np.random.RandomState(random_state).laplace()
+
+
+def by_numpy(data):
+    return data.sum() + np.random.laplace()
+
+
+def by_python(data, bins=3):
+    return float(data.sum()) + random.gauss(0, 1)
+
+
+def by_a_fresh_one(data, many=1):
+    return data.sum() + np.random.default_rng().laplace()
+
+
+def of_epsilon(data, epsilon):
+    return data.sum() + np.random.laplace(scale=1 / epsilon)
+
+
+WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
+WAYS += [by_a_fresh_one, partial(of_epsilon, epsilon=1.0)]
+
+
+@pytest.mark.parametrize("function", WAYS)
+def test_both_audits_see_what_a_function_draws(function):
+    called = as_called(function)
+    one, two, other = (
+        called(PAIR.neighbour, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
+    assert one == two != other
+    assert audit(function, pair=PAIR, claim=PureDP(1.0)).refuted
+    replayed = replay(function, pair=PAIR, claim=PureDP(1.0))
+    assert replayed.proof
+    assert replayed.findings[0].where.startswith("tests/vocabulary/test_functions.py:")
+
+
+def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
+    real = np.random.default_rng
+    given = FunctionMechanism(lambda data: np.random.default_rng(7).laplace())
+    one, two = (given([], np.random.default_rng(seed)) for seed in (1, 2))
+    assert one == two
+    with pytest.raises(ZeroDivisionError):
+        FunctionMechanism(lambda data: 1 / 0).release([], rng=np.random.default_rng(0))
+    assert np.random.default_rng is real
+
+
+def test_what_a_function_lacks_is_named():
+    message = (
+        r"of_epsilon takes epsilon, .*functools.partial\(of_epsilon, epsilon=...\)"
+    )
+    for ask in (audit, replay):
+        refuses(message, ask, of_epsilon, pair=PAIR, claim=PureDP(1.0))
+    refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
