@@ -35,7 +35,7 @@ def by_random_state(data, random_state=None):
 
 
 def by_numpy(data):
-    return data.sum() + np.random.laplace()
+    return data.sum() + np.random.laplace()  # noqa: NPY002
 
 
 def by_python(data, bins=3):
@@ -47,7 +47,7 @@ def by_a_fresh_one(data, many=1):
 
 
 def of_epsilon(data, epsilon):
-    return data.sum() + np.random.laplace(scale=1 / epsilon)
+    return data.sum() + np.random.laplace(scale=1 / epsilon)  # noqa: NPY002
 
 
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
