@@ -14,7 +14,7 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.functions import as_written
+from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 from dpaudit.validation import check_confidence, check_count
@@ -304,7 +304,7 @@ def stated(mechanism: Any, what: str, given: Any) -> Any:
 
 def name_of(mechanism: Any) -> str:
     """Return the name of a function, or of the class of an instance."""
-    mechanism = as_written(mechanism)
+    mechanism = FunctionMechanism.written(mechanism)
     kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
     return str(kind.__qualname__)
 

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.functions import as_called
+from dpaudit.functions import FunctionMechanism
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.object_pairs import fresh
@@ -206,7 +206,7 @@ def ways_to_draw(
     if many is not None:
         return partial(_one_of_many, mechanism), many
     if callable(mechanism):
-        return as_called(mechanism), None
+        return FunctionMechanism.of(mechanism), None
     raise InputError(
         "mechanism must have a release method or be a callable (data, rng) -> "
         f"array, got {type(mechanism).__name__}"

@@ -37,7 +37,7 @@ from dpaudit.errors import (
 )
 from dpaudit.interrupts import raised_by_signal
 from dpaudit.neighbours import WRITTEN, checksum
-from dpaudit.object_pairs import locked
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.validation import check_count
 
 __all__ = ["Workers", "process_pool"]
@@ -197,7 +197,7 @@ def _this_process() -> tuple[int, str]:
 def _draw_for(audit: tuple[int, str], *task: Any) -> Batch:
     """Draw for the audit of that process."""
     mechanism, data, *rest = task
-    data = locked(data)
+    data = ObjectPair.locked(data)
     # The audit itself sees to its own process, and for longer than any of its tasks.
     here = audit == _this_process()
     of_rows = isinstance(data, np.ndarray) and data.dtype == np.float64

@@ -24,7 +24,7 @@ from dpaudit.errors import InputError
 from dpaudit.printable import printable
 from dpaudit.streams import draw_seed
 
-__all__ = ["FunctionMechanism", "as_called", "as_written", "lacking"]
+__all__ = ["FunctionMechanism"]
 
 _GENERATORS = ("rng", "generator", "prng", "random_generator", "gen", "np_random")
 _SEEDS = ("seed", "random_state", "random_seed")
@@ -71,7 +71,7 @@ class FunctionMechanism:
             raise InputError(f"function must be callable, got {self.function!r}")
         way = _randomness(self.function, self.given)
         object.__setattr__(self, "_way", way)
-        missing = lacking(self.function, self.given)
+        missing = self.lacking(self.function, self.given)
         if missing:
             given = ", ".join(f"{name}=..." for name in missing)
             raise InputError(
@@ -99,18 +99,45 @@ class FunctionMechanism:
         with _seeded(rng):
             return self.function(data, **self.given)
 
+    @staticmethod
+    def of(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function as one of a dataset and a generator: itself, if it is one.
 
-def as_called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function as one of a dataset and a generator: itself, if it is one.
+        Raises
+        ------
+        InputError
+            As for the class.
+        """
+        if type(function) in (FunctionType, partial):  # which are equal to none other
+            return _known(function)
+        return _called(function)
 
-    Raises
-    ------
-    InputError
-        As for `FunctionMechanism`.
-    """
-    if type(function) in (FunctionType, partial):  # which are equal to none other
-        return _known(function)
-    return _called(function)
+    @staticmethod
+    def written(mechanism: Any) -> Any:
+        """Return the function that is called in the end; another mechanism as it is."""
+        if isinstance(mechanism, partial):
+            return FunctionMechanism.written(mechanism.func)
+        if isinstance(mechanism, FunctionMechanism):
+            return FunctionMechanism.written(mechanism.function)
+        return mechanism
+
+    @staticmethod
+    def lacking(function: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
+        """Return the parameters of a function that are not given and have no default.
+
+        The dataset, and what its randomness comes from, are not among them.
+
+        Raises
+        ------
+        InputError
+            If it takes no dataset.
+        """
+        source, _ = _randomness(function, given)
+        return [
+            each.name
+            for each in _parameters(function)[1:]
+            if _is_needed(each) and each.name not in (source, *given)
+        ]
 
 
 def _called(function: Any) -> Any:
@@ -119,33 +146,6 @@ def _called(function: Any) -> Any:
 
 
 _known = lru_cache(maxsize=64)(_called)
-
-
-def as_written(mechanism: Any) -> Any:
-    """Return the function that is called in the end; another mechanism as it is."""
-    if isinstance(mechanism, partial):
-        return as_written(mechanism.func)
-    if isinstance(mechanism, FunctionMechanism):
-        return as_written(mechanism.function)
-    return mechanism
-
-
-def lacking(function: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
-    """Return the parameters of a function that neither are given nor have a default.
-
-    The dataset, and what its randomness comes from, are not among them.
-
-    Raises
-    ------
-    InputError
-        If it takes no dataset.
-    """
-    source, _ = _randomness(function, given)
-    return [
-        each.name
-        for each in _parameters(function)[1:]
-        if _is_needed(each) and each.name not in (source, *given)
-    ]
 
 
 def _randomness(

@@ -18,7 +18,7 @@ import numpy as np
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["ObjectPair", "fresh", "locked"]
+__all__ = ["ObjectPair", "fresh"]
 
 
 def fresh(data: Any) -> Any:
@@ -31,14 +31,6 @@ def fresh(data: Any) -> Any:
     False
     """
     return data if _is_plain(data) else copy.deepcopy(data)
-
-
-def locked(data: Any) -> Any:
-    """Return an array that cannot be written to, nor unlocked; all else as it is."""
-    if _is_plain(data):
-        data.flags.writeable = False
-        return data.view()
-    return data
 
 
 class ObjectPair(Pair):
@@ -85,6 +77,14 @@ class ObjectPair(Pair):
             raise InputError("data and neighbour must differ, got the same twice")
         self._set(*sides, relation, changed)
 
+    @staticmethod
+    def locked(data: Any) -> Any:
+        """Return an array locked for good, which nobody can unlock; others as is."""
+        if _is_plain(data):
+            data.flags.writeable = False
+            return data.view()
+        return data
+
     @classmethod
     def made(cls, domain: Any, rows: Pair, data: Any, neighbour: Any) -> "ObjectPair":
         """Return the pair that a domain makes of arrays of rows.
@@ -108,7 +108,7 @@ class ObjectPair(Pair):
             _changed(data, neighbour, rows.relation)
         elif (len(data), len(neighbour)) == rows.sizes:
             changed = rows.changed
-        sides = locked(data), locked(neighbour)
+        sides = cls.locked(data), cls.locked(neighbour)
         pair._set(*sides, rows.relation, changed, rows, domain)
         return pair
 
@@ -186,7 +186,7 @@ def _kept(name: str, value: Any) -> Any:
             f"{name} must be something that copy.deepcopy copies, as each execution "
             f"gets a copy of its own, got {type(value).__name__}: {error}"
         ) from None
-    return locked(kept)
+    return ObjectPair.locked(kept)
 
 
 def _is_plain(data: Any) -> bool:

@@ -110,7 +110,7 @@ ROOMS = {
         rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pyarrow"}
     ),
     # Hands out frames, of whichever library is asked for.
-    "src/dpaudit/domains/forms.py": Room(
+    "src/dpaudit/domains/tables.py": Room(
         rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pandas", "polars"}
     ),
     # The user's own things as mechanisms.

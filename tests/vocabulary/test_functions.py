@@ -9,7 +9,7 @@ from refusals import refuses
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import audit, replay
-from dpaudit.functions import FunctionMechanism, as_called
+from dpaudit.functions import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
 
@@ -56,7 +56,7 @@ WAYS += [by_a_fresh_one, partial(of_epsilon, epsilon=1.0)]
 
 @pytest.mark.parametrize("function", WAYS)
 def test_both_audits_see_what_a_function_draws(function):
-    called = as_called(function)
+    called = FunctionMechanism.of(function)
     one, two, other = (
         called(PAIR.neighbour, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )

@@ -32,7 +32,7 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
-from dpaudit.functions import as_written
+from dpaudit.functions import FunctionMechanism
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.object_pairs import fresh
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
@@ -244,8 +244,8 @@ def both_again(
 def place_of_definition(mechanism: Any) -> str:
     """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
     one, _ = ways_to_draw(mechanism)
-    mechanism = as_written(mechanism)
-    kind = getattr(mechanism, "release", None) or as_written(one)
+    mechanism = FunctionMechanism.written(mechanism)
+    kind = getattr(mechanism, "release", None) or FunctionMechanism.written(one)
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)
     if code is None:
         return "?"

@@ -12,7 +12,7 @@ from inspect import unwrap
 from typing import Any
 
 from dpaudit.audit.replay.follow.places import is_code
-from dpaudit.functions import as_written
+from dpaudit.functions import FunctionMechanism
 
 __all__ = ["CONVERSIONS", "named"]
 
@@ -38,7 +38,7 @@ def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
 
 def _space_of(mechanism: Any) -> dict[str, Any] | None:
     """Return the names of the module that defines a mechanism; not of our own ones."""
-    mechanism = as_written(mechanism)
+    mechanism = FunctionMechanism.written(mechanism)
     function = unwrap(getattr(mechanism, "release", None) or mechanism)
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):

@@ -24,7 +24,7 @@ from dpaudit.cli.options import instance_of, look_for_modules
 from dpaudit.cli.running import printing_aside
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
-from dpaudit.functions import FunctionMechanism, as_written, lacking
+from dpaudit.functions import FunctionMechanism
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable
@@ -32,7 +32,7 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     from dpaudit.domains import Domain
 
-__all__ = ["check_said", "domain_of", "subject_of"]
+__all__ = ["domain_of", "subject_of"]
 
 # What a hint says of the form of the dataset, the first that fits.
 _HINTS = (
@@ -157,7 +157,9 @@ def _with_arguments(
             given[name] = json.loads(value)
         except ValueError:
             given[name] = value
-    if not given or lacking(subject, given):  # which is said with all that is lacking
+    if not given or FunctionMechanism.lacking(
+        subject, given
+    ):  # which is said with all that is lacking
         return partial(subject, **given) if given else subject
     return FunctionMechanism(subject, given)
 
@@ -184,29 +186,20 @@ def _parameters(subject: Any) -> dict[str, Any]:
     return {each.name: each.default for each in list(found)[1:]}
 
 
-def check_said(
+def _check_said(
     subject: Any,
     pair: Any,
     domain: str | None,
     claim: Any,
     relation: str | None,
 ) -> None:
-    """Raise one sentence on all that has to be said of a mechanism, and is not.
-
-    Parameters
-    ----------
-    subject : Mechanism or callable
-    pair, domain, claim, relation
-        What the options say of it; None is nothing.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise one sentence on all that has to be said of a mechanism, and is not."""
     claimed = claim is not None or getattr(subject, "claim", None) is not None
     paired = pair is not None or isinstance(subject, HasWorstCase | HasCanonicalPairs)
     stated = relation or getattr(subject, "relation", None)
-    missing = [] if hasattr(subject, "release") else lacking(subject, {})
+    missing = (
+        [] if hasattr(subject, "release") else FunctionMechanism.lacking(subject, {})
+    )
     lacks = []
     if not claimed:
         lacks.append("--epsilon, what is promised")
@@ -278,7 +271,7 @@ def _functions_in(file: Path | None) -> list[str]:
 
 def _called(subject: Any) -> str:
     """Return the name of a function with its parameters."""
-    subject = as_written(subject)
+    subject = FunctionMechanism.written(subject)
     name = getattr(subject, "__name__", type(subject).__name__)
     try:
         return printable(f"{name}{inspect.signature(subject)}", longest=200)
@@ -288,7 +281,7 @@ def _called(subject: Any) -> str:
 
 def _proposed(subject: Any) -> str:
     """Return a domain as the mechanism seems to mean it, words to be filled in."""
-    told = inspect.getdoc(as_written(subject)) or ""
+    told = inspect.getdoc(FunctionMechanism.written(subject)) or ""
     ranges = {name: f"{low}..{high}" for name, low, high in _RANGE.findall(told)}
     columns = [f"{n}:{ranges.get(n, 'LOW..HIGH')}" for n in _columns_read(subject)]
     form = _hinted(subject)
@@ -300,7 +293,7 @@ def _proposed(subject: Any) -> str:
 
 def _columns_read(subject: Any) -> list[str]:
     """Return the texts by which a function reads its first parameter, or its parts."""
-    function = as_written(subject)
+    function = FunctionMechanism.written(subject)
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
         first = next(iter(inspect.signature(function).parameters))
@@ -327,7 +320,7 @@ def _columns_read(subject: Any) -> list[str]:
 
 def _hinted(subject: Any) -> str | None:
     """Return the form that the hint of the first parameter names."""
-    function = getattr(subject, "release", as_written(subject))
+    function = getattr(subject, "release", FunctionMechanism.written(subject))
     try:
         first = next(iter(inspect.signature(function).parameters.values()))
     except (TypeError, ValueError, StopIteration):
@@ -339,12 +332,28 @@ def _hinted(subject: Any) -> str | None:
     return next((form for sign, form in _HINTS if re.search(sign, text)), None)
 
 
-def domain_of(text: str, subject: Any) -> "Domain":
-    """Return the domain of a text, in the form that a mechanism takes.
+def domain_of(
+    subject: Any, pair: Any, text: str | None, claim: Any, relation: str | None
+) -> "Domain | None":
+    """Return the domain of a text, in the form that a mechanism takes; None of none.
 
     Where the text names no form, it is that of the hint, or else the first in which
     datasets of the domain do not make the mechanism fail.
+
+    Parameters
+    ----------
+    subject : Mechanism or callable
+    pair, text, claim, relation
+        What the options say of it; None is nothing.
+
+    Raises
+    ------
+    InputError
+        One sentence on all that has to be said of a mechanism, and is not.
     """
+    _check_said(subject, pair, text, claim, relation)
+    if text is None:
+        return None
     from dpaudit.domains import Domain, Table
 
     domain = Domain.parse(text)

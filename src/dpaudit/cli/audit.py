@@ -187,7 +187,7 @@ def audit_command(
     Ctrl-C ends the audit after the present round, with the verdict so far and exit code
     130; a second one ends it at once. With --store the same command goes on from there.
     """
-    from dpaudit.cli.asking import check_said, domain_of, subject_of
+    from dpaudit.cli.asking import domain_of, subject_of
 
     layer, page = evidence["layer"], output["page"]
     for path in (output["witness"], page):
@@ -201,8 +201,7 @@ def audit_command(
     relation = promise["relation"]
     with printing_aside():
         neighbours = chosen_pair(subject, relation=relation, **pair)
-        check_said(subject, neighbours, domain, claim, relation)
-        legal = None if domain is None else domain_of(domain, subject)
+        legal = domain_of(subject, neighbours, domain, claim, relation)
     what: dict[str, Any] = {
         **{"pair": neighbours, "domain": legal, "relation": relation},
         **{"claim": claim, "confidence": confidence, "seed": run["seed"]},

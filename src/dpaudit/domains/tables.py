@@ -2,7 +2,7 @@
 
 A row is a vector of codes (`dpaudit.domains.columns`), so that a search moves records
 as it moves any vectors, and a store and a witness keep them; the mechanism is handed
-the form that it was written for (`dpaudit.domains.forms`).
+the form that it was written for.
 
 Where a column names users, the row of the domain is a user: all rows of that user, at
 most `each` of them, one after the other in one vector, each with a leading 1, and
@@ -11,7 +11,7 @@ users are those of their places in the longer dataset, so that all others keep t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.domains.base import Domain
 from dpaudit.domains.columns import Column
-from dpaudit.domains.forms import FORMS, built, taken_apart
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
@@ -31,8 +30,61 @@ from dpaudit.validation import check_real
 
 __all__ = ["Table"]
 
+_Values = Mapping[str, Any]
+
+
+def _frame(values: _Values) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(dict(values))
+
+
+def _polars(values: _Values) -> Any:
+    try:
+        import polars
+    except ImportError:
+        raise InputError(
+            "a domain of polars frames needs polars: install it, or write frame of "
+            "..., which is of pandas"
+        ) from None
+    return polars.DataFrame(dict(values))
+
+
+def _arrays(values: _Values) -> Any:
+    return {name: np.asarray(column) for name, column in values.items()}
+
+
+def _records(values: _Values) -> list[dict[str, Any]]:
+    return [dict(zip(values, row, strict=True)) for row in _tuples(values)]
+
+
+def _list(values: _Values) -> list[Any]:
+    rows = _tuples(values)
+    return rows if len(values) > 1 else [value for (value,) in rows]
+
+
+def _array(values: _Values) -> Any:
+    columns = [np.asarray(column) for column in values.values()]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _tuples(values: _Values) -> list[tuple[Any, ...]]:
+    plain = (c.tolist() if isinstance(c, np.ndarray) else c for c in values.values())
+    return list(zip(*plain, strict=True))
+
+
+_FORMS: dict[str, Callable[[_Values], Any]] = {
+    "frame": _frame,
+    "polars": _polars,
+    "arrays": _arrays,
+    "records": _records,
+    "list": _list,
+    "set": lambda values: set(_list(values)),
+    "array": _array,
+}
+
 _TEXT = re.compile(
-    rf"\s*(?:(?P<form>{'|'.join(FORMS)}) of )?(?P<columns>.*?)"
+    rf"\s*(?:(?P<form>{'|'.join(_FORMS)}) of )?(?P<columns>.*?)"
     r"(?P<options>(?:\s+(?:rows|each)=\d+)*)\s*",
     re.DOTALL,
 )
@@ -73,8 +125,8 @@ class Table(Domain, kinds=("table",)):
         names = [column.name for column in self.columns]
         if len(set(names)) != len(names):
             raise InputError(f"columns must have different names, got {names}")
-        if self.form not in FORMS:
-            raise InputError(f"form must be one of {list(FORMS)}, got {self.form!r}")
+        if self.form not in _FORMS:
+            raise InputError(f"form must be one of {list(_FORMS)}, got {self.form!r}")
         if "" in names and self.form in ("frame", "polars", "arrays", "records"):
             raise InputError(f"columns of {self.form} need names, as value:0..1")
         users = [column for column in self.columns if column.kind == "user"]
@@ -105,7 +157,7 @@ class Table(Domain, kinds=("table",)):
 
     @classmethod
     def _like(cls, example: Any) -> Domain:
-        form, values = taken_apart(example)
+        form, values = _taken_apart(example)
         columns = []
         for name, entries in values.items():
             if name == "user":
@@ -247,13 +299,101 @@ class Table(Domain, kinds=("table",)):
     def _handed(self, rows: Array, absent: int | None) -> Any:
         """Return rows in the form; of users, the number of one that is not there."""
         if self._user is None:
-            return built(self.form, self.columns, rows)
+            return _built(self.form, self.columns, rows)
         numbers = [n for n in range(len(rows) + 1) if n != absent]
         single = [
             np.insert(row, self._user, number)
             for number, user in zip(numbers, rows, strict=False)
             for row in self._rows_of(user)
         ]
-        return built(
+        return _built(
             self.form, self.columns, np.reshape(single, (-1, len(self.columns)))
         )
+
+
+def _built(form: str, columns: Sequence[Column], rows: Array) -> Any:
+    """Return rows of codes in a form.
+
+    Parameters
+    ----------
+    form : str
+        One of `_FORMS`.
+    columns : sequence of Column
+    rows : ndarray, shape (n, columns)
+
+    Returns
+    -------
+    object
+        Without rows it has the columns, and their types, all the same.
+    """
+    sample = rows if len(rows) else np.array([[column.low for column in columns]])
+    names = [column.name or str(place) for place, column in enumerate(columns)]
+    decoded = (c.decoded(codes) for c, codes in zip(columns, sample.T, strict=True))
+    whole = _FORMS[form](dict(zip(names, decoded, strict=True)))
+    if len(rows):
+        return whole
+    if isinstance(whole, dict):
+        return {name: column[:0] for name, column in whole.items()}
+    return set() if isinstance(whole, set) else whole[:0]
+
+
+def _taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
+    """Return the form of an example, and the values of its columns by their names.
+
+    Raises
+    ------
+    InputError
+        If it has none of the forms, or its columns are not the same in all rows.
+    """
+    package = type(example).__module__.partition(".")[0]
+    if package in ("pandas", "polars") and hasattr(example, "columns"):
+        form = "frame" if package == "pandas" else "polars"
+        names = list(example.columns)
+        return form, {str(name): example[name].to_list() for name in names}
+    if isinstance(example, Mapping):
+        columns = {str(name): _listed(value) for name, value in example.items()}
+        _alike("columns", {name: len(column) for name, column in columns.items()})
+        return "arrays", columns
+    if isinstance(example, set | frozenset):
+        return "set", _unnamed(list(example))
+    if isinstance(example, np.ndarray) and example.ndim in (1, 2):
+        return "array", _unnamed(example.tolist())
+    if isinstance(example, list | tuple):
+        if example and all(isinstance(row, Mapping) for row in example):
+            keys = list(example[0])
+            other = next((row for row in example if set(row) != set(keys)), None)
+            if other is not None:
+                raise InputError(
+                    f"records must have the same keys, got {keys} and {list(other)}: "
+                    "give what is missing as None"
+                )
+            return "records", {str(k): [row[k] for row in example] for k in keys}
+        return "list", _unnamed(list(example))
+    raise InputError(
+        "an example of data must be a frame, a dictionary of arrays, a list of "
+        f"records, a list, set or array of values, got {type(example).__name__}: name "
+        "the domain in words, as Domain.parse reads them"
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        raise InputError(
+            "a dictionary of data must hold a column under each name, got "
+            f"{type(value).__name__}"
+        )
+    return value.tolist() if isinstance(value, np.ndarray) else list(value)
+
+
+def _unnamed(rows: list[Any]) -> dict[str, list[Any]]:
+    """Return the columns of rows that are values, or tuples of values."""
+    if not rows or not isinstance(rows[0], list | tuple):
+        return {"": rows}
+    _alike("rows", {str(place): len(row) for place, row in enumerate(rows)})
+    columns = zip(*rows, strict=True)
+    return {str(place): list(column) for place, column in enumerate(columns)}
+
+
+def _alike(what: str, lengths: Mapping[str, int]) -> None:
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"{what} must be of one length, got {dict(lengths)}")
