@@ -120,7 +120,8 @@ class ReplayResult(PrintedResult):
     findings : tuple of Finding
     steps : sequence of Step
     executions : int
-        Of the mechanism, on either side, those of a statistical test left out.
+        Of the mechanism, on either side; those of a statistical test, and those that
+        look for the line of a finding, are left out.
     samples : int
         Releases a side that such a test drew.
     repeats : int

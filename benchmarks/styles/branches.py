@@ -299,6 +299,6 @@ def refuses_large_sums(data, rng):
 def rows_decide_on_steps(data, rng):
     """A walk with a noisy step for each row."""
     place = 0.0
-    for row in np.clip(data, 0, 1):
-        place = place + row + rng.laplace(0, 1.0)  # fault
+    for row in np.clip(data, 0, 1):  # fault
+        place = place + row + rng.laplace(0, 1.0)  # part
     return place

@@ -83,8 +83,8 @@ def seed_of_rows(data, rng):
 @wrong(ONE, NUMBERS, "the seed is a function of the data")
 def seed_of_bytes(data, rng):
     """A RandomState that is seeded by a checksum, for results that repeat."""
-    seed = sum(data.tobytes()) % 2**32  # fault
-    state = np.random.RandomState(seed)  # part
+    seed = sum(data.tobytes()) % 2**32  # part
+    state = np.random.RandomState(seed)  # fault
     return total(data) + state.laplace(0.0, 1.0)  # part
 
 

@@ -121,8 +121,9 @@ def k_ary_by_shift(data, rng):
 @wrong(ONE, ANSWERS, "the lie may be the truth, and e/(1 + e) is for two answers")
 def k_ary_as_binary(data, rng):
     """Randomised response of four answers with the probability of two."""
-    lie = rng.random(len(data)) >= KEEP  # fault
-    return np.where(lie, rng.integers(0, 4, size=len(data)), data.astype(int))  # part
+    lie = rng.random(len(data)) >= KEEP  # part
+    lies = rng.integers(0, 4, size=len(data))  # fault
+    return np.where(lie, lies, data.astype(int))  # part
 
 
 def unary(data):

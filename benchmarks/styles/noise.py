@@ -88,8 +88,8 @@ def sign_times_exponential(data, rng):
 @wrong(ONE, NUMBERS, "the sign may be 0, and the exact sum is released then")
 def sign_or_zero(data, rng):
     """Laplace noise as a sign of integers(-1, 2) times an exponential draw."""
-    sign = rng.integers(-1, 2)
-    return np.clip(data, 0, 1).sum() + sign * rng.exponential(1.0)  # fault
+    sign = rng.integers(-1, 2)  # fault
+    return np.clip(data, 0, 1).sum() + sign * rng.exponential(1.0)  # part
 
 
 @right(ONE, NUMBERS, "a random sign makes it Laplace", domain=UNIT)

@@ -28,6 +28,7 @@ from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import place_in, watching_returns
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.trail import Trail
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
@@ -101,6 +102,10 @@ class Trace:
         """Return where a draw was made."""
         return self.tape.draws.place_of(int(draw))
 
+    def has_noise_at(self, entry: int) -> bool:
+        """Say whether a number of the release has noise."""
+        return bool(self.release.index[entry : entry + 1].max(initial=-1) >= 0)
+
     def origin(self, entry: int) -> tuple[str, str]:
         """Return which kind of finding a number of the release is, and where."""
         whole = self.release
@@ -148,6 +153,7 @@ def execute(
     mode: Mode = LAZY,
     goes_on: bool = False,
     variant: int = 0,
+    trail: Trail | None = None,
 ) -> Trace:
     """Execute a mechanism once.
 
@@ -167,6 +173,8 @@ def execute(
         As for `Script`.
     variant : int
         Of one seed, each takes other entropy from the system.
+    trail : Trail, optional
+        Keeps every line.
 
     Raises
     ------
@@ -181,12 +189,14 @@ def execute(
         loaded = now  # which this execution may load, not followed
         if tape is not None:
             tape.closed = True
-        tape = Tape(seed, Script(script, goes_on), mode)
+        tape = Tape(seed, Script(script, goes_on), mode, trail=trail)
         given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)
-        watching: AbstractContextManager[list[str]] = (
-            nullcontext([]) if follows else watching_returns()
-        )
+        watching: AbstractContextManager[list[str]] = nullcontext([])
+        if trail is not None:
+            watching = trail.recording()
+        elif not follows:
+            watching = watching_returns()
         with (
             patched(tape, rng, follows=follows, variant=variant),
             named(mechanism, follows=follows),

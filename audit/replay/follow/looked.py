@@ -25,6 +25,8 @@ class Looked:
         self, tape: Any, mean: Array, terms: Terms, *, bare: bool = False
     ) -> None:
         self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
+        if tape.trail is not None:
+            tape.trail.made(self)
 
     @property
     def shape(self) -> tuple[int, ...]:

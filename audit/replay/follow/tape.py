@@ -155,6 +155,8 @@ class Tape:
         Where the first draw was made.
     calls : int
         How often the code drew.
+    trail : Trail, optional
+        Keeps every line.
     """
 
     seed: int
@@ -174,6 +176,7 @@ class Tape:
     final: Any = None
     first_place: str = ""
     calls: int = 0
+    trail: Any = None
 
     def __post_init__(self) -> None:
         self.draws = Draws()
@@ -184,8 +187,6 @@ class Tape:
     def open(self) -> bool:
         """Whether no draw was looked at yet, and all of the code followed."""
         return not (len(self.observations) or self.coins or self.unfollowed)
-
-    # -- who writes on it
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -239,11 +240,11 @@ class Tape:
             self._inner_rng = np.random.Generator(np.random.Philox(self._inner))
         return self._inner_rng
 
-    # -- what is noted
-
     def note_draw(self) -> None:
         """Note that the code draws."""
         self.calls += 1
+        if self.trail is not None:
+            self.trail.drew()
         if _logs:
             place = place_of_caller()
             for log in _logs:
@@ -283,8 +284,6 @@ class Tape:
         if self.script.diverged is None:
             place, after = place_of_caller(), len(self.observations)
             self.public.append(PublicValue(place, name, read(value), after))
-
-    # -- what is looked at
 
     def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> AffineLaw:
         """Return the law of a value, given what was looked at before."""

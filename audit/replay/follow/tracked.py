@@ -182,6 +182,8 @@ class Tracked(Looked, NDArrayOperatorsMixin):
         flat, other = places.ravel(), _widened(value.spread(places.shape), width)
         self.terms.index[flat], self.terms.coef[flat] = other[0], other[1]
         self.bare = self.bare and value.bare
+        if self.tape.trail is not None:
+            self.tape.trail.made(self)
 
     def become(self, other: "Tracked") -> "Tracked":
         """Take over the entries of an array of the same shape."""

@@ -11,7 +11,14 @@ from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.handed import handed
-from dpaudit.audit.replay.judge.judgement import Findings, Judgement, Repeat, Step
+from dpaudit.audit.replay.judge.judgement import (
+    Finding,
+    Findings,
+    Judgement,
+    Repeat,
+    Step,
+)
+from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     SecretBatches,
@@ -19,7 +26,7 @@ from dpaudit.audit.replay.judge.sampled import (
     Side,
     flips_by_row,
 )
-from dpaudit.audit.replay.judge.transcript import Transcript
+from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
@@ -33,6 +40,7 @@ from dpaudit.neighbours import Pair
 
 __all__ = ["judge_closed"]
 
+_NOT_KNOWN = "noise of a form whose law is not known"
 _SAMPLED = "a primitive that is not trusted is not audited beside secret batches"
 
 
@@ -101,9 +109,10 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         coins += [Unfollowed(place, AS_NUMBER) for place in unmoved]
     if unknown:
         judgement.followed = False
-        place = there.unknown_at or here.unknown_at
-        if place is not None:
-            judgement.find("coin", place, "noise of a form whose law is not known")
+        for way in (there, here):
+            if way.unknown_at is not None:
+                judgement.find("coin", way.unknown_place, _NOT_KNOWN)
+                break
     if promised:
         judgement.loss += promised
     if judgement.followed and finite and not (over or beyond):
@@ -124,6 +133,11 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.followed = False
         for each in list(dict.fromkeys(coins))[:5]:
             judgement.find("coin", each.place, each.why)
+    if coins and there.hidden and there.lines is not None:
+        scales = there.lines.any_scale()
+        if scales is not None:
+            judgement.findings.add_scale(*scales)
+    _put_in_order(judgement, (first, second), hidden=there.hidden)
     judgement.transcripts = judgement.followed and not promised
     certain = judgement.followed and judgement.sees == "transcript" and not coins
     judgement.proven = bool(certain and over)
@@ -131,6 +145,26 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.findings = judgement.findings.with_proof(True)
     else:
         judgement.followed = False
+
+
+def _put_in_order(
+    judgement: Judgement, sides: tuple[Trace, Trace], *, hidden: bool
+) -> None:
+    """Put what differs before what is not followed.
+
+    But where numbers of the release have noise that is not followed, draws that are
+    used as ordinary numbers go first: they are it.
+    """
+    drawn = {(each.place, each.why) for side in sides for each in side.tape.coins}
+
+    def rank(finding: Finding) -> int:
+        if finding.kind == "coin":
+            coin = (finding.where, finding.message) in drawn
+            coin |= finding.message == FLIP_HIDDEN
+            return 1 if coin and hidden else 3
+        return 2 if hidden and finding.kind == "release" else 0
+
+    judgement.findings.sort(key=rank)
 
 
 def _may_exceed(transcript: Transcript, most: float) -> tuple[Step, float] | None:
@@ -143,7 +177,8 @@ def _may_exceed(transcript: Transcript, most: float) -> tuple[Step, float] | Non
     whole, breaks a pure claim if l + s > most.
     """
     spent = 0.0
-    for step, compared in zip(transcript.steps, transcript.by_step, strict=False):
+    pairs = zip(transcript.steps, transcript.by_step, strict=False)
+    for number, (step, compared) in enumerate(pairs):
         if isinstance(compared, SampledComparison) or compared.bound is not None:
             return None
         supremum = compared.supremum
@@ -151,7 +186,8 @@ def _may_exceed(transcript: Transcript, most: float) -> tuple[Step, float] | Non
         symmetric = not compared.scales_differ and not (choice and spent)
         symmetric |= supremum == np.inf
         if symmetric and compared.suprema is None and spent + supremum > most:
-            possible = replace(step, loss=float(supremum))
+            place = transcript.place_of_step(number)
+            possible = replace(step, place=place, loss=float(supremum))
             return None if compared.singular else (possible, spent + supremum)
         spent += step.loss
         if not np.isfinite(spent):
@@ -221,8 +257,11 @@ def _find_costs(judgement: Judgement, worst: Transcript) -> None:
         )
     known = np.where(np.isnan(losses), -np.inf, losses)
     judgement.find_costs(
-        [worst.steps[number] for number in islice(costly, 5)],
-        worst.steps[int(np.argmax(known))].place,
+        [
+            replace(worst.steps[number], place=worst.place_of_step(number))
+            for number in islice(costly, 5)
+        ],
+        worst.place_of_step(int(np.argmax(known))),
         f"{len(worst.steps)} steps add up to {judgement.loss:.6g}",
     )
 
@@ -265,6 +304,7 @@ def _sampled_transcript(
     batched = SecretBatches(here, there)
     made = Transcript(trace, findings, executions=executions, sampled=True)
     made.unfollowed = [*here.unfollowed, *there.unfollowed]
+    made.lines = Lines(here.within, there.within)
     others = there.without.tape.observations
     losses = batched.losses(values, trace.value, trace)
     batches: defaultdict[int | None, list[SampledComparison]] = defaultdict(list)
@@ -281,7 +321,7 @@ def _sampled_transcript(
             made.may_hide(one, *step.both, *step.rest)
             batches[batched.over[number]].append(step)
             for compared in (*step.both, *step.rest):
-                made.find(compared, one.place, other.place)
+                made.find(compared, here.within.law_of(number), one.place, other.place)
     if made.comes_to_an_end(there.without):
         step, found = batched.compared(-1), next(losses)
         (both,), (rest,) = step.both, step.rest

@@ -3,11 +3,14 @@
 One of them has the law of the release, so that what is said of it is a proof.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
+from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import Composition
 from dpaudit.audit.sampling.draws import draw_one
@@ -45,17 +48,18 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     def again(turn: int) -> tuple[bool, int]:
         return all(both_again(other_seed, turn, (first, second), _repeats)), 1
 
-    judgement.again = again
+    judgement.again, lines = again, Lines(first, second)
     if first.layout != second.layout:
         judgement.loss, judgement.bare = np.inf, True
         judgement.proven = judgement.suspicious = True
         _find_scales_by_place(judgement, first, second)
+        where, there = lines.structure() or (first.returned_at, second.returned_at)
         judgement.find(
             "structure",
-            first.returned_at,
+            where,
             f"the release is {first.layout} on D and {second.layout} on D', "
             "whatever the noise is",
-            neighbour=second.returned_at,
+            neighbour=there,
             proof=True,
         )
         return
@@ -68,9 +72,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         return
     if compared.singular:
         judgement.proven = judgement.suspicious = judgement.bare = True
-        kind, where = first.origin(compared.entry)
-        _, there = second.origin(compared.entry)
-        judgement.find(kind, where, compared.singular, neighbour=there, proof=True)
+        find_singular(judgement.findings, compared, lines, proof=True)
         return
     parts = _parts_by_place(first, compared)
     judgement.steps = Steps(
@@ -83,23 +85,32 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     )
     if compared.scales_differ:
         unit = compared.other_unit
+        at = lines.scale(int(first.law.draw[unit]))
         judgement.findings.add_scale(
-            first.place_of(first.law.draw[unit]),
+            at or first.place_of(first.law.draw[unit]),
             compared.scale[unit],
             compared.other_scale[unit],
-            neighbour=second.place_of(second.law.draw[unit]),
+            neighbour=at or second.place_of(second.law.draw[unit]),
             proof=judgement.proven,
         )
     elif judgement.proven:
         costly = [step for step in judgement.steps if step.l1]
         alone = [
-            step
+            replace(step, place=lines.noise(_draws_at(first, step.place)) or step.place)
             for step, part in zip(judgement.steps, parts.values(), strict=True)
             if Composition.of([part]).refutes(claim)
         ]
         losses = ", ".join(f"{step.loss:.4g} at {step.place}" for step in costly)
         total = f"{len(costly)} steps add up to {compared.supremum:.6g}: {losses}"
-        judgement.find_costs(alone, costly[-1].place, total, proof=True)
+        most = max(costly, key=lambda step: step.loss)
+        place = lines.noise(_draws_at(first, most.place)) or most.place
+        judgement.find_costs(alone, place, total, proof=True)
+
+
+def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:
+    """Return the draws behind the release that were made at a place."""
+    used = np.unique(trace.release.index[trace.release.index >= 0])
+    return used[[trace.place_of(draw) == place for draw in used]]
 
 
 def _really_raises(trace: Trace) -> bool:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
+from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
 from dpaudit.audit.replay.laws.coded import lattice_of
 from dpaudit.audit.replay.laws.comparison import compare
@@ -34,7 +35,7 @@ from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
 from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
-from dpaudit.claims import polygon_delta
+from dpaudit.claims import Claim, polygon_delta
 
 __all__ = ["judge_finite"]
 
@@ -154,12 +155,15 @@ def _find(
     moved = costly.place if costly is not None and costly.loss > 0 else None
     if not part.dimensions:
         p, _, q, _ = (float(each[0]) for each in part.masses)
-        kind = "distance" if moved else "release"
         text = f"one release has probability {p:.6g} on D and {q:.6g} on D'"
-        where, neighbour = (
-            moved or here.trace.returned_at,
-            moved or there.trace.returned_at,
-        )
+        apart = _apart(part, trees, judgement.claim)
+        if apart is not None:
+            kind, (where, neighbour) = "release", apart
+        elif moved:
+            kind, where, neighbour = "distance", moved, moved
+        else:
+            kind, where = "release", here.trace.returned_at
+            neighbour = there.trace.returned_at
         judgement.find(kind, where, text, neighbour=neighbour, proof=True)
         return
     at = worst.at[np.newaxis]
@@ -183,6 +187,9 @@ def _find(
         both = (part.one, terms, term), (part.other, terms2, term2)
         scales = [set(np.abs(side.ratio).ravel().tolist()) for side, _, _ in both]
         kind = "distance" if scales[0] == scales[1] else "scale"
+        draws, lines = one.law.draw, Lines(one, other)
+        met = lines.noise(draws) if kind == "distance" else lines.scale(int(draws[0]))
+        places = [met or each for each in places]
         shift = np.abs(terms.mean[term] - terms2.mean[term2])
         number = int(np.argmax(shift))
         words = [_words(each, row, number) for _, each, row in both]
@@ -190,6 +197,39 @@ def _find(
             *words
         )
     judgement.find(kind, places[0], text, neighbour=places[1], proof=True)
+
+
+def _apart(
+    part: Part, trees: tuple[Tree, Tree], claim: Claim
+) -> tuple[str, str] | None:
+    """Return where releases part that are possible on one side alone.
+
+    None if the release has other probabilities, and where the choices that lead to it
+    cannot turn out so on the other side: then it is they that differ.
+    """
+    p, _, q, _ = (float(each[0]) for each in part.masses)
+    if p and q:
+        return None
+    terms, (own, other) = (part.one, trees) if p else (part.other, trees[::-1])
+    leaf = own.traces[terms.leaf[int(np.argmax(terms.p))]]
+    made, twin = leaf.tape.observations, other.like(leaf)
+    beside = twin or other.traces[0]
+    lines = Lines(leaf, beside) if p else Lines(beside, leaf)
+    if twin is None:
+        counts = [len(each.tape.observations) for each in other.traces]
+        if len(made) > max(counts):
+            last = made[len(made) - 1].place
+            # A threshold may let pass what is rare: then it is too low.
+            return lines.structure() if pure_epsilon(claim) is not None else (last,) * 2
+        shapes = [each.shape for each in made]
+        alike = [each.tape.observations for each in other.traces]
+        if any([each.shape for each in several] == shapes for several in alike):
+            return None
+        return lines.ends()
+    if leaf.layout != twin.layout:
+        return lines.structure()
+    values = leaf.value, twin.value
+    return lines.number(int(np.argmax(~np.isclose(*values, equal_nan=True))))
 
 
 def _words(terms: Terms, term: int, number: int) -> str:

@@ -55,6 +55,7 @@ from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
 from dpaudit.audit.replay.judge.finite import judge_finite
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
+from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
@@ -112,6 +113,7 @@ def judge(
         )
     _vary(judgement, first, second)
     judgement.opening = opening
+    judgement.meeting = Lines(first, second).meeting
     judgement.taken = *first.tape.taken, *second.tape.taken
     return judgement
 

@@ -269,6 +269,8 @@ class Judgement:
         Noise that is taken for what a simulation of it fits.
     untrusted : list of Handed
         What primitives that are not trusted were handed.
+    meeting : callable, optional
+        Returns where data and noise meet, on D and on D'.
     """
 
     pair: Pair
@@ -293,6 +295,7 @@ class Judgement:
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0
     untrusted: list[Handed] = field(default_factory=list)
+    meeting: Callable[[], tuple[str, str]] | None = None
 
     def anew(self, **more: Any) -> "Judgement":
         """Return one of the same pair and claim, that nothing is in yet."""

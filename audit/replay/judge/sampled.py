@@ -250,7 +250,9 @@ class Side:
                     ]
                 right = bool(recent)
             if not right:
-                where = seen[0][number].place if number >= 0 else ""
+                # The release, if anything, shows the flips themselves.
+                shown = number if number >= 0 else drawn[-1] if drawn else -1
+                where = seen[0][shown].place if shown >= 0 else ""
                 raise NotThroughNoise(
                     where or self.within.returned_at,
                     "a value depends on more than the batch that it is over",

@@ -103,6 +103,7 @@ _ABOVE = (
     "a loss of {:.4g} was seen, which is above the claim, and neither proof nor test "
     "settled it"
 )
+_DIFFER = "releases differ by more than is claimed; here noise and data meet last"
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
     "it keeps from one execution to the next cannot be judged"
@@ -175,6 +176,9 @@ class Settlement:
         elif worst.turns and not worst.suspicious:
             self._has_state(self._draws_otherwise)
         self._has_state()
+        if self.refuted and not worst.findings and worst.meeting is not None:
+            here, there = worst.meeting()
+            worst.find("release", here, _DIFFER, neighbour=there)
         if worst.followed and not self.refuted and worst.loss > most_loss(worst.claim):
             self._withdraw(_ABOVE.format(worst.loss))
 

@@ -15,11 +15,13 @@ from dpaudit.audit.replay.follow.observations import (
 )
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.judge.lines import Lines, find_singular
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST
 from dpaudit.audit.replay.laws.comparison import (
+    AnyLaw,
     LawComparison,
     compare,
     loss,
@@ -27,10 +29,11 @@ from dpaudit.audit.replay.laws.comparison import (
 )
 from dpaudit.audit.replay.laws.composition import pure_epsilon
 
-__all__ = ["Transcript"]
+__all__ = ["FLIP_HIDDEN", "Transcript"]
 
 _RUN = 10_000  # noisy values that are compared at once
-_HIDDEN = "a choice, or a flip, may be hidden"
+FLIP_HIDDEN = "a choice, or a flip, may be hidden"
+_GIVEN = ", all noisy values being the same"
 
 
 _AnyComparison: TypeAlias = LawComparison | SampledComparison
@@ -64,6 +67,10 @@ class Transcript:
         That this took, on the transcript's own dataset and on the other.
     sampled : bool
         Whether there are secret batches.
+    hidden : bool
+        Whether a number of the release that differs has noise that is not followed.
+    lines : Lines, optional
+        Of the two executions.
     """
 
     trace: Trace
@@ -80,11 +87,14 @@ class Transcript:
     unfollowed: list[Unfollowed] = field(default_factory=list)
     executions: tuple[int, int] = (0, 1)
     sampled: bool = False
+    hidden: bool = False
+    lines: Lines | None = None
 
     @classmethod
     def of(cls, trace: Trace, again: Trace, findings: Findings) -> "Transcript":
         """Return a transcript that was given back in an execution on the other side."""
         made = cls(trace, findings, unfollowed=again.tape.unfollowed)
+        made.lines = Lines(trace, again)
         values, others = trace.tape.observations, again.tape.observations
         count = min(len(values), len(others))
         for start in range(0, count, _RUN):
@@ -149,7 +159,7 @@ class Transcript:
             place, there = (each.places[int(step[unit])] for each in (here, other))
             if place not in seen:
                 seen.add(place)
-                self._find_scales(compared, unit, place, there)
+                self._find_scales(compared, unit, here.law, place, there)
         return True
 
     def _compare_one(self, one: Observation, other: Observation) -> None:
@@ -159,13 +169,37 @@ class Transcript:
         if not (compared.moved or seen or one.how == DECLARED):
             self.unmoved[one.place] = None
         self.may_hide(one, compared)
-        self.find(compared, one.place, other.place)
+        self.find(compared, one.law, one.place, other.place)
 
     @property
     def end(self) -> str:
         """Where the noise was drawn that the numbers of the release still have."""
-        law = self.trace.law
-        return self.trace.place_of(law.draw[0]) if len(law.draw) else "?"
+        draws = self._draws(-1)
+        return self.trace.place_of(draws[0]) if len(draws) else "?"
+
+    def _draws(self, number: int) -> NDArray[np.intp]:
+        """Return the draws in a noisy value; -1 is the release."""
+        law = self.trace.law_of(number)
+        if number < 0 and not len(getattr(law, "draw", ())):
+            index = self.trace.release.index
+            return np.asarray(index[index >= 0])
+        return law.draw if isinstance(law, AffineLaw) else np.empty(0, dtype=np.intp)
+
+    @property
+    def unknown_place(self) -> str:
+        """Where noise meets the data whose law is not known."""
+        number = int(np.argmax(np.isnan(self.steps.losses)))
+        place = self.place_of_step(number)
+        return place if self.unknown_at in ("?", self.end) else self.unknown_at or "?"
+
+    def place_of_step(self, number: int) -> str:
+        """Return where a step's noise meets the data; else where it was looked at."""
+        place = self.steps[number].place
+        if self.lines is None:
+            return place
+        observed = len(self.trace.tape.observations)
+        draws = self._draws(number if number < observed else -1)
+        return self.lines.noise(draws) or place
 
     @property
     def by_step(self) -> Iterator[_AnyComparison]:
@@ -210,9 +244,11 @@ class Transcript:
             return
         moved = any(each.moved for each in compared)
         if not moved or value.law.kind == "flip":
-            self.coin(value.place, _HIDDEN)
+            self.coin(value.place, FLIP_HIDDEN)
 
-    def find(self, compared: LawComparison, place: str, other: str) -> None:
+    def find(
+        self, compared: LawComparison, law: AnyLaw, place: str, other: str
+    ) -> None:
         """Add a finding if a value's noise differs on the two sides."""
         if compared.singular:
             self.findings.add("release", place, compared.singular, neighbour=other)
@@ -220,12 +256,16 @@ class Transcript:
             kind, text = compared.note
             self.findings.add(kind, place, text, neighbour=other)
         elif compared.scales_differ:
-            self._find_scales(compared, compared.other_unit, place, other)
+            self._find_scales(compared, compared.other_unit, law, place, other)
 
     def _find_scales(
-        self, compared: LawComparison, unit: int, place: str, other: str
+        self, compared: LawComparison, unit: int, law: AnyLaw, place: str, other: str
     ) -> None:
         scales = compared.scale[unit], compared.other_scale[unit]
+        at = None
+        if self.lines is not None and isinstance(law, AffineLaw) and len(law.draw):
+            at = self.lines.scale(int(law.draw[unit]))
+        place, other = at or place, at or other
         self.findings.add_scale(place, *scales, neighbour=other)
 
     def comes_to_an_end(self, again: Trace) -> bool:
@@ -238,7 +278,7 @@ class Transcript:
         diverged = script.diverged
         if diverged is not None:
             if script.left_at_choice and not again.tape.mode.public:
-                self.coin(diverged.place, _HIDDEN)
+                self.coin(diverged.place, FLIP_HIDDEN)
             where = values[len(others)].place if fewer > 0 else diverged.place
             what = where, diverged.why, diverged.place
         elif fewer > 0:
@@ -251,12 +291,20 @@ class Transcript:
         else:
             return True
         self.loss = np.inf
-        self.findings.add("structure", *what[:2], neighbour=what[2])
+        where, why, there = what
+        found = self.lines and self.lines.structure()
+        if found:
+            where, there = found
+        self.findings.add("structure", where, why, neighbour=there)
         return False
 
     def end_impossibly(self, compared: LawComparison) -> None:
         """Note that the release is impossible on the other side."""
         self.loss = np.inf
+        if self.lines is not None and not self.sampled:
+            self.hidden = find_singular(
+                self.findings, compared, self.lines, more=_GIVEN
+            )
+            return
         kind, where = self.trace.origin(compared.entry)
-        text = f"{compared.singular}, all noisy values being the same"
-        self.findings.add(kind, where, text)
+        self.findings.add(kind, where, f"{compared.singular}{_GIVEN}")

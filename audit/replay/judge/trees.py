@@ -89,6 +89,11 @@ class Tree:
         )
         return known and (not len(trace.law.first) or _is_plain(trace))
 
+    def like(self, trace: Trace) -> Trace | None:
+        """Return the outcome of the same choices as in an execution, or None."""
+        chosen = _choices(trace)
+        return next((each for each in self.traces if _choices(each) == chosen), None)
+
     @property
     def really_fails(self) -> bool:
         """Whether failures in some branches are failures without us, too."""

@@ -243,9 +243,9 @@ def test_a_failure_on_one_side_alone_is_a_proof():
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert result.findings[0].kind == "structure"
     assert "raises ValueError on D'" in result.findings[0].message
-    lines = refuses_many.__code__.co_firstlineno + np.array([3, 2])
+    line = refuses_many.__code__.co_firstlineno + 1
     wheres = result.findings[0].where, result.findings[0].where_neighbour
-    assert [int(each.rpartition(":")[2]) for each in wheres] == lines.tolist()
+    assert [int(each.rpartition(":")[2]) for each in wheres] == [line, line]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def first_above(x):
 
 # Of a mechanism: the probabilities of words, the density on the grid, where it errs.
 LAWS = {
-    sign: (PAIR, lambda x: ([], noise(x)), "rng.exponential"),
+    sign: (PAIR, lambda x: ([], noise(x)), "e if rng.random"),
     half_the_noise: (PAIR, lambda x: ([], noise(x) + noise(x, 0.5)), "rng.laplace"),
     two_scales: (PAIR, lambda x: ([], 3 * noise(x) + 7 * noise(x, 2)), "rng.laplace"),
     sampled_row: (
