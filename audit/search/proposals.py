@@ -26,7 +26,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
-from dpaudit.domains import Box, Categories, Domain, UnitBall, WithNonfinite
+from dpaudit.domains import Box, Domain, UnitBall, WithNonfinite
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
@@ -330,13 +330,13 @@ def _structured(
 def _counting(domain: Domain, relation: Relation) -> Iterator[_Cut]:
     """Yield patterns in the column sums of categories, or of vectors with two extremes.
 
-    Categories: each once, and one of them moves. Vectors: in units of the width every
-    answer is 1 before, or those of one half. Under REPLACE_ONE each moves by -1, 0 or
-    1; under ADD_REMOVE none can move down.
+    Categories: each once, and one moves, or a user with all comes first. Vectors: in
+    units of the width every answer is 1 before, or those of one half. Under REPLACE_ONE
+    each moves by -1, 0 or 1; under ADD_REMOVE none can move down.
     """
-    if isinstance(domain, Categories):
-        rows = [domain.row(category) for category in range(domain.count)]
+    if rows := domain.spread():
         yield _Cut(rows, len(rows), rows[1], rows[0])
+        yield from (_Cut(rows, 0, rows[0], row) for row in domain.extremes()[1:3])
     if not isinstance(domain, Box) or not domain.shape:
         return
     k = domain.shape[0]

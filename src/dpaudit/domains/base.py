@@ -75,6 +75,10 @@ class Domain(Checked, ABC):
     def extremes(self) -> tuple[Array, ...]:
         """Return a handful of different extreme rows, the most telling first."""
 
+    def spread(self) -> tuple[Array, ...]:
+        """Return a row of each kind, where there are few kinds; none by default."""
+        return ()
+
     @abstractmethod
     def nearby(self, row: ArrayLike, scale: float, *, rng: Generator) -> Array:
         """Return a random legal row near a legal one, at times the row itself.

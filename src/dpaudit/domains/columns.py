@@ -8,7 +8,7 @@ vector, and whatever moves, compares and keeps vectors does so with records too.
 import json
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ _COLUMN = re.compile(
     rf"(?:(?P<name>{_WORD}):)?(?:{_RANGE}|{_SET}|(?P<word>label|user))(?P<missing>\??)"
 )
 _LETTERS = tuple(string.ascii_lowercase)  # that stand for labels of any kind
+_MOST_LABELS = 8  # that are gone through
 _MOST_TOLD = 60  # characters of what cannot be read
 
 
@@ -199,6 +200,19 @@ class Column:
             step = np.copysign(1.0, step)
         return float(self.nearest(np.asarray(code + step)))
 
+    @staticmethod
+    def moved_in(
+        columns: Sequence["Column"], row: Array, scale: float, rng: Generator
+    ) -> Array:
+        """Return a row of codes with one of them moved, or all."""
+        moved = row.copy()
+        places = (
+            range(len(row)) if rng.random() < 0.3 else [int(rng.integers(len(row)))]
+        )
+        for place in places:
+            moved[place] = columns[place].moved(row[place], scale, rng)
+        return moved
+
     def telling(self) -> list[float]:
         """Return the codes that tell most: nearest to 0, the ends, the first labels."""
         zero = float(self.nearest(np.asarray(0.0)))
@@ -208,6 +222,22 @@ class Column:
         if self.missing:
             codes.append(np.nan)
         return list(dict.fromkeys(codes))
+
+    @staticmethod
+    def labelled(columns: Sequence["Column"]) -> list[Array]:
+        """Return rows of codes that go through all labels together, if there are any.
+
+        Numbers are at their upper ends.
+        """
+        codes = [
+            column.telling()[1:2]
+            if column.labels is None
+            else range(len(column.labels))
+            for column in columns
+        ]
+        most = max((len(c.labels) for c in columns if c.labels is not None), default=0)
+        turns = range(min(most, _MOST_LABELS))
+        return [np.array([float(each[n % len(each)]) for each in codes]) for n in turns]
 
     def decoded(self, codes: Array) -> Any:
         """Return what codes stand for: an array of numbers, or a list of labels."""

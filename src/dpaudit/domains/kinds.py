@@ -238,6 +238,10 @@ class Categories(Domain, kinds=("categories", "codes")):
         chosen = {0, 1, 2, self.count - 1}
         return tuple(map(self.row, sorted(c for c in chosen if c < self.count)))
 
+    def spread(self) -> tuple[Array, ...]:
+        """Return each category."""
+        return tuple(map(self.row, range(self.count)))
+
     def nearby(self, row: ArrayLike, scale: float, *, rng: Generator) -> Array:
         """Return another category."""
         entries = np.asarray(row)

@@ -204,7 +204,7 @@ class Table(Domain, kinds=("table",)):
         """Return the row nearest to 0, that of the upper ends, and so forth.
 
         All columns at once, then one of them alone; users have as many rows as may be
-        of each but the first.
+        of each but the first, and one has a row of each label.
         """
         telling = [column.telling() for column in self._entries]
         longest = max(map(len, telling))
@@ -219,14 +219,22 @@ class Table(Domain, kinds=("table",)):
         distinct = [*{str(row): np.asarray(row, dtype=float) for row in rows}.values()]
         if self._user is None:
             return tuple(distinct)
-        many = [self._flat([row] * self.each) for row in distinct[1:]]
-        return (self._flat(distinct[:1]), *many, self._flat(distinct[1:2]))
+        top, *many = [self._flat([row] * self.each) for row in distinct[1:]]
+        labelled = Column.labelled(self._entries)[: self.each]
+        varied = [self._flat(labelled)] if labelled else []
+        one = self._flat(distinct[1:2])
+        return self._flat(distinct[:1]), top, *varied, *many, one
+
+    def spread(self) -> tuple[Array, ...]:
+        """Return a row of each label, of a user each, the rest at its upper end."""
+        rows = Column.labelled(self._entries)
+        return tuple(self._flat([x]) if self._user is not None else x for x in rows)
 
     def nearby(self, row: ArrayLike, scale: float, *, rng: Generator) -> Array:
         """Move one entry, or all; of a user a row, or the number of rows."""
         entries = np.asarray(row, dtype=np.float64)
         if self._user is None:
-            return self._moved(entries, scale, rng)
+            return Column.moved_in(self._entries, entries, scale, rng)
         rows = list(self._rows_of(entries))
         kind = rng.random()
         place = int(rng.integers(len(rows)))
@@ -235,17 +243,10 @@ class Table(Domain, kinds=("table",)):
         elif kind < 0.4 and len(rows) < self.each:
             rows.append(rows[place])
         elif kind < 0.6:
-            rows = [self._moved(rows[place], scale, rng)] * len(rows)
+            rows = [Column.moved_in(self._entries, rows[place], scale, rng)] * len(rows)
         else:
-            rows[place] = self._moved(rows[place], scale, rng)
+            rows[place] = Column.moved_in(self._entries, rows[place], scale, rng)
         return self._flat(rows)
-
-    def _moved(self, row: Array, scale: float, rng: Generator) -> Array:
-        moved = row.copy()
-        places = range(len(row)) if rng.random() < 0.3 else [rng.integers(len(row))]
-        for place in places:
-            moved[place] = self._entries[place].moved(row[place], scale, rng)
-        return moved
 
     def project(self, row: ArrayLike) -> Array:
         """Return the legal row nearest to any row of the right shape.

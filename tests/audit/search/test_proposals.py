@@ -289,3 +289,12 @@ def test_a_pair_under_another_relation_does_not_ascend():
     source = Proposals(black_box, Binary(2), "add-remove", 0)
     with pytest.raises(InputError, match="replace-one"):
         source.ascend(Pair([[0, 0]], [[0, 1]]), 0.5, np.random.default_rng(0))
+
+
+def test_a_user_with_a_row_of_each_label_comes_first_among_users_with_one():
+    domain = "list of user:user colour:{red,green,blue} each=3"
+    first = proposals(domain, "add-remove").first()
+    colours = ["red", "green", "blue"]
+    several = [("a", each) for each in colours]
+    single = list(zip("bcd", colours, strict=True))
+    assert any((p.data, p.neighbour) == (single, several + single) for p in first)
