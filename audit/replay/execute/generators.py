@@ -16,7 +16,7 @@ from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.streams import Bits, Position, Seeds
 
-__all__ = ["STATES", "drawing_functions"]
+__all__ = ["drawing_functions"]
 
 
 def _generator(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
@@ -114,7 +114,6 @@ _LEGACY: dict[str, Callable[..., Any]] = {
         low, high, size, dtype
     ),
 }
-STATES = ("get_state", "getstate", "set_state", "setstate", "seed")
 _PYTHON: dict[str, Callable[..., Any]] = {
     "random": lambda rng: rng.random(),
     "uniform": lambda rng, a, b: rng.uniform(0.0, 1.0) * (b - a) + a,
@@ -134,7 +133,7 @@ _PYTHON_COINS = (
 def drawing_functions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     """Yield functions that draw, and what draws in their place from a recorder."""
     for name in dir(np.random):
-        if name.startswith("_") or name in STATES:
+        if name.startswith("_"):
             continue
         if name in _LEGACY:
             yield np.random, name, _LEGACY[name]

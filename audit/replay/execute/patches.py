@@ -21,20 +21,21 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.execute.conversions import conversions, like
-from dpaudit.audit.replay.execute.generators import STATES, drawing_functions
-from dpaudit.audit.replay.execute.system import as_it_was, entropy_of, note_replaced
+from dpaudit.audit.replay.execute.generators import drawing_functions
+from dpaudit.audit.replay.execute.system import system_of
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
-from dpaudit.audit.replay.follow.streams import GLOBAL, Position
+from dpaudit.audit.replay.follow.streams import Position
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
 __all__ = ["patched"]
 
 
+_STATES = ("get_state", "getstate", "set_state", "setstate", "seed")
 _LOSING: dict[Any, tuple[str, ...]] = {
     np.random: ("set_bit_generator", "get_bit_generator"),
     os: ("fork", "forkpty"),
@@ -62,11 +63,8 @@ def patched(
         generators = [random._inst, np.random.mtrand._rand]
         with ForeignGenerators(generators) as watch:
             try:
-                with (
-                    as_it_was(tape),
-                    replaced.put(tape, rng),
-                    entropy_of(tape, rng, variant),
-                ):
+                system = system_of(tape, rng, variant, replaced.owners)
+                with system, replaced.put(tape, rng):
                     yield
             finally:
                 if watch.used():
@@ -101,6 +99,11 @@ class _Replacements:
         ]
 
     @property
+    def owners(self) -> list[Any]:
+        """Modules and classes where something is replaced."""
+        return [owner for owner, *_ in self._every]
+
+    @property
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
         return self._tables is (tables() if self._follows else None) and all(
@@ -117,17 +120,16 @@ class _Replacements:
             yield
         finally:
             for owner, name, real, ours in self._every:
-                if vars(owner).get(name) is not ours:
-                    note_replaced(tape, owner, name)
-                setattr(owner, name, real)
+                if vars(owner).get(name) is ours:  # what else is there will be told
+                    setattr(owner, name, real)
             self.tape = self.rng = None
             self._of.clear()
 
     def of(self, owner: Any) -> RecordingGenerator:
         """Return the recorder that stands for the global generator of a module."""
         if owner not in self._of:
-            key = GLOBAL + 1 + (owner is random)
-            self._of[owner] = self.rng.on(self.rng._streams.spawn(key))
+            made = self.rng._streams.of_module(int(owner is random))
+            self._of[owner] = self.rng.on(made)
         return self._of[owner]
 
     def state_of(self, owner: Any, name: str, *args: Any) -> Any:
@@ -161,7 +163,7 @@ class _Replacements:
                 _for_this_thread(self, None if made else owner, function, real),
             )
         for owner in (np.random, random):
-            for name in STATES:
+            for name in _STATES:
                 yield owner, name, _state(self, owner, name)
         for owner, names in _LOSING.items():
             for name in names:

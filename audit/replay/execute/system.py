@@ -20,7 +20,7 @@ import random
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,15 +32,12 @@ from dpaudit.audit.replay.follow.tape import Tape
 
 __all__ = [
     "SEEDED",
-    "STAYS",
-    "as_it_was",
-    "entropy_of",
     "global_generators_kept",
-    "note_replaced",
+    "system_of",
 ]
 
 SEEDED = "a generator has a seed that was not drawn"
-STAYS = (
+_STAYS = (
     "is replaced by the code, and stays so: put it back, or call the new one by a name "
     "of its own"
 )
@@ -51,7 +48,27 @@ _STARTED = "another process is started"
 
 
 @contextmanager
-def entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
+def system_of(
+    tape: Tape, rng: Any, variant: int, owners: Iterable[Any]
+) -> Iterator[None]:
+    """Let entropy come from a seed in the block, and leave the process as it was.
+
+    Parameters
+    ----------
+    tape : Tape
+        Of the execution.
+    rng : RecordingGenerator
+    variant : int
+        Of one seed, each takes other entropy.
+    owners : iterable
+        Modules and classes where functions are replaced meanwhile.
+    """
+    with _as_it_was(tape, owners), _entropy_of(tape, rng, variant):
+        yield
+
+
+@contextmanager
+def _entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
     """Let entropy come from a seed in the block, and note what else may be random."""
     key = _ENTROPY, variant, int(rng.follows)
     source = Generator(PCG64(SeedSequence(tape.seed, spawn_key=key)))
@@ -110,7 +127,7 @@ def global_generators_kept() -> Iterator[None]:
     ours, python = np.random.mtrand._rand, random._inst
     state, other = ours.get_state(legacy=False), python.getstate()
     try:
-        with as_it_was(None):
+        with _as_it_was(None):
             yield
     finally:
         ours.set_state(state)
@@ -118,9 +135,10 @@ def global_generators_kept() -> Iterator[None]:
 
 
 @contextmanager
-def as_it_was(tape: Tape | None) -> Iterator[None]:
+def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
     """Make the process after the block what it was before."""
-    modules = [(each, vars(each).copy()) for each in _MODULES]
+    every = dict.fromkeys((*_MODULES, *owners))
+    modules = [(each, dict(vars(each))) for each in every]
     folder, handlers = os.getcwd(), _handlers()
     alarm = signal.getitimer(signal.ITIMER_REAL) if handlers else (0.0, 0.0)
     try:
@@ -130,7 +148,7 @@ def as_it_was(tape: Tape | None) -> Iterator[None]:
             now = vars(module)
             for name in [n for n, each in before.items() if now.get(n) is not each]:
                 setattr(module, name, before[name])
-                note_replaced(tape, module, name)
+                _note_replaced(tape, module, name)
         for number, handler in handlers.items():
             if signal.getsignal(number) is not handler:
                 if number == signal.SIGALRM and not alarm[0]:
@@ -140,11 +158,11 @@ def as_it_was(tape: Tape | None) -> Iterator[None]:
             os.chdir(folder)
 
 
-def note_replaced(tape: Tape | None, owner: Any, name: str) -> None:
+def _note_replaced(tape: Tape | None, owner: Any, name: str) -> None:
     """Note that code leaves something else where a function was, if it is the first."""
-    known = tape is None or any(STAYS in each.why for each in tape.unfollowed)
+    known = tape is None or any(_STAYS in each.why for each in tape.unfollowed)
     if tape is not None and not known and not name.startswith("_"):
-        tape.cannot_follow(f"{owner.__name__}.{name} {STAYS}")
+        tape.cannot_follow(f"{owner.__name__}.{name} {_STAYS}")
 
 
 def _handlers() -> dict[int, Any]:

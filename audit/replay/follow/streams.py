@@ -18,12 +18,12 @@ from numpy.random import PCG64DXSM, Generator  # the real ones, in an execution 
 
 from dpaudit.audit.replay.follow.observations import Unfollowed
 
-__all__ = ["GLOBAL", "Bits", "CallStreams", "Position", "Seeds"]
+__all__ = ["Bits", "CallStreams", "Position", "Seeds"]
 
 _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
 NumPy's ``jumped`` takes, so that no two of them overlap."""
-_JUMPED, GLOBAL = 2**31 + 2, 2**31 + 3
+_JUMPED, _MADE = 2**31 + 2, 2**31 + 3
 """Keys of streams: after a jump, and of generators of another seed, or of none."""
 _BITS = (
     "the bits of the generator are used by themselves: draw from the generator, or "
@@ -94,17 +94,20 @@ class CallStreams:
             return []
         return known
 
-    def spawn(self, *key: int) -> "CallStreams":
+    def spawn(self) -> "CallStreams":
         """Return streams that are independent of these."""
-        if not key:
-            self._spawned += 1
-            key = (self._spawned,)
-        return CallStreams(self.seed, *self._own, *key, shared=self.shared)
+        self._spawned += 1
+        key = *self._own, self._spawned
+        return CallStreams(self.seed, *key, shared=self.shared)
+
+    def of_module(self, number: int) -> "CallStreams":
+        """Return the streams of the global generator of a module."""
+        return CallStreams(self.seed, _MADE + 1 + number, shared=self.shared)
 
     def made(self) -> "CallStreams":
         """Return streams of their own, whoever copies these."""
         self.shared.made += 1
-        return CallStreams(self.seed, GLOBAL, self.shared.made, shared=self.shared)
+        return CallStreams(self.seed, _MADE, self.shared.made, shared=self.shared)
 
     def jumped(self, jumps: int) -> "CallStreams":
         """Return the streams that go by this position, and a number of jumps."""

@@ -49,7 +49,6 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
-from dpaudit.audit.replay.execute.system import SEEDED
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
@@ -177,8 +176,7 @@ def _vary(judgement: Judgement, first: Trace, second: Trace) -> None:
     What refutes a claim is executed again anyway.
     """
     for trace in (first, second):
-        outside = any(each.why != SEEDED for each in trace.tape.outside)
-        if not outside or judgement.suspicious or not judgement.followed:
+        if not trace.tape.outside or judgement.suspicious or not judgement.followed:
             continue
         judgement.executions += _VARIANTS
         for variant in range(1, _VARIANTS + 1):

@@ -62,7 +62,6 @@ import numpy as np
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute, place_of_definition
-from dpaudit.audit.replay.execute.system import STAYS
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
@@ -104,6 +103,7 @@ _ABOVE = (
     "settled it"
 )
 _DIFFER = "releases differ by more than is claimed; here noise and data meet last"
+_STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
     "it keeps from one execution to the next cannot be judged"
@@ -263,7 +263,7 @@ class Settlement:
 
     def _test_releases(self) -> None:
         """Let releases decide, unless the code would break what they are drawn by."""
-        if any(STAYS in each.message for each in self.worst.findings):
+        if any(_STAYS in each.message for each in self.worst.findings):
             return
         mechanism, run = self.mechanism, self.run
         shown = tuple(each.name for each in self.primitives if each.refuted)
