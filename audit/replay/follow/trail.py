@@ -22,7 +22,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.looked import Looked
 from dpaudit.audit.replay.follow.places import is_code, place_of_caller
 
-__all__ = ["NoisyValue", "Trail"]
+__all__ = ["Trail"]
 
 _Event: TypeAlias = tuple[tuple[int, int], ...]
 """The calls that were under way, outermost first: their number, and how many lines."""
@@ -41,7 +41,7 @@ class _Frame:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class NoisyValue:
+class _NoisyValue:
     """An array with noise, when it was made: where, its ordinary part, its terms."""
 
     place: str
@@ -70,7 +70,7 @@ class Trail:
         Where the code drew.
     end : _Event
         Where the outermost function ended.
-    values : list of NoisyValue
+    values : list of _NoisyValue
     history : list of (int, tuple)
         After how many lines the variable had which numbers, when it had others.
     whole : bool
@@ -81,7 +81,7 @@ class Trail:
     frames: list[_Frame] = field(default_factory=list)
     events: list[_Event] = field(default_factory=list)
     end: _Event = ()
-    values: list[NoisyValue] = field(default_factory=list)
+    values: list[_NoisyValue] = field(default_factory=list)
     history: list[tuple[int, tuple[float, ...]]] = field(default_factory=list)
     whole: bool = True
 
@@ -103,7 +103,7 @@ class Trail:
             self.whole = False
             return
         centre = np.array(value.centre, dtype=np.float64).ravel()
-        self.values.append(NoisyValue(place_of_caller(), centre, value.terms))
+        self.values.append(_NoisyValue(place_of_caller(), centre, value.terms))
 
     @contextmanager
     def recording(self) -> Iterator[list[str]]:

@@ -52,9 +52,11 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
+from dpaudit.audit.replay.judge.far_noise import look_far
 from dpaudit.audit.replay.judge.finite import judge_finite
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.lines import Lines
+from dpaudit.audit.replay.laws.composition import pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
@@ -94,6 +96,9 @@ def judge(
         judge_open(judgement, first, second)
     elif not judge_finite(judgement, first, second):
         judgement = _judge_closed(judgement, (first, second), executed)
+        pure = pure_epsilon(claim) is not None and sees == "release" and not public
+        if pure and judgement.followed and not judgement.suspicious:
+            look_far(judgement, first, second)
         open_end = judgement.suspicious or not judgement.followed
         if sees == "release" and open_end and not (judgement.proven or public):
             decided, sides = judgement.anew(), executed(Mode(decides=True))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.system import SEEDED
 from dpaudit.audit.replay.follow.places import place_in
-from dpaudit.audit.replay.follow.trail import NoisyValue, Trail
+from dpaudit.audit.replay.follow.trail import Trail
 from dpaudit.audit.replay.judge.judgement import Findings
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
@@ -35,6 +35,7 @@ __all__ = ["Lines", "find_singular"]
 _HANDED_ON = ("array", "asarray", "list", "tuple", "float", "int", "bool", "stack")
 _Event: TypeAlias = tuple[tuple[int, int], ...]
 _Places: TypeAlias = tuple[str, str]
+_Value: TypeAlias = Any  # of `dpaudit.audit.replay.follow.trail`
 _Trace: TypeAlias = Any  # of `dpaudit.audit.replay.execute.executor`
 _SEEDS = 40  # from which a number has to be the same, to be one without noise
 _SEEDED = (
@@ -181,13 +182,13 @@ class Lines:
             self._known[watched] = trails if whole else None
         return self._known[watched]
 
-    def _values(self) -> tuple[list[NoisyValue], list[NoisyValue]]:
+    def _values(self) -> tuple[list[_Value], list[_Value]]:
         trails = self._trails()
         return ([], []) if trails is None else (trails[0].values, trails[1].values)
 
     def _noise(
         self, draws: NDArray[np.intp]
-    ) -> Iterator[tuple[NoisyValue, NoisyValue, Any, Any]]:
+    ) -> Iterator[tuple[_Value, _Value, Any, Any]]:
         """Yield the arrays that hold some of the draws, on both sides, in order."""
         sides = [[(each, each.rows(draws)) for each in e] for e in self._values()]
         kept = ([each for each in side if len(each[1][0])] for side in sides)
