@@ -8,7 +8,15 @@
 `dpaudit.audit.bounds` serves given counts and scores. What is
 proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
+
+The package itself may be called as `audit` is, so that ``from dpaudit import audit``
+gives something to call, too.
 """
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.judged import Judged, Verdict
@@ -27,6 +35,7 @@ from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.workers import process_pool
 from dpaudit.audit.settings import Budget, Progress, Run
 from dpaudit.audit.verification import Verification, verify
+from dpaudit.mechanism import Mechanism
 
 __all__ = [
     "AuditResult",
@@ -56,3 +65,13 @@ __all__ = [
     "verify",
     "white_box",
 ]
+
+
+class _Callable(ModuleType):
+    def __call__(
+        self, mechanism: Mechanism | Callable[..., Any], **options: Any
+    ) -> AuditResult:
+        return audit(mechanism, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -158,12 +158,12 @@ class AuditResult(PrintedResult):
     @property
     def allowed_epsilon(self) -> float:
         """What the claim allows at `at_delta`; its own epsilon if it has one."""
-        return self.claim.epsilon(self.at_delta)
+        return self.claim.epsilon_at(self.at_delta)
 
     @property
     def allowed_delta(self) -> float:
         """What the claim allows at `at_epsilon`; its own delta if it has one."""
-        return float(self.claim.delta(self.at_epsilon))
+        return float(self.claim.delta_at(self.at_epsilon))
 
     @property
     def detectable_mu(self) -> float | None:

@@ -320,7 +320,7 @@ def reference_point(claim: Claim) -> tuple[float, float]:
     if isinstance(claim, PureDP | ApproxDP):
         return claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
     for delta in _REFERENCE_DELTAS:
-        epsilon = claim.epsilon(delta)
+        epsilon = claim.epsilon_at(delta)
         if math.isfinite(epsilon):
             return max(epsilon, 0.1), delta
     raise InputError(f"the claim {claim} promises next to nothing")

@@ -157,10 +157,10 @@ def exact(
     except UnsupportedError:
         return unknown
     # Calibrations solve for equality: a rounding error beyond it is no violation.
-    kept = known.delta(epsilon * _ROUNDING) <= delta * _ROUNDING
+    kept = known.delta_at(epsilon * _ROUNDING) <= delta * _ROUNDING
     return {
-        "exact_epsilon": known.epsilon(delta),
-        "exact_delta": float(known.delta(epsilon)),
+        "exact_epsilon": known.epsilon_at(delta),
+        "exact_delta": float(known.delta_at(epsilon)),
         "claim": "kept" if kept else "false",
     }
 

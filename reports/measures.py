@@ -42,7 +42,7 @@ def exact_privacy(cell: Cell) -> list[Record]:
     """
     mechanism = cell.build()
     epsilon = cell.point["epsilon"]
-    delta = float(mechanism.claim.delta(epsilon))
+    delta = float(mechanism.claim.delta_at(epsilon))
     return [
         {
             "claimed_epsilon": epsilon,

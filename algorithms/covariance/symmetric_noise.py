@@ -141,7 +141,7 @@ class SymmetricNoise(SecondMomentMechanism):
     --------
     >>> mechanism = SymmetricNoise.as_published(epsilon=1.0)
     >>> exact = mechanism.exact_claim(mechanism.worst_case(dimension=3))
-    >>> round(float(exact.delta(1.0)), 4)
+    >>> round(float(exact.delta_at(1.0)), 4)
     0.6321
     """
 

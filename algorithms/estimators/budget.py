@@ -253,7 +253,7 @@ class Budget(Checked):
         epsilon = (1 - self.mean_share) * self.epsilon
         delta = (1 - self.mean_share) * self.delta
         # Calibrations that solve for equality may miss it by rounding.
-        if float(mechanism.claim.delta(epsilon)) > delta * (1 + 1e-9):
+        if float(mechanism.claim.delta_at(epsilon)) > delta * (1 + 1e-9):
             raise InputError(
                 f"{name} must keep to its share of the budget, epsilon = {epsilon:g} "
                 f"and delta = {delta:g}, but claims {mechanism.claim!r}"
@@ -337,5 +337,5 @@ def _check_components(mechanism: object, name: str) -> None:
 
 def _cost(claim: Claim, delta: float) -> tuple[float, float]:
     """Return what a claim costs: pure if it can, else at `delta`."""
-    pure = claim.epsilon(0.0)
-    return (pure, 0.0) if pure < float("inf") else (claim.epsilon(delta), delta)
+    pure = claim.epsilon_at(0.0)
+    return (pure, 0.0) if pure < float("inf") else (claim.epsilon_at(delta), delta)

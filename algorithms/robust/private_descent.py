@@ -287,6 +287,6 @@ def _budget(
     if spent is None:
         return BudgetTree.of_claim("steps", claim, note)
     epsilon, delta = (claim.parameters[key] for key in ("epsilon", "delta"))
-    first = BudgetTree("start", spent.epsilon(delta), delta, note=f"{spent}")
+    first = BudgetTree("start", spent.epsilon_at(delta), delta, note=f"{spent}")
     note = "" if steps else note
     return BudgetTree.accounted(title, epsilon, delta, first, *steps, note=note)

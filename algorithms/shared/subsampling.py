@@ -193,7 +193,7 @@ def noise_multiplier(
             f"delta must be more than {10 * _ROUNDING * (100 + steps):.3g} for {steps} "
             f"steps, of which rounding may hide a tenth, got {delta!r}"
         )
-    if start is not None and float(start.delta(epsilon)) >= delta:
+    if start is not None and float(start.delta_at(epsilon)) >= delta:
         raise InputError(
             f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
             f"but it is {start}"
@@ -285,7 +285,7 @@ def _start_curve(start: Claim) -> _Curve:
             reach = min(mu * (mu / 2 + _REACH), _LARGEST)
             return _Curve(lambda epsilon: gaussian_delta(epsilon, mu), -reach, reach)
         case PureDP(parameters={"epsilon": epsilon}):
-            return _Curve(start.delta, -epsilon, epsilon)
+            return _Curve(start.delta_at, -epsilon, epsilon)
     raise UnsupportedError(f"start must cost a GaussianDP or a PureDP, got {start}")
 
 

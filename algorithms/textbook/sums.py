@@ -244,7 +244,7 @@ class Gaussian(BoundedSum):
     def true_epsilon(self) -> float:
         """The smallest true epsilon at the claim's delta; inf where that is 0."""
         delta = self.claim.parameters.get("delta", 0.0)
-        return GaussianDP(self.mu).epsilon(delta)
+        return GaussianDP(self.mu).epsilon_at(delta)
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         releases = rng.standard_normal(size)

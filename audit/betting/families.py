@@ -168,9 +168,9 @@ class ProfileNull(NullFamily):
         self._claim = claim
         levels = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)
         # Slopes beyond the first finite epsilon would tell nothing new.
-        reach = next((e for d in levels if np.isfinite(e := claim.epsilon(d))), 0.0)
+        reach = next((e for d in levels if np.isfinite(e := claim.epsilon_at(d))), 0.0)
         self._log_ratio = np.linspace(-1.0, 1.0, 129) * max(reach, 1e-3)
-        self._delta = claim.delta(self._log_ratio)
+        self._delta = claim.delta_at(self._log_ratio)
 
     def half_planes(
         self, nulls: NDArray[np.intp], p: Array, q: Array
@@ -195,7 +195,7 @@ class ProfileNull(NullFamily):
         A curve may be broken by an event that shows less at this delta than the claim
         allows there. Whatever shows more on this event is further outside the claim.
         """
-        return max(_event_epsilon(p, q, delta), self._claim.epsilon(delta))
+        return max(_event_epsilon(p, q, delta), self._claim.epsilon_at(delta))
 
     def only(self, null: int) -> "ProfileNull":
         return self

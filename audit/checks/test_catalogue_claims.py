@@ -136,8 +136,8 @@ def truth_of(mechanism: Mechanism, epsilon: float, delta: float) -> tuple[float,
     except UnsupportedError:
         return math.nan, math.nan
     return (
-        max(claim.epsilon(delta) for claim in exact),
-        max(float(claim.delta(epsilon)) for claim in exact),
+        max(claim.epsilon_at(delta) for claim in exact),
+        max(float(claim.delta_at(epsilon)) for claim in exact),
     )
 
 
@@ -359,5 +359,5 @@ class NamesTwoPairs:
 
 
 def test_the_truth_is_that_of_the_worst_pair() -> None:
-    delta = float(PureDP(2.0).delta(1.0))
+    delta = float(PureDP(2.0).delta_at(1.0))
     assert truth_of(NamesTwoPairs(), 1.0, 0.0) == (2.0, delta)  # type: ignore[arg-type]

@@ -2,8 +2,8 @@ r"""The exact layer: a claim against a privacy profile that is known, without sa
 
 A mechanism with an `exact_claim` states the tightest claim that holds on a pair. Let
 delta* be the pair's true profile. The claim under test holds on the pair if the
-tightest one is below it everywhere, and is false if delta*(e) > claim.delta(e) at one
-e: then it is refuted with certainty, up to the proof behind the exact claim.
+tightest one is below it everywhere, and is false if delta*(e) > claim.delta_at(e) at
+one e: then it is refuted with certainty, up to the proof behind the exact claim.
 
 Where delta* is known. Every claim is an upper bound of delta*; how far it *is* delta*
 depends on its form:
@@ -146,7 +146,7 @@ class ExactVerdict(PrintedResult):
         elif self.refuted:
             exact = "positive"
         else:
-            exact = f"at most {float(self.profile.delta(self.epsilon)):.6g}"
+            exact = f"at most {float(self.profile.delta_at(self.epsilon)):.6g}"
         return (
             f"{self.claim}: {words[self.outcome]}; at epsilon {self.epsilon:.6g} the "
             f"exact delta is {exact}, the claim {self.claimed_delta:.6g} "
@@ -203,7 +203,7 @@ def exact_verdict(
     )
     if isinstance(profile, GaussianDP) and not len(corners):
         at = _refined(profile, claim, at, largest)
-    margins = profile.delta(at) - _relaxed(claim, at)
+    margins = profile.delta_at(at) - _relaxed(claim, at)
     known = _is_exact(profile, at)
     positive, by_sign = _positive_where_none_is_claimed(profile, claim), False
     if np.any(margins[known] > 0):
@@ -214,13 +214,13 @@ def exact_verdict(
         outcome, place = ExactOutcome.UNDECIDED, at[margins.argmax()]
     else:
         outcome = ExactOutcome.HOLDS
-        place = at[(profile.delta(at) / (_relaxed(claim, at) + _VISIBLE)).argmax()]
-    claimed = float(claim.delta(place))
+        place = at[(profile.delta_at(at) / (_relaxed(claim, at) + _VISIBLE)).argmax()]
+    claimed = float(claim.delta_at(place))
     certain = bool(_is_exact(profile, np.array([place]))[0])
     return ExactVerdict(
         outcome=outcome,
         epsilon=float(place),
-        exact_delta=float(profile.delta(place)) if certain else None,
+        exact_delta=float(profile.delta_at(place)) if certain else None,
         claimed_delta=claimed,
         tolerance=0.0 if by_sign else float(_relaxed(claim, place)) - claimed,
         claim=claim,
@@ -244,7 +244,7 @@ def check_relation(mechanism: Any, pair: Pair) -> None:
 
 def _relaxed(claim: Claim, epsilon: Array | float) -> Array:
     """Return what the exact delta must exceed to refute."""
-    delta = claim.delta(epsilon - _SHIFT * (1 + np.abs(epsilon)))
+    delta = claim.delta_at(epsilon - _SHIFT * (1 + np.abs(epsilon)))
     return delta * (1 + _RELATIVE) + _ABSOLUTE
 
 
@@ -273,7 +273,7 @@ def _positive_where_none_is_claimed(profile: Claim, claim: Claim) -> float | Non
         return None
     if not isinstance(claim, PureDP | ApproxDP):
         return None
-    claimed, exact = claim.epsilon(0.0), profile.epsilon(0.0)
+    claimed, exact = claim.epsilon_at(0.0), profile.epsilon_at(0.0)
     return claimed if claimed + _SHIFT * (1 + claimed) < exact else None
 
 
@@ -281,7 +281,7 @@ def _refined(profile: Claim, claim: Claim, at: Array, largest: float) -> Array:
     """Add points about the place where the profile exceeds the claim the most."""
     width = largest / (_POINTS - 1)
     for _ in range(_ZOOMS):
-        best = at[(profile.delta(at) - _relaxed(claim, at)).argmax()]
+        best = at[(profile.delta_at(at) - _relaxed(claim, at)).argmax()]
         zoomed = best + np.linspace(-width, width, _ZOOM_POINTS)
         at = np.concatenate([at, zoomed[(zoomed >= 0) & (zoomed <= largest)]])
         width *= 4 / _ZOOM_POINTS
@@ -299,7 +299,7 @@ def _reach(profile: Claim, claim: Claim) -> float:
     """Return an epsilon beyond which neither curve changes by what is tolerated."""
     ends = [1.0, *_knots(profile, _LARGEST), *_knots(claim, _LARGEST)]
     for curve in (profile, claim):
-        end = curve.epsilon(_ABSOLUTE)
+        end = curve.epsilon_at(_ABSOLUTE)
         if np.isfinite(end):
             ends.append(end)
     return float(min(max(ends), _LARGEST))

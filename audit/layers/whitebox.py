@@ -114,7 +114,7 @@ def white_box(
     >>> mechanism = GOEGaussian.from_mu(1.0)
     >>> pair = mechanism.worst_case()
     >>> result = white_box(mechanism, pair, epsilon=1.0, max_samples=20_000)
-    >>> exact = mechanism.exact_claim(pair).delta(1.0)
+    >>> exact = mechanism.exact_claim(pair).delta_at(1.0)
     >>> bool(result.delta_low[0] < exact < result.delta_high[0])
     True
     """

@@ -75,7 +75,9 @@ class WhiteBoxResult(PrintedResult):
         1 - confidence. Differences below one part in 1e9 of the claimed delta count
         as rounding.
         """
-        return bool(np.any(self.delta_low > claim.delta(self.epsilon) * (1 + _MARGIN)))
+        return bool(
+            np.any(self.delta_low > claim.delta_at(self.epsilon) * (1 + _MARGIN))
+        )
 
     def epsilon_lower(self, delta: float) -> float:
         """Return a bound below which the pair's epsilon at `delta` is not; 0 if none.
@@ -105,7 +107,7 @@ class WhiteBoxResult(PrintedResult):
         useful = high < 1
         if not useful.any():
             return float("inf")
-        return Profile(epsilon[useful], high[useful]).epsilon(delta)
+        return Profile(epsilon[useful], high[useful]).epsilon_at(delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python."""

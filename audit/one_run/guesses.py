@@ -291,7 +291,7 @@ def promised(claim: object, delta: float | None) -> tuple[float, float]:
         raise InputError(f"claim must be a Claim, got {claim!r}")
     delta = reference_point(claim)[1] if delta is None else delta
     delta = check_fraction("delta", delta, allow_zero=True)
-    epsilon = claim.epsilon(delta)
+    epsilon = claim.epsilon_at(delta)
     if not np.isfinite(epsilon):
         raise InputError(f"the claim {claim} promises no epsilon at delta = {delta:g}")
     return float(epsilon), delta

@@ -129,8 +129,8 @@ class AuditCase(_Audited):
             budget=Budget(int(length), stop=bool(stream(seed, 1).integers(2))),
             **options,
         )
-        room, epsilon = 1 + SLACK, self.claim.epsilon(result.at_delta)
-        delta = float(self.claim.delta(result.at_epsilon))
+        room, epsilon = 1 + SLACK, self.claim.epsilon_at(result.at_delta)
+        delta = float(self.claim.delta_at(result.at_epsilon))
         wrong = {
             "verdict": result.refuted,
             "epsilon": result.epsilon_lower > epsilon * room,
@@ -202,7 +202,7 @@ class WhiteBoxCase(_Audited):
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         pair = self.mechanism.worst_case()
-        exact = self.mechanism.exact_claim(pair).delta(np.array(self.epsilons))
+        exact = self.mechanism.exact_claim(pair).delta_at(np.array(self.epsilons))
         below = above = False
         settings = {"epsilon": self.epsilons, "proposal": self.proposal}
         settings |= _settings(seed, releases)

@@ -147,7 +147,7 @@ class KnownLaws:
     def points(self) -> list[tuple[float, float]]:
         """The points of the claim's curve that it is held to here."""
         if isinstance(self.claim, GaussianDP):
-            return [(e, float(self.claim.delta(e))) for e in _EVERY]
+            return [(e, float(self.claim.delta_at(e))) for e in _EVERY]
         return [(_EPSILON, self.claim.parameters.get("delta", 0.0))]
 
 

@@ -148,7 +148,9 @@ class ComparedMechanism:
         claim = _claim_of(mechanism)
         if claim is None:
             claim = _claim(epsilon, given.get("delta", 0.0))
-        elif claim.delta(epsilon * _ROUNDING) > self.setting.delta * _ROUNDING + 1e-15:
+        elif (
+            claim.delta_at(epsilon * _ROUNDING) > self.setting.delta * _ROUNDING + 1e-15
+        ):
             raise InputError(
                 f"{self.name} was asked for epsilon = {epsilon:g} and delta = "
                 f"{self.setting.delta:g}, and claims {claim}"
@@ -363,9 +365,9 @@ def _epsilon_of(claim: Claim, delta: float) -> float:
     """Return the epsilon that is claimed at a delta, the claim's own if it has one."""
     if isinstance(claim, PureDP | ApproxDP):
         own = float(claim.parameters["epsilon"])
-        if claim.delta(own) <= delta * _ROUNDING:
+        if claim.delta_at(own) <= delta * _ROUNDING:
             return own
-    return claim.epsilon(delta)
+    return claim.epsilon_at(delta)
 
 
 def _parameters(subject: Any) -> Mapping[str, inspect.Parameter]:

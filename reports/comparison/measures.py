@@ -133,7 +133,7 @@ def audited(
         )
     except DPAuditError as error:
         return {"verdict": f"not audited: {error}"}
-    witness, delta = result.witness, float(built.claim.delta(epsilon))
+    witness, delta = result.witness, float(built.claim.delta_at(epsilon))
     known = {"claim": "not known"}
     if candidate.own is None:
         known = exact(built.mechanism, pair, epsilon, delta)

@@ -92,7 +92,7 @@ if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+    return sorted({*__all__, *_PACKAGES})
 
 
 def _version() -> str:

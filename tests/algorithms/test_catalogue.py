@@ -120,7 +120,7 @@ def keeps_its_promise(mechanism, epsilon):
     assert isinstance(mechanism, HasExactClaim)
     assert isinstance(mechanism, HasWorstCase)
     exact = mechanism.exact_claim(mechanism.worst_case())
-    return exact.delta(epsilon) <= mechanism.claim.delta(epsilon) + 1e-15
+    return exact.delta_at(epsilon) <= mechanism.claim.delta_at(epsilon) + 1e-15
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -150,8 +150,8 @@ def test_neighbours_with_the_same_statistic_lose_nothing(name):
     pair = Pair([[0.6, -0.8]], [[-0.6, 0.8]])
     mechanism = build(name, relation=pair.relation)
     exact = mechanism.exact_claim(pair)
-    assert exact.delta(0.0) == 0
-    assert exact.epsilon(0.0) == 0
+    assert exact.delta_at(0.0) == 0
+    assert exact.epsilon_at(0.0) == 0
     assert exact.tpr(0.3) == 0.3
 
 

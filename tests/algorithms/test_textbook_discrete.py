@@ -50,9 +50,9 @@ def test_randomised_response_is_its_claim():
     exact = mechanism.exact_claim(pair)
     for at in (0.0, 0.3, 0.7):
         found = divergence(np.array([true, 1 - true]), np.array([1 - true, true]), at)
-        assert float(exact.delta(at)) == pytest.approx(found, abs=1e-12)
+        assert float(exact.delta_at(at)) == pytest.approx(found, abs=1e-12)
     same = mechanism.exact_claim(Pair([0.1], [0.2]))
-    assert same.delta(0.0) == 0
+    assert same.delta_at(0.0) == 0
 
 
 def geo_sample_counts(k, n, c):
@@ -103,7 +103,7 @@ def test_geometric_truth(epsilon):
     for one, two in pairwise(laws):
         for at in (0.0, worst / 2, worst):
             assert divergence(one, two, at) == pytest.approx(
-                float(exact.delta(at)), abs=1e-12
+                float(exact.delta_at(at)), abs=1e-12
             )
 
 
@@ -119,7 +119,7 @@ def test_geometric_loss_and_counts():
     expected = np.log(mechanism.distribution(1) / mechanism.distribution(2))
     np.testing.assert_allclose(loss, expected, rtol=1e-12)
     assert mechanism.answers([1.0] * 9) == 5
-    assert mechanism.exact_claim(Pair([1.0], [1.0, 0.2])).delta(0.0) == 0
+    assert mechanism.exact_claim(Pair([1.0], [1.0, 0.2])).delta_at(0.0) == 0
 
 
 # RAPPOR
@@ -175,14 +175,14 @@ def test_rappor_profile_by_enumeration(mechanism, values):
     laws = [np.where(outcomes, c, 1 - c).prod(axis=1) for c in chances]
     exact = mechanism.exact_claim(pair)
     losses = np.abs(np.log(laws[0] / laws[1]))
-    assert exact.epsilon(0.0) == pytest.approx(losses.max(), rel=1e-9)
+    assert exact.epsilon_at(0.0) == pytest.approx(losses.max(), rel=1e-9)
     for at in [0.0, *np.unique(losses.round(9))]:
         expected = divergence(*laws, at)
-        assert float(exact.delta(at)) == pytest.approx(expected, abs=1e-9)
+        assert float(exact.delta_at(at)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_values_with_the_same_filter_lose_nothing():
-    assert Rappor().exact_claim(Pair([3.0], [3.2])).delta(0.0) == 0
+    assert Rappor().exact_claim(Pair([3.0], [3.2])).delta_at(0.0) == 0
 
 
 test_bad_arguments_are_named = refused(

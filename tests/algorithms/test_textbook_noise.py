@@ -74,10 +74,10 @@ def test_laplace_profile(epsilon):
         edge = (1 - at / epsilon) / 2
         expected = divergence(one, two, at, [0.0, edge, 1.0], 1 / epsilon)
         slack = (epsilon / 2000) ** 2
-        assert expected - 1e-12 <= float(exact.delta(at)) <= expected + slack
-    assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
+        assert expected - 1e-12 <= float(exact.delta_at(at)) <= expected + slack
+    assert exact.epsilon_at(0.0) == pytest.approx(epsilon, rel=1e-12)
     # The profile of Laplace noise lies below that of its pure epsilon.
-    assert exact.delta(0.0) < PureDP(epsilon).delta(0.0)
+    assert exact.delta_at(0.0) < PureDP(epsilon).delta_at(0.0)
 
 
 def test_pairs_without_a_closed_form_are_refused():
@@ -110,7 +110,9 @@ def test_histogram_truth(kind, truth, bins):
     loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
     assert np.abs(loss).max() <= truth * (1 + 1e-12)
     np.testing.assert_allclose(loss[releases[:, 0] <= 0], truth, rtol=1e-12)
-    assert mechanism.exact_claim(pair).epsilon(0.0) == pytest.approx(truth, rel=1e-12)
+    assert mechanism.exact_claim(pair).epsilon_at(0.0) == pytest.approx(
+        truth, rel=1e-12
+    )
 
 
 def test_copies():
@@ -184,7 +186,7 @@ def test_gaussian_truth(epsilon, delta):
         truth = mechanism.true_epsilon
         assert balle_wang(truth, mechanism.mu) == pytest.approx(delta, rel=1e-6)
         exact = mechanism.exact_claim(mechanism.worst_case())
-        assert exact.epsilon(delta) == pytest.approx(truth, rel=1e-9)
+        assert exact.epsilon_at(delta) == pytest.approx(truth, rel=1e-9)
     assert Gaussian.calibrated(epsilon, delta).true_epsilon <= epsilon
     assert Gaussian.calibrated(epsilon, delta).true_epsilon > 0.999999 * epsilon
 
@@ -247,4 +249,4 @@ def test_the_same_answers_lose_nothing():
         (NoisyHist1(), np.zeros((1, 2))),
     ):
         exact = mechanism.exact_claim(Pair(rows[:0], rows))
-        assert exact.delta(0.0) == 0
+        assert exact.delta_at(0.0) == 0

@@ -49,7 +49,7 @@ def test_a_plain_callable_is_audited(half_laplace):
     assert half_laplace.attack == "identity"
     assert half_laplace.samples <= 1500
     assert 1.0 <= half_laplace.epsilon_lower <= 2.0
-    assert 0.0 <= half_laplace.delta_lower <= float(PureDP(2.0).delta(1.0))
+    assert 0.0 <= half_laplace.delta_lower <= float(PureDP(2.0).delta_at(1.0))
     assert half_laplace.log_evidence >= math.log(1000)
     assert half_laplace.witness is not None
     assert half_laplace.detectable_epsilon is None
@@ -143,8 +143,8 @@ def test_every_kind_of_claim(claim, refuted):
     result = audited(gaussian_sum, claim=claim, budget=samples)
     assert result.refuted is refuted
     assert (result.mu_lower is not None) == isinstance(claim, GaussianDP)
-    assert result.epsilon_lower <= GaussianDP(1.0).epsilon(result.at_delta)
-    assert result.delta_lower <= GaussianDP(1.0).delta(result.at_epsilon)
+    assert result.epsilon_lower <= GaussianDP(1.0).epsilon_at(result.at_delta)
+    assert result.delta_lower <= GaussianDP(1.0).delta_at(result.at_epsilon)
     json.dumps(result.to_dict(), allow_nan=False)
 
 

@@ -85,7 +85,7 @@ def test_models_have_the_epsilon_asked_for(delta):
     plan = plan_audit(1.0, true, delta=delta, model="laplace")
     shift = float(laplace.ppf(plan.on_data) - laplace.ppf(plan.on_neighbour))
     profile = Laplace(shift).exact_claim(Pair([0.0], [0.0, 1.0]))
-    assert profile.epsilon(delta) == pytest.approx(true, abs=1e-3)
+    assert profile.epsilon_at(delta) == pytest.approx(true, abs=1e-3)
     if delta:
         assert gaussian_epsilon(delta, gaussian_mu(true, delta)) == pytest.approx(true)
 

@@ -41,8 +41,8 @@ def test_bounds_the_claim_and_what_was_detectable_can_be_compared(results, claim
     """All are epsilons at one delta, in this order unless the claim is refuted."""
     result = results[claim]
     assert not result.refuted
-    assert result.allowed_epsilon == claim.epsilon(result.at_delta)
-    assert result.allowed_delta == claim.delta(result.at_epsilon)
+    assert result.allowed_epsilon == claim.epsilon_at(result.at_delta)
+    assert result.allowed_delta == claim.delta_at(result.at_epsilon)
     assert result.epsilon_lower <= result.allowed_epsilon
     assert result.allowed_epsilon <= result.detectable_epsilon
     assert (result.detectable_mu is None) == (not isinstance(claim, GaussianDP))
@@ -86,7 +86,7 @@ def test_refuted_claims_have_a_bound_that_refutes_them(claim):
 def test_gaussian_claims_are_spoken_of_in_mu_as_well(results):
     result = results[GaussianDP(1.0)]
     assert 1.0 < result.detectable_mu
-    epsilon = GaussianDP(result.detectable_mu).epsilon(result.at_delta)
+    epsilon = GaussianDP(result.detectable_mu).epsilon_at(result.at_delta)
     assert epsilon == pytest.approx(result.detectable_epsilon)
     text = str(result)
     assert f"mu_lower       {result.mu_lower:.4g}  (the claim allows 1)" in text

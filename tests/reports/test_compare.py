@@ -259,7 +259,7 @@ def test_an_instance_stands_at_its_own_claim():
     assert candidate(AsItIs()).points((0.5, 1.0)) == (1.5,)
     gaussian = SimpleNamespace(claim=GaussianDP(0.3), release=noisy)
     (at,) = candidate(gaussian).points((0.5,))
-    assert at == pytest.approx(GaussianDP(0.3).epsilon(1e-5))
+    assert at == pytest.approx(GaussianDP(0.3).epsilon_at(1e-5))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_those_that_suit_can_be_built_and_are_not_known_to_be_false(k, delta, re
     assert ("exponential-pca" in names) == (k == 1)
     for name in names:
         built = ComparedMechanism(name, setting).build(1.0)
-        assert built.claim.delta(1.0) <= delta
+        assert built.claim.delta_at(1.0) <= delta
         assert not CATALOGUE[name].expected_refuted
 
 

@@ -166,7 +166,7 @@ def test_a_claim_is_false_by_little_or_kept_or_not_known(
             assert np.isnan(found).all()
         else:
             truth = made(row["epsilon"]).exact_claim(None)
-            assert found == (truth.delta(row["epsilon"]), truth.epsilon(delta))
+            assert found == (truth.delta_at(row["epsilon"]), truth.epsilon_at(delta))
 
 
 def test_the_wall_refutes_what_is_false_and_says_how_fast():

@@ -70,7 +70,7 @@ def largest_gap(claim, epsilon):
 def test_delta_is_the_support_function_of_tpr(claim, epsilon):
     # A tabulated envelope lies above the curve between its lines, by little.
     loose = 1e-5 if isinstance(claim, ZeroConcentratedDP) else 1e-9
-    gap, delta = largest_gap(claim, epsilon), float(claim.delta(epsilon))
+    gap, delta = largest_gap(claim, epsilon), float(claim.delta_at(epsilon))
     assert delta - 1e-9 <= gap <= delta + loose
 
 
@@ -92,14 +92,14 @@ def test_tpr_is_concave_and_its_own_mirror_image(claim):
 
 @given(CLAIMS, st.floats(1e-9, 0.9))
 def test_epsilon_inverts_delta(claim, delta):
-    epsilon = claim.epsilon(delta)
+    epsilon = claim.epsilon_at(delta)
     assert epsilon >= 0
     if np.isinf(epsilon):
-        assert claim.delta(50.0) > delta
+        assert claim.delta_at(50.0) > delta
         return
-    assert claim.delta(epsilon) <= delta + 1e-15
+    assert claim.delta_at(epsilon) <= delta + 1e-15
     if epsilon > 1e-9:
-        assert claim.delta(epsilon * (1 - 1e-6) - 1e-9) > delta
+        assert claim.delta_at(epsilon * (1 - 1e-6) - 1e-9) > delta
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_epsilon_inverts_delta(claim, delta):
     ],
 )
 def test_epsilon_at_delta_zero(claim, at_zero):
-    assert claim.epsilon(0.0) == pytest.approx(at_zero, rel=1e-14)
+    assert claim.epsilon_at(0.0) == pytest.approx(at_zero, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_claims_at_the_edge_of_what_is_allowed_have_answers(claim):
     epsilon = np.ravel(next(iter(claim.parameters.values())))
     epsilon = np.concatenate([[-1e4, -1.0, 0.0, 1e-100, 1.0, 700.0, 1e4], epsilon])
     epsilon = np.sort(np.concatenate([epsilon, epsilon**2 / 2]))
-    delta = claim.delta(epsilon)
+    delta = claim.delta_at(epsilon)
     assert ((delta >= 0) & (delta <= 1)).all()
     assert (np.diff(delta) <= 1e-14).all()
     for level in (0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53):
-        assert claim.epsilon(level) >= 0
+        assert claim.epsilon_at(level) >= 0
     fpr = np.array([0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53, 1.0])
     assert (claim.tpr(fpr) >= fpr).all()
     assert (claim.tpr(fpr) <= 1).all()
@@ -169,9 +169,9 @@ def test_large_gaussian_claims_keep_their_digits(mu):
     with mpmath.workdps(400):
         exact = [float(exact_gaussian_delta(epsilon, mu)) for epsilon in epsilons]
     loose = {"rtol": 1e-11} if mu <= 1e4 else {"rtol": 0, "atol": 1e-9}
-    np.testing.assert_allclose(GaussianDP(mu).delta(epsilons), exact, **loose)
+    np.testing.assert_allclose(GaussianDP(mu).delta_at(epsilons), exact, **loose)
     if mu <= 1e4:
-        weaker = ZeroConcentratedDP(mu**2 / 2).delta(epsilons)
+        weaker = ZeroConcentratedDP(mu**2 / 2).delta_at(epsilons)
         assert (weaker >= exact).all()
 
 
@@ -183,8 +183,8 @@ def test_a_profile_is_the_hull_of_its_points(profile, epsilon):
     knots, deltas = (np.array(profile.parameters[k]) for k in ("epsilons", "deltas"))
     points = list(zip(knots, deltas, strict=True))
     singly = min(float(polygon_delta(epsilon, *point)) for point in points)
-    assert profile.delta(epsilon) <= singly + 1e-13
-    assert (profile.delta(knots) <= deltas + 1e-13).all()
+    assert profile.delta_at(epsilon) <= singly + 1e-13
+    assert (profile.delta_at(knots) <= deltas + 1e-13).all()
     fpr = false_positive_rates()
     singly = np.min([ApproxDP(max(k, 1e-100), d).tpr(fpr) for k, d in points], axis=0)
     np.testing.assert_allclose(profile.tpr(fpr), singly, rtol=1e-13)
@@ -204,8 +204,8 @@ def test_approx_dp_is_the_dominating_pair(claim):
         value_discretization_interval=INTERVAL,
     )
     theirs = np.array([pld.get_delta_for_epsilon(e) for e in TABULATED])
-    assert (claim.delta(TABULATED) <= theirs + 1e-12).all()
-    assert (theirs <= claim.delta(TABULATED - INTERVAL) + 1e-12).all()
+    assert (claim.delta_at(TABULATED) <= theirs + 1e-12).all()
+    assert (theirs <= claim.delta_at(TABULATED - INTERVAL) + 1e-12).all()
 
 
 @pytest.mark.parametrize("mu", [0.2, 2.5])
@@ -218,7 +218,7 @@ def test_a_profile_from_an_accountant_tabulates_it(mu):
     theirs = pld.get_delta_for_epsilon(knots)
     np.testing.assert_array_equal(profile.parameters["deltas"], theirs)
     # Rounding may dent the convexity of their table by little.
-    np.testing.assert_allclose(profile.delta(knots), theirs, rtol=1e-3, atol=1e-12)
+    np.testing.assert_allclose(profile.delta_at(knots), theirs, rtol=1e-3, atol=1e-12)
     fpr = false_positive_rates()
     exact = GaussianDP(mu).tpr(fpr)
     assert (profile.tpr(fpr) >= exact * (1 - 1e-9)).all()
@@ -235,19 +235,19 @@ def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
     for delta in (1e-2, 1e-5, 1e-9):
         theirs = accountant.get_epsilon(delta)
         # Theirs is minimal over a grid of orders, ours over all.
-        assert claim.epsilon(delta) <= theirs * (1 + 1e-9)
-        assert claim.epsilon(delta) == pytest.approx(theirs, rel=1e-4)
-        assert float(claim.delta(theirs)) == pytest.approx(delta, rel=1e-3)
+        assert claim.epsilon_at(delta) <= theirs * (1 + 1e-9)
+        assert claim.epsilon_at(delta) == pytest.approx(theirs, rel=1e-4)
+        assert float(claim.delta_at(theirs)) == pytest.approx(delta, rel=1e-3)
 
 
 @settings(max_examples=8)
 @given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
 def test_zcdp_is_between_the_gaussian_and_the_textbook(rho, epsilon, fpr):
     claim, gaussian = ZeroConcentratedDP(rho), GaussianDP(np.sqrt(2 * rho))
-    assert claim.delta(epsilon) >= gaussian.delta(epsilon) - 1e-15
+    assert claim.delta_at(epsilon) >= gaussian.delta_at(epsilon) - 1e-15
     assert claim.tpr(fpr) >= gaussian.tpr(fpr) - 1e-12
     textbook = rho + 2 * np.sqrt(rho * np.log(1e6))
-    assert gaussian.epsilon(1e-6) * (1 - 1e-9) <= claim.epsilon(1e-6) <= textbook
+    assert gaussian.epsilon_at(1e-6) * (1 - 1e-9) <= claim.epsilon_at(1e-6) <= textbook
 
 
 # Gaussian closed forms
@@ -331,7 +331,7 @@ def test_a_claim_is_its_class_and_parameters(claim):
     with pytest.raises(TypeError):
         claim.parameters["epsilon"] = 2.0
     for shape in [(), (0,), (2, 3)]:
-        assert claim.delta(np.full(shape, 0.5)).shape == shape
+        assert claim.delta_at(np.full(shape, 0.5)).shape == shape
         assert claim.tpr(np.full(shape, 0.5)).shape == shape
 
 
@@ -355,7 +355,7 @@ def test_bad_positive_parameters_are_named(name, build, bad):
 
 @pytest.mark.parametrize("bad", [-1e-9, 1.0, np.nan, np.inf, "0.1", None, True])
 def test_bad_deltas_are_named(bad):
-    uses = [claim.epsilon for claim in SAMPLES]
+    uses = [claim.epsilon_at for claim in SAMPLES]
     uses += [lambda x: ApproxDP(1.0, x), lambda x: gaussian_epsilon(x, 1.0)]
     uses += [lambda x: GaussianDP.from_approx(1.0, x), lambda x: gaussian_mu(1.0, x)]
     for use in uses:

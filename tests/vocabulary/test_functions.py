@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from dpaudit import Pair, PureDP
+import dpaudit
+from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import audit, replay
 from dpaudit.functions import FunctionMechanism
 
@@ -84,3 +85,14 @@ def test_what_a_function_lacks_is_named():
     for ask in (audit, replay):
         refuses(message, ask, of_epsilon, pair=PAIR, claim=PureDP(1.0))
     refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
+
+
+def test_what_one_writes_first_is_there():
+    verdicts = [
+        ask(by_any_name, pair=PAIR, claim=PureDP(1.0), budget=40).verdict
+        for ask in (dpaudit.audit, audit)
+    ]
+    assert verdicts[0] == verdicts[1]
+    claim = ApproxDP(1.0, 1e-5)
+    assert (PureDP(2).epsilon, PureDP(2).delta, claim.epsilon) == (2.0, 0.0, 1.0)
+    assert not [name for name in dir(dpaudit) if name.startswith("_")][1:]

@@ -87,7 +87,7 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     else:
         named = claim.parameters.get("epsilon")
         epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
-        allowed = 1.0001 * claim.delta(epsilons) + 1e-9
+        allowed = 1.0001 * claim.delta_at(epsilons) + 1e-9
         judgement.proven = bool((deltas(parts, epsilons) > allowed).any())
     judgement.suspicious = judgement.proven
     part = parts[worst.part]
@@ -104,7 +104,7 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     elif wide:
         most = max(judgement.loss, *map(no_more, wide))
         if (
-            polygon_delta(_EPSILONS, most, 0.0) <= claim.delta(_EPSILONS) + 1e-12
+            polygon_delta(_EPSILONS, most, 0.0) <= claim.delta_at(_EPSILONS) + 1e-12
         ).all():
             return True
         judgement.suspicious = True

@@ -270,4 +270,4 @@ def _promised(each: Handed) -> Claim | None:
 
 def _size(claim: Claim) -> float:
     """Return an epsilon by which claims are put in order."""
-    return float(claim.epsilon(float(claim.parameters.get("delta", 1e-6))))
+    return float(claim.epsilon_at(float(claim.parameters.get("delta", 1e-6))))

@@ -328,7 +328,7 @@ def repeats_needed(claim: Claim, alpha: float) -> int:
     named = claim.parameters.get("epsilon")
     epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
     epsilons = epsilons[epsilons < 30]
-    delta = np.minimum(1.0, 1.0001 * np.asarray(claim.delta(epsilons)) + 1e-12)
+    delta = np.minimum(1.0, 1.0001 * np.asarray(claim.delta_at(epsilons)) + 1e-12)
     # log of (A + delta)/(A + 1), also where that is nearly 1
     logs = np.log1p(-(1 - delta) / (np.exp(epsilons) + 1))
     most = float(logs.min())

@@ -352,7 +352,7 @@ def refuted_by_losses(
     named = claim.parameters.get("epsilon")
     epsilons = np.array(sorted({*_EPSILONS, *([named] if named is not None else [])}))
     # What rounding may have added to a loss, or taken off a delta, is allowed for.
-    delta = 1.0001 * np.asarray(claim.delta(epsilons))[:, np.newaxis] + 1e-12
+    delta = 1.0001 * np.asarray(claim.delta_at(epsilons))[:, np.newaxis] + 1e-12
     ways = (pair.data, pair.neighbour), (pair.neighbour, pair.data)
     wealth = np.zeros((len(ways), len(epsilons), len(_STAKES)))
     samples = 0

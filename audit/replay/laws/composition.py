@@ -125,7 +125,7 @@ class Composition:
             return self.supremum > most_loss(claim)
         if self.mu is not None:
             return _gaussian_refutes(self.mu, claim)
-        bound = 1.0001 * claim.delta(_EPSILONS) + 1e-9
+        bound = 1.0001 * claim.delta_at(_EPSILONS) + 1e-9
         # A step alone, or the least distance for all, is quick, and often enough.
         if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
             return True
@@ -144,7 +144,7 @@ class Composition:
             return True
         if self.bounds:
             return False
-        pure = claim.epsilon(0.0)
+        pure = claim.epsilon_at(0.0)
         if self.supremum <= pure * (1 + _SINGLE) and math.isfinite(pure):
             return True
         if self.mu is not None:
@@ -154,7 +154,7 @@ class Composition:
             distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
             if distribution is None:
                 return False
-            if (distribution <= 1.0001 * claim.delta(_EPSILONS) + 1e-12).all():
+            if (distribution <= 1.0001 * claim.delta_at(_EPSILONS) + 1e-12).all():
                 return True
         return False
 
@@ -172,7 +172,7 @@ class Composition:
         """
         if math.isnan(self.supremum):
             return False
-        allowed = claim.delta(_EPSILONS) + 1e-12
+        allowed = claim.delta_at(_EPSILONS) + 1e-12
         kinds = {type(bound) for bound in self.bounds}
         if math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}:
             each = [bound.parameters for bound in self.bounds]
@@ -193,7 +193,7 @@ class Composition:
             one["rho"] if "rho" in one else one["epsilon"] ** 2 / 2
             for one in (bound.parameters for bound in self.bounds)
         )
-        return bool((ZeroConcentratedDP(rho).delta(_EPSILONS) <= allowed).all())
+        return bool((ZeroConcentratedDP(rho).delta_at(_EPSILONS) <= allowed).all())
 
     def _distribution(self, *, pessimistic: bool) -> Any:
         """Return bounds of delta at `_EPSILONS`, None where there are none."""

@@ -305,7 +305,7 @@ def claims(cell: Cell) -> list[Record]:
     several = {"relation": Relation.REPLACE_ONE} if len(chosen.relations) > 1 else {}
     mechanism = cell.build(**several)
     pair = worst_case(mechanism)
-    found = exact(mechanism, pair, epsilon, float(mechanism.claim.delta(epsilon)))
+    found = exact(mechanism, pair, epsilon, float(mechanism.claim.delta_at(epsilon)))
     if found["claim"] == "not known":
         result = audited(cell, mechanism, pair)
         told, samples = result.verdict.value, result.samples

@@ -185,7 +185,7 @@ def _proven(
             n_components=mechanism.n_components,
             sigma=sums.deviation(rows) / sums.noise.ratio,
             epsilon=float(epsilon),
-            delta=float(step.delta(epsilon)),
+            delta=float(step.delta_at(epsilon)),
         )
         for epsilon in _EPSILONS
     ]

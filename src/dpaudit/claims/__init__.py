@@ -4,8 +4,9 @@ A claim bounds, for every event S and every pair of neighbours with output laws 
 Q, the true-positive rate P(S) in terms of the false-positive rate Q(S), both ways
 round. Each claim answers three equivalent questions:
 
-- ``delta(epsilon)``: the largest hockey-stick divergence sup_S P(S) - e^epsilon Q(S);
-- ``epsilon(delta)``: the smallest epsilon at which that divergence is <= delta;
+- ``delta_at(epsilon)``: the largest hockey-stick divergence
+  sup_S P(S) - e^epsilon Q(S);
+- ``epsilon_at(delta)``: the smallest epsilon at which that divergence is <= delta;
 - ``tpr(fpr)``: the largest true-positive rate that any attack may have.
 
 They describe one convex set of points (P(S), Q(S)), symmetric under exchanging P and Q

@@ -79,7 +79,7 @@ class Claim(ABC):
         return hash((type(self), *self.parameters.items()))
 
     @abstractmethod
-    def delta(self, epsilon: ArrayLike) -> Array:
+    def delta_at(self, epsilon: ArrayLike) -> Array:
         """Return the largest divergence sup_S P(S) - e^epsilon Q(S) that is claimed.
 
         Parameters
@@ -94,8 +94,8 @@ class Claim(ABC):
         """
 
     @abstractmethod
-    def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon >= 0 with ``delta(epsilon) <= delta``.
+    def epsilon_at(self, delta: float) -> float:
+        """Return the smallest epsilon >= 0 with ``delta_at(epsilon) <= delta``.
 
         Parameters
         ----------

@@ -49,10 +49,20 @@ class _OnePromise(Claim):
         self._knot: float = self.parameters["epsilon"]
         self._knot_delta: float = self.parameters.get("delta", 0.0)
 
-    def delta(self, epsilon: ArrayLike) -> Array:
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that is promised; `epsilon_at` has that of another delta."""
+        return self._knot
+
+    @property
+    def delta(self) -> float:
+        """The delta that is promised, 0 of a pure claim."""
+        return self._knot_delta
+
+    def delta_at(self, epsilon: ArrayLike) -> Array:
         return polygon_delta(epsilon, self._knot, self._knot_delta)
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         delta = check_fraction("delta", delta, allow_zero=True)
         if delta < self._knot_delta:
             return float("inf")
@@ -75,7 +85,7 @@ class PureDP(_OnePromise):
     Examples
     --------
     >>> claim = PureDP(1.0)
-    >>> claim, float(claim.delta(1.0)), claim.epsilon(0.0)
+    >>> claim, float(claim.delta_at(1.0)), claim.epsilon_at(0.0)
     (PureDP(epsilon=1.0), 0.0, 1.0)
     >>> round(float(claim.tpr(0.1)), 6)
     0.271828
@@ -98,7 +108,7 @@ class ApproxDP(_OnePromise):
     Examples
     --------
     >>> claim = ApproxDP(1.0, 1e-5)
-    >>> claim.epsilon(1e-5), claim.epsilon(1e-6)
+    >>> claim.epsilon_at(1e-5), claim.epsilon_at(1e-6)
     (1.0, inf)
     """
 

@@ -36,7 +36,7 @@ class Profile(Claim):
     --------
     >>> from dpaudit.claims import ApproxDP
     >>> claim = Profile(epsilons=(1.0,), deltas=(1e-5,))
-    >>> bool(np.isclose(claim.delta(0.5), ApproxDP(1.0, 1e-5).delta(0.5)))
+    >>> bool(np.isclose(claim.delta_at(0.5), ApproxDP(1.0, 1e-5).delta_at(0.5)))
     True
     """
 
@@ -89,7 +89,7 @@ class Profile(Claim):
         deltas = np.asarray(pld.get_delta_for_epsilon(epsilons), dtype=np.float64)
         return cls(epsilons, np.minimum.accumulate(np.maximum(deltas, 0.0)))
 
-    def delta(self, epsilon: ArrayLike) -> Array:
+    def delta_at(self, epsilon: ArrayLike) -> Array:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         ratios = np.exp(self._slopes)
         with np.errstate(over="ignore", under="ignore"):
@@ -97,7 +97,7 @@ class Profile(Claim):
             outer = 1 - np.exp(np.minimum(epsilon, 0.0)) * (1 - self._deltas[-1])
         return np.where(epsilon >= self._slopes[0], inner, outer)
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         delta = check_fraction("delta", delta, allow_zero=True)
         if delta < self._deltas[-1]:
             return float("inf")

@@ -28,7 +28,7 @@ class GaussianDP(Claim):
     Examples
     --------
     >>> claim = GaussianDP(1.0)
-    >>> round(claim.epsilon(1e-5), 6)
+    >>> round(claim.epsilon_at(1e-5), 6)
     4.377178
     >>> round(float(claim.tpr(0.05)), 6)
     0.259511
@@ -45,10 +45,10 @@ class GaussianDP(Claim):
         """Return the weakest Gaussian claim that implies (epsilon, delta)-DP."""
         return cls(gaussian_mu(epsilon, delta))
 
-    def delta(self, epsilon: ArrayLike) -> Array:
+    def delta_at(self, epsilon: ArrayLike) -> Array:
         return gaussian_delta(epsilon, self._mu)
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         if delta == 0:
             return float("inf")
         return gaussian_epsilon(delta, self._mu)
@@ -86,7 +86,7 @@ class ZeroConcentratedDP(Claim):
     Examples
     --------
     >>> claim = ZeroConcentratedDP(0.5)
-    >>> bool(claim.delta(2.0) >= GaussianDP(1.0).delta(2.0))
+    >>> bool(claim.delta_at(2.0) >= GaussianDP(1.0).delta_at(2.0))
     True
     """
 
@@ -111,7 +111,7 @@ class ZeroConcentratedDP(Claim):
             low, high = knots[max(best - 1, 0)], knots[min(best + 1, 100)]
         return float(knots[best]), float(1 - kept[best])
 
-    def delta(self, epsilon: ArrayLike) -> Array:
+    def delta_at(self, epsilon: ArrayLike) -> Array:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         with np.errstate(under="ignore"):
             delta = np.exp(np.minimum(self._log_delta(np.abs(epsilon)), 0.0))
@@ -143,20 +143,22 @@ class ZeroConcentratedDP(Claim):
             low, high = np.where(falls, left, low), np.where(falls, high, right)
         return bound((low + high) / 2)
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         delta = check_fraction("delta", delta, allow_zero=True)
         if delta == 0:
             return float("inf")
-        if self.delta(0.0) <= delta:
+        if self.delta_at(0.0) <= delta:
             return 0.0
         # The textbook conversion rho + 2 sqrt(rho log(1/delta)) is never smaller.
         low, high = 0.0, self._rho + 2 * np.sqrt(self._rho * np.log(1 / delta))
         while high - low > 1e-12 * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+            low, high = (
+                (low, middle) if self.delta_at(middle) <= delta else (middle, high)
+            )
         return float(high)
 
     def tpr(self, fpr: ArrayLike) -> Array:
-        reach = self.epsilon(1e-15)
+        reach = self.epsilon_at(1e-15)
         slopes = np.linspace(0.0, reach, 2001)
-        return lines_tpr(fpr, slopes, self.delta(slopes))
+        return lines_tpr(fpr, slopes, self.delta_at(slopes))

@@ -131,9 +131,9 @@ def _exact(entry: "Entry") -> str:
     except UnsupportedError:
         return ""
     at = entry.epsilon
-    epsilon = exact.epsilon(1e-5 if entry.approximate else 0.0)
+    epsilon = exact.epsilon_at(1e-5 if entry.approximate else 0.0)
     if epsilon == float("inf"):
-        return f"delta = {float(exact.delta(at)):.3f} at epsilon {at:g}"
+        return f"delta = {float(exact.delta_at(at)):.3f} at epsilon {at:g}"
     return f"({epsilon:.2g}, {'1e-5' if entry.approximate else '0'})"
 
 

@@ -158,7 +158,7 @@ def _close(one: Array, other: Array) -> bool:
 
 
 def _profile(claim: Claim) -> Array:
-    return np.array([float(claim.delta(epsilon)) for epsilon in _EPSILONS])
+    return np.array([float(claim.delta_at(epsilon)) for epsilon in _EPSILONS])
 
 
 def _promise(mechanism: Mechanism) -> Fields:

@@ -156,7 +156,7 @@ def test_no_pair_loses_more_than_its_exact_claim_nor_that_more_than_epsilon(
     if relation is REPLACE_ONE:
         other = np.vstack([rng.standard_normal((1, d)), other])
     mechanism = LaplaceCovariance.calibrated(0.7, relation=relation)
-    exact = mechanism.exact_claim(Pair(rows, other, relation)).epsilon(0.0)
+    exact = mechanism.exact_claim(Pair(rows, other, relation)).epsilon_at(0.0)
     assert exact <= 0.7 * (1 + 1e-12)
     releases = mechanism.draw(rows, 20, rng=rng)
     loss = mechanism.privacy_loss(releases, rows, other)
@@ -213,7 +213,7 @@ def test_the_calibration_meets_its_claim_with_equality(
     assert attained == pytest.approx(delta, rel=1e-9)
     assert attained <= delta
     exact = mechanism.exact_claim(mechanism.worst_case(3))
-    assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=1e-9)
+    assert float(exact.delta_at(epsilon)) == pytest.approx(delta, rel=1e-9)
 
 
 @RELATIONS
@@ -242,17 +242,17 @@ def published(epsilon, delta, relation):
 def test_the_published_claim_is_false_in_part():
     # For replacing a row, at an epsilon in between.
     exact = published(1.0, 1e-5, REPLACE_ONE)
-    assert float(exact.delta(1.0)) == pytest.approx(3.74e-5, abs=5e-8)
-    assert exact.epsilon(1e-5) == pytest.approx(1.098, abs=5e-4)
+    assert float(exact.delta_at(1.0)) == pytest.approx(3.74e-5, abs=5e-8)
+    assert exact.epsilon_at(1e-5) == pytest.approx(1.098, abs=5e-4)
     for epsilon, delta in ((1.0, 1e-3), (0.1, 1e-5)):
-        assert published(epsilon, delta, REPLACE_ONE).delta(epsilon) <= delta
+        assert published(epsilon, delta, REPLACE_ONE).delta_at(epsilon) <= delta
     # It is loose for adding one, up to a large epsilon.
     exact = published(1.0, 1e-5, ADD_REMOVE)
-    assert float(exact.delta(1.0)) == pytest.approx(4.1e-8, rel=0.01)
+    assert float(exact.delta_at(1.0)) == pytest.approx(4.1e-8, rel=0.01)
     for delta, limit in ((1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)):
         low, high = limit - 0.1, limit + 0.1
-        assert published(low, delta, ADD_REMOVE).delta(low) < delta
-        assert published(high, delta, ADD_REMOVE).delta(high) > delta
+        assert published(low, delta, ADD_REMOVE).delta_at(low) < delta
+        assert published(high, delta, ADD_REMOVE).delta_at(high) > delta
 
 
 @KINDS

@@ -216,7 +216,7 @@ def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
     noise = (noise + noise.swapaxes(-1, -2)) * generator.exponential(9, (40, 1, 1))
     releases = mechanism.statistic(rows) + noise
     loss = mechanism.privacy_loss(releases, rows, other)
-    exact = mechanism.exact_claim(Pair(rows, other, relation)).epsilon(0.0)
+    exact = mechanism.exact_claim(Pair(rows, other, relation)).epsilon_at(0.0)
     assert np.abs(loss).max() <= exact * (1 + 1e-9) + 1e-12
     assert exact <= 0.7 * (1 + 1e-12)
     moved = mechanism.statistic(rows) - mechanism.statistic(other)
@@ -232,7 +232,7 @@ def test_pure_dp_is_the_tightest_claim(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
     for dimension in (2, 5):
         exact = mechanism.exact_claim(mechanism.worst_case(dimension))
-        assert exact.epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
+        assert exact.epsilon_at(0.0) == pytest.approx(1.0, rel=1e-12)
     same_moment = Pair([[0.6, -0.8]], [[-0.6, 0.8]], REPLACE_ONE)
     assert mechanism.exact_claim(same_moment) == NO_LOSS
 

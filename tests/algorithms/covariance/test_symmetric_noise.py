@@ -311,16 +311,16 @@ def test_the_exact_claim_is_the_divergence_of_the_two_point_loss(epsilon, relati
     forwards = np.full(51, 1 - np.exp(-epsilon))
     backwards = np.maximum(1 - np.exp(at - epsilon), 0.0)
     np.testing.assert_allclose(
-        exact.delta(at), np.maximum(forwards, backwards), rtol=1e-12
+        exact.delta_at(at), np.maximum(forwards, backwards), rtol=1e-12
     )
-    assert exact.epsilon(0.5 * (1 - np.exp(-epsilon))) == np.inf
-    assert exact.delta(epsilon) > mechanism.claim.delta(epsilon)
+    assert exact.epsilon_at(0.5 * (1 - np.exp(-epsilon))) == np.inf
+    assert exact.delta_at(epsilon) > mechanism.claim.delta_at(epsilon)
 
 
 def test_a_shorter_row_lets_less_escape():
     mechanism = SymmetricNoise.as_published(1.0)
     exact = mechanism.exact_claim(Pair(np.empty((0, 2)), [[0.3, 0.4]]))
-    assert float(exact.delta(0.0)) == pytest.approx(1 - np.exp(-0.25), rel=1e-12)
+    assert float(exact.delta_at(0.0)) == pytest.approx(1 - np.exp(-0.25), rel=1e-12)
 
 
 def test_replacing_a_row_by_another_has_no_exact_claim():

@@ -294,18 +294,18 @@ def test_profiles_are_exact_at_their_points(gained, lost):
     profile = pair_profile(**pair, knots=(0.123, 1.0))
     for epsilon in (0.0, 0.123, 1.0):
         exact = float(pair_delta(epsilon, **pair))
-        assert float(profile.delta(epsilon)) == pytest.approx(exact, rel=1e-9)
+        assert float(profile.delta_at(epsilon)) == pytest.approx(exact, rel=1e-9)
     between = np.linspace(0.0, 3.0, 37)
     exact = pair_delta(between, **pair)
-    assert (profile.delta(between) >= exact * (1 - 1e-9) - 1e-15).all()
-    np.testing.assert_allclose(profile.delta(between), exact, rtol=0.1, atol=2e-3)
+    assert (profile.delta_at(between) >= exact * (1 - 1e-9) - 1e-15).all()
+    np.testing.assert_allclose(profile.delta_at(between), exact, rtol=0.1, atol=2e-3)
 
 
 def test_the_last_point_of_a_profile_is_the_escaping_mass():
     profile = pair_profile(excess=3, gained=0.0, lost=1.0)
     escaping = stats.chi2(4).cdf(1.0)
-    assert float(profile.delta(600.0)) == pytest.approx(escaping, rel=2e-3)
-    assert profile.epsilon(0.9 * escaping) == np.inf
+    assert float(profile.delta_at(600.0)) == pytest.approx(escaping, rel=2e-3)
+    assert profile.epsilon_at(0.9 * escaping) == np.inf
 
 
 def test_the_profile_of_no_difference():

@@ -56,7 +56,7 @@ def test_the_published_claim_holds_up_to_four_and_fails_at_six(delta, relation):
     for epsilon, kept in ((0.5, True), (2.0, True), (4.0, True), (6.0, False)):
         mechanism = WishartApproximate.as_published(epsilon, delta, relation=relation)
         exact = mechanism.exact_claim(mechanism.worst_case())
-        assert (exact.delta(epsilon) <= delta) == kept
+        assert (exact.delta_at(epsilon) <= delta) == kept
         bound = neighbours_delta(
             epsilon, excess=mechanism.excess, shift=1.0, relation=relation
         )
@@ -76,7 +76,7 @@ def test_adding_a_row_meets_the_claim_with_equality(budget):
     epsilon, delta = budget
     mechanism = WishartApproximate.calibrated(epsilon, delta, row_norm=4.0)
     exact = mechanism.exact_claim(mechanism.worst_case(3))
-    attained = float(exact.delta(epsilon))
+    attained = float(exact.delta_at(epsilon))
     assert attained == pytest.approx(delta, rel=1e-6)
     assert attained <= delta
 
@@ -86,8 +86,8 @@ def test_replacing_a_row_meets_the_claim_with_equality(budget):
     epsilon, delta = budget
     mechanism = WishartApproximate.calibrated(epsilon, delta, relation="replace-one")
     exact = mechanism.exact_claim(mechanism.worst_case(3))
-    assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=2e-5)
-    assert exact.delta(epsilon) <= delta
+    assert float(exact.delta_at(epsilon)) == pytest.approx(delta, rel=2e-5)
+    assert exact.delta_at(epsilon) <= delta
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_worst_row_to_replace_depends_on_the_degrees(mechanism, zeros_are_wo
     assert worst.data.any() != zeros_are_worse
     assert other.data.any() == zeros_are_worse
     epsilon = mechanism.claim.parameters["epsilon"]
-    lost = [float(mechanism.exact_claim(p).delta(epsilon)) for p in (worst, other)]
+    lost = [float(mechanism.exact_claim(p).delta_at(epsilon)) for p in (worst, other)]
     assert lost[0] > 1.1 * lost[1]
     bound = neighbours_delta(
         epsilon,
@@ -217,15 +217,15 @@ def test_the_exact_claim_is_that_of_the_eigenvalues(relation):
     assert gained > 1
     exact = mechanism.exact_claim(Pair(data, other, relation))
     expected = pair_delta(1.0, excess=40, gained=gained, lost=lost)
-    assert float(exact.delta(1.0)) == pytest.approx(float(expected), rel=1e-9)
+    assert float(exact.delta_at(1.0)) == pytest.approx(float(expected), rel=1e-9)
     back = mechanism.exact_claim(Pair(other, data, relation))
-    assert float(back.delta(1.0)) == pytest.approx(float(expected), rel=1e-9)
+    assert float(back.delta_at(1.0)) == pytest.approx(float(expected), rel=1e-9)
 
 
 def test_a_claim_without_an_epsilon_has_an_exact_claim_too():
     mechanism = WishartApproximate(excess=40, scale=1.0, claim=GaussianDP(1.0))
     exact = mechanism.exact_claim(mechanism.worst_case())
-    assert 0 < exact.delta(0.5) < 0.5
+    assert 0 < exact.delta_at(0.5) < 0.5
 
 
 test_bad_arguments_are_named = refused(

@@ -54,11 +54,11 @@ def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
         known = {"relation": relation, "row_norm": 7.0}
         mechanism = GaussianMean.calibrated(epsilon, delta, **known)
         exact = mechanism.exact_claim(mechanism.worst_case(dimension))
-        assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=1e-8)
+        assert float(exact.delta_at(epsilon)) == pytest.approx(delta, rel=1e-8)
         assert mechanism.claim == ApproxDP(epsilon, delta)
         pure = LaplaceMean.calibrated(epsilon, **known)
         exact = pure.exact_claim(pure.worst_case(dimension))
-        assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
+        assert exact.epsilon_at(0.0) == pytest.approx(epsilon, rel=1e-12)
         assert pure.claim == PureDP(epsilon)
 
 
@@ -122,7 +122,7 @@ def test_datasets_with_one_query_have_no_loss():
     pair = Pair([[2.0, 0.0]], [[4.0, 0.0]])  # clipped to the same row
     for build in (GaussianMean.from_mu, LaplaceMean.calibrated):
         mechanism = build(1.0, relation="replace-one")
-        assert mechanism.exact_claim(pair).epsilon(0.0) == 0.0
+        assert mechanism.exact_claim(pair).epsilon_at(0.0) == 0.0
 
 
 @both

@@ -121,13 +121,13 @@ def test_what_a_mechanism_offers(form):
 
 def test_the_leader_says_what_is_true_of_a_step_and_of_all():
     published = FollowPerturbedLeader.as_published(1.0, 1e-5, length=64)
-    assert published.step_claim().delta(1.0) > 1e-5
-    assert published.step_claim().delta(1.0) == pytest.approx(3.74e-5, rel=1e-2)
+    assert published.step_claim().delta_at(1.0) > 1e-5
+    assert published.step_claim().delta_at(1.0) == pytest.approx(3.74e-5, rel=1e-2)
     assert published.composed_claim() == GaussianDP(
         8 * published.step_claim().parameters["mu"]
     )
     calibrated = FollowPerturbedLeader.calibrated(1.0, 1e-5, length=64)
-    assert calibrated.composed_claim().epsilon(1e-5) == pytest.approx(1.0)
+    assert calibrated.composed_claim().epsilon_at(1e-5) == pytest.approx(1.0)
     assert published.claim == calibrated.claim == ApproxDP(1.0, 1e-5)
 
 

@@ -231,7 +231,7 @@ def test_the_first_row_of_many_steps_is_in_all_of_them():
     assert mu == pytest.approx(5 * sums.step_claim().parameters["mu"])
     calibrated = StepwiseSums.calibrated(0.7, 1e-4)
     exact = calibrated.exact_claim(calibrated.worst_case())
-    assert exact.epsilon(1e-4) == pytest.approx(0.7, rel=1e-6)
+    assert exact.epsilon_at(1e-4) == pytest.approx(0.7, rel=1e-6)
 
 
 def test_calibrated_noise_is_the_least():
@@ -245,7 +245,7 @@ def test_calibrated_noise_is_the_least():
 
 def test_rows_of_the_same_moment_lose_nothing():
     pair = Pair([[0.6, -0.8], [1.0, 0.0]], [[-0.6, 0.8], [1.0, 0.0]])
-    assert TreeAggregation.from_mu(1.0).exact_claim(pair).delta(0.0) == 0
+    assert TreeAggregation.from_mu(1.0).exact_claim(pair).delta_at(0.0) == 0
 
 
 @mechanisms

@@ -320,7 +320,7 @@ def test_full_batch_noise_on_glad_is_that_of_the_composition(share):
     tree = mechanism.budget
     assert (tree.epsilon, tree.delta) == (0.7, 1e-4)
     assert [part.name for part in tree.parts] == ["start", "steps"]
-    assert tree.parts[0].epsilon == mechanism.start.claim.epsilon(1e-4) < 0.7
+    assert tree.parts[0].epsilon == mechanism.start.claim.epsilon_at(1e-4) < 0.7
     assert tree.note == ""
 
 

@@ -27,7 +27,7 @@ def polygon(claim, cells, flipped):
     """Both sides of the polygon of an event, on P - e^slope Q or the other way."""
     epsilon = claim.parameters["epsilon"]
     return [
-        half_space(slope, float(claim.delta(slope)), cells, flipped)
+        half_space(slope, float(claim.delta_at(slope)), cells, flipped)
         for slope in (epsilon, -epsilon)
     ]
 
@@ -56,7 +56,7 @@ def random_problem(rng, kind, n_cells):
             rows += polygon(claim, cells, flipped)
         else:
             slope = claim.parameters["mu"] * rng.normal()
-            rows.append(half_space(slope, float(claim.delta(slope)), cells, flipped))
+            rows.append(half_space(slope, float(claim.delta_at(slope)), cells, flipped))
     return p1 / p1.sum(), q1 / q1.sum(), rows, float(rng.uniform(0.05, 0.95))
 
 
@@ -309,7 +309,7 @@ def half_spaces(claim, n_cells, rng):
             pair = [1.0, -np.exp(slope)]
             if rng.random() < 0.5:
                 pair.reverse()
-            rows.append((cells, *pair, float(claim.delta(slope))))
+            rows.append((cells, *pair, float(claim.delta_at(slope))))
     cells, on_p, on_q, limit = np.array(rows).T[:, np.newaxis]
     return HalfSpaces(cells.astype(np.intp), on_p, on_q, limit)
 

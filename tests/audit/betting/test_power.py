@@ -101,9 +101,9 @@ def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, sample
         delta = 0.2
     found = detectable_epsilon(claim_alone(claim), np.array([q]), samples, 1e-3, delta)
     assert found is not None
-    assert claim.epsilon(delta) <= found
+    assert claim.epsilon_at(delta) <= found
     # And in the end the claim is told from anything worse.
-    assert found < claim.epsilon(delta) + (10.0 if samples < 10**6 else 0.5)
+    assert found < claim.epsilon_at(delta) + (10.0 if samples < 10**6 else 0.5)
 
 
 def test_what_is_detectable_of_a_gaussian_claim_is_a_mu():

@@ -120,7 +120,7 @@ def test_zeros_of_a_table_are_numbers():
     """A Gaussian's own table, that underflows at its end, holds with equality."""
     mu, epsilons = 0.0411, np.linspace(0.0, 3.0, 7)
     table = Profile(epsilons, gaussian_delta(epsilons, mu))
-    assert table.delta(3.0) == 0.0
+    assert table.delta_at(3.0) == 0.0
     assert outcome(GaussianDP(mu), table) is ExactOutcome.HOLDS
     assert outcome(GaussianDP(2 * mu), table) is ExactOutcome.REFUTED
     assert outcome(GaussianDP(1.0), Profile((3.0,), (0.0,))) is ExactOutcome.REFUTED

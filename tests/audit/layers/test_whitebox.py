@@ -153,7 +153,7 @@ def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
 )
 def test_small_deltas_are_bounded_within_a_tenth(mechanism, pair, proposal):
     claim = mechanism.claim
-    epsilon = claim.epsilon(1e-8)
+    epsilon = claim.epsilon_at(1e-8)
     result = sure(mechanism, pair, epsilon=epsilon, proposal=proposal)
     truth = gaussian_profile(epsilon, claim.parameters["mu"])
     assert contains(result, truth)
@@ -166,7 +166,7 @@ def test_small_deltas_are_bounded_within_a_tenth(mechanism, pair, proposal):
 
 def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
     mechanism = AnalyzeGauss.from_mu(0.5)
-    epsilon = GaussianDP(0.5).epsilon(1e-7)
+    epsilon = GaussianDP(0.5).epsilon_at(1e-7)
     result = sure(
         mechanism,
         mechanism.worst_case(),
@@ -269,7 +269,7 @@ def test_results_narrow_step_by_step_and_repeat():
 
 def test_epsilon_is_bounded_from_both_sides():
     result = sure(GaussianSum(), epsilon=np.linspace(0, 3, 7), max_samples=20_000)
-    truth = GaussianDP(1.0).epsilon(0.05)
+    truth = GaussianDP(1.0).epsilon_at(0.05)
     assert truth - 0.6 < result.epsilon_lower(0.05) <= truth
     assert truth <= result.epsilon_upper(0.05) < truth + 0.6
     assert result.epsilon_lower(0.9) == 0.0

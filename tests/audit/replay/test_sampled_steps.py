@@ -103,7 +103,7 @@ def test_true_claims_are_seldom_refuted_and_false_ones_soon():
             for seed in range(40)
         ]
 
-    delta = float(GaussianDP(1.0).delta(1.0))
+    delta = float(GaussianDP(1.0).delta_at(1.0))
     assert sum(found for found, _ in runs(GaussianDP(1.0))) <= 12
     assert sum(found for found, _ in runs(ApproxDP(1.0, delta))) <= 12
     for claim in (ApproxDP(1.0, 1e-5), PureDP(1.0), GaussianDP(0.5)):
