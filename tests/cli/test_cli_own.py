@@ -49,7 +49,7 @@ def test_a_function_in_a_file_is_audited_by_the_installed_command():
     )
     assert done.returncode == 1, done.stderr
     assert "first_command.py:noisy_mean: REFUTED by proof" in done.stdout
-    assert "first_command.py:7: scale:" in done.stdout
+    assert "first_command.py:8: scale:" in done.stdout
     assert run("verify", "witness.json").exit_code == 1
 
 
