@@ -89,7 +89,10 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
-__all__ = ["LaplacePowerMethod", "PowerMethod", "step_sensitivity"]
+__all__ = [
+    "LaplacePowerMethod",
+    "PowerMethod",
+]
 
 DEFAULT_ITERATIONS = 4
 

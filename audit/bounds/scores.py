@@ -58,7 +58,7 @@ from dpaudit.audit.bounds.result import Bound, Counts, check_level
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_real
 
-__all__ = ["PairedCounts", "fixed_scores", "paired_law", "split_scores"]
+__all__ = ["PairedCounts", "fixed_scores", "split_scores"]
 
 _ALMOST_ALL = 0.9  # of the releases
 _FEWEST = 20  # scores a side
@@ -223,7 +223,7 @@ class PairedCounts(NamedTuple):
         tails : Tails
             Disjoint.
         law : Poisson
-            From `paired_law`.
+            From ``paired_law``.
         rng : Generator
         """
         first, second = (int(number) for number in rng.poisson(law.scale / 2, 2))

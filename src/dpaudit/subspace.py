@@ -39,7 +39,6 @@ from dpaudit.validation import (
 __all__ = [
     "captured_variance",
     "captured_variance_share",
-    "geodesic_distance",
     "largest_principal_angle_sine",
     "principal_angles",
     "projector_distance",

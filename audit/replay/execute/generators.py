@@ -120,12 +120,20 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "gauss": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
+    "gammavariate": lambda rng, alpha, beta: rng.gamma(alpha, beta),
     "choices": _choices,
 }
+_KEPT: dict[str, Callable[..., Any]] = {
+    "randint": lambda rng, a, b: rng.integers(a, b + 1),
+    "randrange": lambda rng, start, stop=None: rng.integers(start, stop),
+    "choice": lambda rng, seq: seq[rng.integers(len(seq))],
+    "shuffle": lambda rng, x: rng.shuffle(x),
+}
+"""What is followed in executions that keep draws."""
 _REAL = random.Random
 _PYTHON_COINS = (
     *("randint", "randrange", "choice", "sample", "shuffle"),
-    *("getrandbits", "randbytes", "triangular", "betavariate", "gammavariate"),
+    *("getrandbits", "randbytes", "triangular", "betavariate"),
     *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
 )
 
@@ -156,6 +164,8 @@ def drawing_functions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 def _python_coin(name: str) -> Callable[..., Any]:
     def call(rng: RecordingGenerator, *args: Any, **kwargs: Any) -> Any:
+        if rng.tape.mode.keeps and name in _KEPT:
+            return _KEPT[name](rng, *args, **kwargs)
         rng.tape.coin(f"random.{name} draws from a law that is not followed")
         bits = int(np.random.Generator.integers(rng._next(), 2**62))
         return getattr(_REAL(bits), name)(*args, **kwargs)

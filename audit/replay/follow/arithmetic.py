@@ -14,7 +14,7 @@ from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.draws import Image, Terms, no_kernel
+from dpaudit.audit.replay.follow.draws import Image, Terms
 from dpaudit.audit.replay.follow.tracked import (
     MOST_TERMS,
     Tracked,
@@ -27,6 +27,8 @@ from dpaudit.audit.replay.laws.coded import lattice_of
 __all__ = ["arithmetic", "matrix_product", "sums"]
 
 
+_ENOUGH = 4  # rows that are tried first, in multiples of the columns
+_SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
 
 
@@ -283,3 +285,29 @@ def matrix_product(left: Any, right: Any) -> Any:
     tall = len(rows) >= p
     terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
     return Tracked(right.tape, mean.reshape(shape), terms, bare=right.bare)
+
+
+def no_kernel(matrix: Array) -> bool:
+    """Say whether a matrix maps no vector but 0 to 0, by a wide margin.
+
+    Some rows are enough if the map to them alone has no kernel.
+    """
+    rows, columns = matrix.shape
+    if rows < columns:
+        return False
+    step = max(1, rows // (_ENOUGH * columns))
+    return _positive(matrix[::step]) or (step > 1 and _positive(matrix))
+
+
+def _positive(matrix: Array) -> bool:
+    with np.errstate(all="ignore"):
+        gram = matrix.T @ matrix
+        shift = _SMALLEST * np.trace(gram)
+        gram.flat[:: len(gram) + 1] -= shift
+        if not (np.isfinite(gram).all() and shift > 0):
+            return False
+    try:
+        np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return False
+    return True

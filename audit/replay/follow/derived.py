@@ -15,7 +15,7 @@ compared as any other.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 from dpaudit.audit.replay.laws.affine import Family, words_of
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of
+from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
     Expression,
@@ -37,7 +38,8 @@ from dpaudit.audit.replay.laws.expressions import (
     Root,
     evaluate,
 )
-from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.one_draw import Noise, distribution
+from dpaudit.audit.replay.laws.pieces import few_values
 from dpaudit.audit.replay.laws.pushforward import family_of, identify
 
 __all__ = ["derived"]
@@ -51,9 +53,12 @@ FUNCTIONS = frozenset(
         *("greater_equal", "less", "less_equal", "log", "log10", "log1p", "log2"),
         *("maximum", "minimum", "multiply", "negative", "not_equal", "power"),
         *("reciprocal", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract"),
-        *("tan", "tanh", "trunc", "where"),
+        *("tan", "tanh", "trunc", "where", "remainder", "floor_divide", "searchsorted"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not"),
     }
 )
+_MOST_GROUPS = 32
 _LONGEST = 60  # nodes of an expression
 
 
@@ -67,6 +72,8 @@ class _Parts:
 
     def of(self, value: Any) -> Expression | None:
         """Return an argument as an expression, None if it is none of draws alone."""
+        if isinstance(value, Number):
+            return value
         if not (isinstance_tracked(value) and value.noisy):
             number = numeric(value)
             if number is None or not number.size or (number != number.flat[0]).any():
@@ -110,7 +117,7 @@ class _Parts:
         if (families != family).any() or family == Family.UNKNOWN:
             return None
         lattice = lattice_of(family)
-        if not (bare or family in _SHIFTED or lattice):
+        if not (bare or lattice or _may_be_shifted(family)):
             return None
         place = self._slot(draws)
         if place is None:
@@ -118,7 +125,9 @@ class _Parts:
         if lattice is not None:
             return Root(place, "lattice", lattice)
         if family >= FIRST:
-            return None
+            law = law_of(family)
+            known = hasattr(distribution(family), "ppf")
+            return Root(place, "coded", law=law) if known else None
         return Root(place, words_of(family))
 
     def _slot(self, draws: NDArray[np.intp]) -> int | None:
@@ -134,10 +143,17 @@ class _Parts:
         return len(self.slots) - 1
 
 
-def derived(name: str, *parts: Any, known: bool = False) -> Any:
+def _may_be_shifted(family: int) -> bool:
+    """Say whether a draw is no noise by itself, whatever number was added to it."""
+    law = law_of(family) if family >= FIRST else None
+    return (law.family if isinstance(law, Cut) else family) in _SHIFTED
+
+
+def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> Any:
     """Return a NumPy function of draws alone as a draw of its own law.
 
-    NotImplemented where it is none, or with `known` where the law is no known one.
+    NotImplemented where it is none, or with `known` where the law is no known one, with
+    `few` where it may be of more than few values.
     """
     name = _NAMES.get(name, name)
     tracked = [each for each in parts if isinstance_tracked(each) and each.noisy]
@@ -151,14 +167,76 @@ def derived(name: str, *parts: Any, known: bool = False) -> Any:
     read = _Parts(tape, shape, [])
     expressions = [read.of(each) for each in parts]
     if not read.slots or any(each is None for each in expressions):
-        return NotImplemented
+        grouped = tape.mode.keeps and not known
+        return _in_groups(name, parts, shape, tape) if grouped else NotImplemented
     whole = Applied(name, tuple(each for each in expressions if each is not None))
     if _length(whole) > _LONGEST:
         return NotImplemented
+    values = few_values(whole) if few or tape.mode.keeps else None
+    if values is not None and np.ptp(values[0]) == 0:
+        return np.full(shape, values[0][0], dtype=bool if whole.compares else float)
+    if few and values is None:
+        return NotImplemented
     law = identify(whole)
-    if known and (law is None or family_of(law)[2] == Family.UNKNOWN):
+    if known and (
+        law is None or (law.law is None and family_of(law)[2] == Family.UNKNOWN)
+    ):
         return NotImplemented
     return _made(tape, whole, law, read.slots, shape)
+
+
+def _in_groups(
+    name: str, parts: Sequence[Any], shape: tuple[int, ...], tape: Tape
+) -> Any:
+    """Return a function of draws of few values, and of data that have few values.
+
+    Each entry has the law that goes with its data. NotImplemented where that is none
+    on a lattice.
+    """
+    columns, wide = [], []
+    for each in parts:
+        if isinstance(each, Number):
+            return NotImplemented
+        if isinstance_tracked(each) and each.noisy:
+            each.settle()
+            each = each.spread(shape)
+            index = each.index[:, :1]
+            if each.index.shape[1] > 1:
+                return NotImplemented
+            blocks = np.where(index < 0, -1, tape.draws.blocks_of(index))
+            columns += [each.centre.ravel(), each.coef[:, 0], blocks[:, 0]]
+        else:
+            number = numeric(each)
+            if number is None:
+                return NotImplemented
+            each = np.broadcast_to(number, shape)
+            columns.append(each.ravel())
+        wide.append(each)
+    groups, where = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    count = groups.shape[1]
+    if not 1 < count <= _MOST_GROUPS:
+        return NotImplemented
+    made, places = [], []
+    for group in range(count):
+        some = np.flatnonzero(where.ravel() == group)
+        one = [_part(each, some) for each in wide]
+        if not any(map(isinstance_tracked, one)):
+            return NotImplemented
+        part = derived(name, *one, few=True)
+        if part is NotImplemented:
+            return NotImplemented
+        made.append(part if isinstance_tracked(part) else Tracked.plain(tape, part))
+        places.append(some)
+    order = np.argsort(np.concatenate(places))
+    return Tracked.joined(tape, made).taken(order.reshape(shape))
+
+
+def _part(value: Any, some: NDArray[np.intp]) -> Any:
+    """Return some entries of an array; one with noise only if there is any in them."""
+    if not isinstance_tracked(value):
+        return value.ravel()[some]
+    part = value.taken(some)
+    return part if (part.index >= 0).any() else part.centre
 
 
 def _made(
@@ -196,7 +274,7 @@ def _standard(whole: Expression, shift: float, scale: float) -> Expression:
 def _moved(expression: Expression, places: dict[int, int]) -> Expression:
     """Return an expression over other slots."""
     if isinstance(expression, Root):
-        return Root(places[expression.slot], expression.kind, expression.lattice)
+        return replace(expression, slot=places[expression.slot])
     if isinstance(expression, Number):
         return expression
     parts = tuple(_moved(part, places) for part in expression.parts)
@@ -204,6 +282,8 @@ def _moved(expression: Expression, places: dict[int, int]) -> Expression:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
+    if isinstance(value, Number):
+        return ()
     return value.shape if isinstance_tracked(value) else np.shape(value)
 
 

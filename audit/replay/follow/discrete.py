@@ -25,6 +25,7 @@ from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice, code_o
 
 __all__ = ["DiscreteDraws"]
 
+_MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
 _SEEDS = 2**16  # numbers from which on a range may be one of seeds
 _LONGEST_SEED = 16  # numbers of one
 _FAIR = Lattice.among((0, 1), (0.5, 0.5))
@@ -102,6 +103,24 @@ class DiscreteDraws:
         df = float(df)
         return self._of_law(Density("t", (df,)), "standard_t", df, size=size)
 
+    def standard_gamma(
+        self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> Any:
+        if out is not None or not (_is_number(shape) and 0 < shape < math.inf):
+            return self._unfollowed("standard_gamma", shape, size, dtype, out)
+        if shape == 1:
+            return self._noise(Family.EXPONENTIAL, size)
+        law = Density("gamma", (float(shape),))
+        return self._of_law(law, "standard_gamma", float(shape), size=size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
+        if not (_is_number(scale) and 0 < scale < math.inf):
+            return self._unfollowed("gamma", shape, scale, size)
+        return self.standard_gamma(shape, size) * float(scale)
+
+    def chisquare(self, df: Any, size: Any = None) -> Any:
+        return self.standard_gamma(np.divide(df, 2.0), size) * 2.0
+
     def standard_cauchy(self, size: Any = None) -> Any:
         return self._of_law(Density("t", (1.0,)), "standard_cauchy", size=size)
 
@@ -136,6 +155,10 @@ class DiscreteDraws:
         if count == 2 and np.dtype(dtype).kind in "iu":
             return self._coin_flip(least, least + 1, size=size, name="integers")
         ordinary = self.tape.closed or self.tape.inside
+        if self.tape.mode.keeps and self._notes and 0 < count <= _MOST_NUMBERS:
+            p = np.full(count, 1 / count)
+            made = self._of_table(p, lambda rng: rng.integers(0, count, size))
+            return made + least if least else made
         many = np.prod(1 if size is None else size) > _LONGEST_SEED
         if count < _SEEDS or many or ordinary:
             return self._unfollowed("integers", *given)
@@ -145,6 +168,16 @@ class DiscreteDraws:
         for each in np.ravel(seed).tolist():
             self._streams.shared.seeds[each] = note
         return seed
+
+    def _of_table(self, p: Array, drawn: Callable[[np.random.Generator], Any]) -> Any:
+        """Return draws of 0, 1, ... with probabilities, which wait."""
+        held = np.asarray(drawn(self._next()))
+        code = code_of(Lattice.among(range(len(p)), p.tolist()))
+        if code is None or len(p) == 1:
+            return held.astype(float)[()]
+        once = self._streams.again()
+        floats = held.astype(np.float64)
+        return Tracked.fresh(self.tape, code, floats, lambda seed: drawn(once(seed)))
 
     def _coin_flip(self, tail: Any, head: Any, *, size: Any, name: str) -> Any:
         """Return one of two numbers, each with probability one half."""
@@ -178,7 +211,8 @@ class DiscreteDraws:
 
         block = made.terms.block
         assert block is not None
-        block.choose = choose
+        if not tape.mode.keeps:
+            block.choose = choose
         return made if (tail, head) == (0, 1) else made * (head - tail) + tail
 
 

@@ -30,10 +30,10 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.made import FRESH, MOVED, PARTLY, SPENT, Made, MadeOf
+from dpaudit.audit.replay.follow.made import Made, MadeOf, State
 from dpaudit.audit.replay.laws.affine import AffineLaw
 
-__all__ = ["DrawBlock", "Draws", "Image", "Terms", "no_kernel"]
+__all__ = ["DrawBlock", "Draws", "Image", "Terms"]
 
 Recipe: TypeAlias = Callable[[int], Array]
 """Makes the draws that another seed would have given."""
@@ -43,8 +43,6 @@ _MANY = 1_000_000  # draws from which on there is less room to spare
 _CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
 _ROUGH = 1e-14  # of these parts: many times what one operation leaves
 _NOTHING = 1e-12  # beside the scale of the noise
-_ENOUGH = 4  # rows that are tried first, in multiples of the columns
-_SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
 
 
 @dataclass(eq=False, slots=True)
@@ -71,7 +69,7 @@ class DrawBlock:
     values: Array
     place: str
     recipe: Recipe | None
-    state: int = FRESH
+    state: int = State.FRESH
     start: int | None = None
     choose: Callable[[Array], Array] | None = None
 
@@ -86,20 +84,24 @@ class DrawBlock:
     def is_fresh(self) -> bool:
         """Whether the code saw nothing of them yet."""
         if self.start is None:
-            return self.state == FRESH
+            return self.state == State.FRESH
         return not self.draws.states[self.numbers].any()
 
     def look(self) -> tuple[Array, bool, bool]:
         """Return the draws, whether one is known in part, and whether all are spent."""
         if self.start is None:
-            return self.values.copy(), self.state == PARTLY, self.state == SPENT
+            return (
+                self.values.copy(),
+                self.state == State.PARTLY,
+                self.state == State.SPENT,
+            )
         states = self.draws.states[self.numbers]
-        partly, spent = (states == PARTLY).any(), (states == SPENT).all()
-        return self.draws.values[self.numbers].copy(), bool(partly), bool(spent)
+        seen, known = (states == State.PARTLY).any(), (states == State.SPENT).all()
+        return self.draws.values[self.numbers].copy(), bool(seen), bool(known)
 
     def spend(self, *, partly: bool = False) -> None:
         """Mark the draws as known, or as parts of others, not to be used again."""
-        state = PARTLY if partly else SPENT
+        state = State.PARTLY if partly else State.SPENT
         if self.start is None:
             self.state = state
         else:
@@ -180,7 +182,7 @@ class Draws:
             (draws >= 0).all()
             and len(np.unique(draws)) == len(draws)
             and (self._family[draws] == family).all()
-            and not self.states[draws].any()
+            and not (self.states[draws] > 0).any()
             and not self.made.mixed(draws, self.states)
         )
 
@@ -190,12 +192,14 @@ class Draws:
 
     def may_go_into(self, draws: NDArray[np.intp]) -> bool:
         """Say whether others may be made of draws: nothing was seen of them."""
-        return bool(np.isin(self.states[draws], (FRESH, MOVED)).all())
+        return bool(
+            np.isin(self.states[draws], (State.FRESH, State.MOVED, State.CUT)).all()
+        )
 
     def go_into(self, draws: NDArray[np.intp], made: MadeOf) -> None:
         """Note that draws, one block, are made of others."""
         for roots in made.roots.values():
-            self.states[roots] = MOVED
+            self.states[roots] = State.MOVED
         self.made.blocks.append(replace(made, start=int(draws[0])))
 
     def saw(self, draws: NDArray[np.intp]) -> None:
@@ -203,19 +207,25 @@ class Draws:
         self.made.seen(draws, self.states)
 
     def settled(
-        self, mean: Array, index: NDArray[np.intp], coef: Array
+        self,
+        mean: Array,
+        index: NDArray[np.intp],
+        coef: Array,
+        *,
+        mixes: bool = True,
     ) -> tuple[Array, NDArray[np.intp], Array, bool]:
         """Return mean and terms, draws that are known by now being part of the mean.
 
-        The last says whether a draw is among them of which only a sum was seen.
+        The last says whether a draw is among them of which only a sum was seen, or one
+        that is made of what is mixed with data elsewhere.
         """
-        late = self.made.mixed(index[index >= 0], self.states)
+        late = mixes and self.made.mixed(index[index >= 0], self.states)
         # An index of -1 reads some draw or other, which at worst is looked up again.
         if not (index.size and self.states[index].any()):
             return mean, index, coef, late
-        state = np.where(index >= 0, self.states[index], FRESH)
-        known = state == SPENT
-        partly = late or bool((state >= PARTLY).any())
+        state = np.where(index >= 0, self.states[index], State.FRESH)
+        known = state == State.SPENT
+        partly = late or bool((state >= State.PARTLY).any())
         if known.any():
             with np.errstate(all="ignore"):
                 add = np.where(known, coef * self.values[index], 0.0).sum(axis=1)
@@ -247,8 +257,8 @@ class Draws:
     def spend(self, index: NDArray[np.intp], law: AffineLaw) -> None:
         """Mark the draws of a value: known, or known by a sum alone."""
         if index is not law.draw:
-            self.states[index[index >= 0]] = PARTLY
-        self.states[law.draw[law.alone]] = SPENT
+            self.states[index[index >= 0]] = State.PARTLY
+        self.states[law.draw[law.alone]] = State.SPENT
         self.saw(index[index >= 0])
 
     def cancels(self, result: Array, *parts: Array) -> None:
@@ -283,7 +293,7 @@ class Draws:
 
     def use_up(self, draws: NDArray[np.intp]) -> None:
         """Mark draws that became part of others, and may not be used again."""
-        self.states[draws] = PARTLY
+        self.states[draws] = State.PARTLY
         self.saw(draws)
 
 
@@ -372,29 +382,3 @@ class Terms:
         assert self._index is not None
         assert self._coef is not None
         return self._index, self._coef
-
-
-def no_kernel(matrix: Array) -> bool:
-    """Say whether a matrix maps no vector but 0 to 0, by a wide margin.
-
-    Some rows are enough if the map to them alone has no kernel.
-    """
-    rows, columns = matrix.shape
-    if rows < columns:
-        return False
-    step = max(1, rows // (_ENOUGH * columns))
-    return _positive(matrix[::step]) or (step > 1 and _positive(matrix))
-
-
-def _positive(matrix: Array) -> bool:
-    with np.errstate(all="ignore"):
-        gram = matrix.T @ matrix
-        shift = _SMALLEST * np.trace(gram)
-        gram.flat[:: len(gram) + 1] -= shift
-        if not (np.isfinite(gram).all() and shift > 0):
-            return False
-    try:
-        np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        return False
-    return True

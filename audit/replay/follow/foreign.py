@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["ForeignGenerators", "all_objects", "foreign_draws_allowed"]
+__all__ = ["ForeignGenerators", "foreign_draws_allowed"]
 
 _watching: list["ForeignGenerators"] = []
 _while_listed = threading.Lock()

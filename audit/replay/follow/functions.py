@@ -22,6 +22,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.frames import in_frame
+from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -132,14 +133,43 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     """Return what a universal function gives, by itself."""
     decide(inputs)
     if ufunc in COMPARISONS:
-        result = fair(ufunc, *inputs)
+        result = _waiting(ufunc, *inputs)
+        if result is NotImplemented:
+            result = fair(ufunc, *inputs)
         return compared(ufunc, *inputs) if result is NotImplemented else result
     result = NotImplemented
     if ufunc in (np.add, np.subtract):
         result = _joined_noise(ufunc, *inputs)
     if result is NotImplemented:
         result = arithmetic(ufunc, *inputs)
+    if result is not NotImplemented:
+        return result
+    if any(isinstance_tracked(each) and each.tape.mode.keeps for each in inputs):
+        result = derived(ufunc.__name__, *inputs, known=True)
+        if result is NotImplemented and _decided(inputs):
+            return ufunc(*inputs)
     return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
+
+
+def _decided(inputs: Any) -> bool:
+    """Say whether there was a number of few values to be decided, so that others stay.
+
+    A random sign of noise, say, the law of which is not known with it.
+    """
+    few = [
+        each
+        for each in inputs
+        if isinstance_tracked(each) and each.size == 1 and each.on_some_lattice()
+    ]
+    return len(few) < len(inputs) and any([outcomes(each) for each in few])
+
+
+def _waiting(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of draws alone that is not yet decided, one of few values."""
+    keeps = any(
+        isinstance_tracked(each) and each.tape.mode.keeps for each in (left, right)
+    )
+    return derived(ufunc.__name__, left, right, few=True) if keeps else NotImplemented
 
 
 def _joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
@@ -285,7 +315,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.empty_like: lambda a, dtype=None, **more: _full_like(a, 0.0, dtype, **more),
     np.full_like: _full_like,
 }
-Tracked.ufunc, Tracked.function = _ufunc, _function
+Tracked.ufunc, Tracked.function, Tracked.outcomes = _ufunc, _function, outcomes
 
 
 # -- ways to Python's own numbers and texts: each looks at the numbers

@@ -13,6 +13,7 @@ the calls after it, and an execution is the same on both datasets but for the da
 import math
 from collections.abc import Callable
 from functools import partial, partialmethod
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
 __all__ = ["RecordingGenerator"]
 
+_MOST_ORDERED = 4  # whose orders are choices
+_MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
 _REPEATED = (
     "a copy of the generator, or one whose state is put back, draws otherwise from "
     "bits that were drawn from before: use a generator that is spawned"
@@ -177,6 +180,18 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         if p is None and candidates.ndim == 1 and len(candidates) == 2 and replace:
             if candidates.dtype.kind in "iuf" and candidates[0] == -candidates[1]:
                 return self._coin_flip(*candidates.tolist(), size=size, name="choice")
+        kept = self.tape.mode.keeps and self._notes and (replace or size is None)
+        if kept and candidates.ndim < 2 and 0 < k <= _MOST_NUMBERS:
+            table = np.full(k, 1 / k) if p is None else np.asarray(p, dtype=np.float64)
+            held = self._of_table(table, lambda rng: rng.choice(k, size, p=p))
+            if candidates.ndim == 0:
+                return held
+            if not isinstance_tracked(held):
+                return candidates[np.asarray(held, dtype=np.intp)]
+            steps = np.diff(candidates) if candidates.dtype.kind in "iuf" else [0, 1]
+            if k > 1 and np.all(steps == steps[0]):
+                return held * steps[0] + candidates[0]
+            return candidates[held]
         if p is None or not (replace or size is None):
             return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         p = np.asarray(p, dtype=np.float64)
@@ -196,13 +211,15 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         return np.bincount(places, minlength=len(p))
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        if not self.tape.mode.public or isinstance_tracked(x):
+        if not self._orders(np.shape(x)[axis] if np.ndim(x) else x) or (
+            isinstance_tracked(x)
+        ):
             return self._unfollowed("permutation", x, axis)
         order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
         return order if np.ndim(x) == 0 else np.take(x, order, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        if not self.tape.mode.public or not isinstance(x, np.ndarray | list):
+        if not self._orders(len(x)) or not isinstance(x, np.ndarray | list):
             return self._unfollowed("shuffle", x, axis)
         order = self._order(np.shape(x)[axis])
         if isinstance(x, list):
@@ -210,7 +227,18 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         else:
             x[...] = np.take(x, order, axis)
 
+    def _orders(self, count: Any) -> bool:
+        """Whether orders of so many are followed: they are public, or few."""
+        mode = self.tape.mode
+        return mode.public or (mode.keeps and self._notes and count <= _MOST_ORDERED)
+
     def _order(self, count: int) -> Any:
+        if not self.tape.mode.public:
+            every = list(permutations(range(count)))
+            drawn = self._next().permutation(count)
+            p = np.full(len(every), 1 / len(every))
+            place = np.asarray(every.index(tuple(drawn.tolist())))
+            return np.array(every[self._chosen(place, partial(ChoiceLaw.of, p))])
         return self._publicly(count, self._next().permutation(count))
 
     def _publicly(self, outcomes: int, places: Any) -> Any:

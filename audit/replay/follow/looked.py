@@ -4,7 +4,8 @@ Draws that are known by now are part of the ordinary numbers; what is an image o
 something else is looked at there; choices are decided.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ class Looked:
     """What `dpaudit.audit.replay.follow.tracked.Tracked` does with its numbers."""
 
     __slots__ = ("bare", "centre", "tape", "terms")
+
+    outcomes: ClassVar[Callable[[Any], bool]]
+    """`dpaudit.audit.replay.follow.kept.outcomes`, which others fill in."""
 
     def __init__(
         self, tape: Any, mean: Array, terms: Terms, *, bare: bool = False
@@ -65,13 +69,17 @@ class Looked:
             return
         if terms.image is not None:
             source = terms.image.source
-            known = draws.settled(source.centre.ravel(), source.index, source.coef)
+            known = draws.settled(
+                source.centre.ravel(), source.index, source.coef, mixes=False
+            )
             if known[1] is source.index:
                 return
             if not (known[1] >= 0).any():
                 self._become(terms, known[0].reshape(source.shape))
                 return
-        mean, index, coef, _ = draws.settled(self.centre.ravel(), self.index, self.coef)
+        mean, index, coef, _ = draws.settled(
+            self.centre.ravel(), self.index, self.coef, mixes=False
+        )
         if index is not self.index:
             used = (index >= 0).any(axis=0)
             self.terms = Terms(index[:, used], coef[:, used])
@@ -85,6 +93,8 @@ class Looked:
             return self.tape.observe(self, how).reshape(self.shape)
         if self.is_choice:
             self._decide()
+        elif self.noisy and self.tape.mode.keeps and type(self).outcomes(self):
+            return self.centre
         elif self.noisy:
             image = self.terms.image
             if (
@@ -100,6 +110,14 @@ class Looked:
                 flat = self.tape.observe(self, how)
                 self._set((flat.astype(np.intp) if whole else flat).reshape(self.shape))
         return self.centre
+
+    def on_some_lattice(self) -> bool:
+        """Whether each entry is one draw on a lattice, whatever was added to it."""
+        draws = self.index
+        if draws.shape[1] != 1 or (draws < 0).any():
+            return False
+        kinds = np.unique(self.tape.draws.families[draws])
+        return all(map(lattice_of, kinds.tolist()))
 
     def on_lattice(self) -> bool:
         """Whether its entries are draws, or multiples of draws, that are integers."""

@@ -6,17 +6,29 @@ with data, and none after one of them was looked at.
 """
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.laws.expressions import Expression
 
-__all__ = ["FRESH", "MOVED", "PARTLY", "SPENT", "Made", "MadeOf"]
+__all__ = ["Made", "MadeOf", "State"]
 
-FRESH, SPENT, PARTLY, MOVED = 0, 1, 2, 3
-"""What is known of a draw: nothing, its value, a sum, nothing but that others are made
-of it."""
+
+class State(IntEnum):
+    """What is known of a draw."""
+
+    CUT = -1
+    """What its family says."""
+    FRESH = 0
+    SPENT = 1
+    """Its value."""
+    PARTLY = 2
+    """A sum."""
+    MOVED = 3
+    """Nothing but that others are made of it."""
+
 
 _States = NDArray[np.int8]
 
@@ -51,9 +63,13 @@ class Made:
 
     blocks: list[MadeOf] = field(default_factory=list)
     used: dict[int, int] = field(default_factory=dict)
+    apart: set[int] = field(default_factory=set)
+    """Draws of which something is known: what they are made of goes by their law."""
 
     def of(self, draws: NDArray[np.intp]) -> MadeOf | None:
         """Return what draws are made of, if they are all from one block."""
+        if self.apart and not self.apart.isdisjoint(draws.tolist()):
+            return None
         low, high = int(draws.min()), int(draws.max())
         for block in self.blocks:
             if block.start <= low and high < block.start + block.size:
@@ -66,7 +82,7 @@ class Made:
         for block, places in self._touched(draws):
             for roots in block.roots.values():
                 own = roots[places]
-                late |= bool((states[own] == PARTLY).any())
+                late |= bool((states[own] == State.PARTLY).any())
                 for root in own.tolist():
                     late |= self.used.setdefault(root, block.start) != block.start
         return late
@@ -75,7 +91,7 @@ class Made:
         """Note that something was seen of draws, and so of those behind them."""
         for block, places in self._touched(draws):
             for roots in block.roots.values():
-                states[roots[places]] = PARTLY
+                states[roots[places]] = State.PARTLY
 
     def take_over(self, draws: NDArray[np.intp], states: _States) -> None:
         """Let no one look at draws any more, and what they are made of be mixed again.
@@ -83,7 +99,7 @@ class Made:
         They are the noise of sums with data, of which a sum is made.
         """
         for block, places in self._touched(draws):
-            states[block.start + places] = PARTLY
+            states[block.start + places] = State.PARTLY
             for roots in block.roots.values():
                 for root in roots[places].tolist():
                     if self.used.get(root) == block.start:
@@ -95,6 +111,8 @@ class Made:
         if not self.blocks:
             return []
         flat = np.unique(draws)
+        if self.apart:
+            flat = flat[~np.isin(flat, list(self.apart))]
         found = []
         for block in self.blocks:
             ends = np.searchsorted(flat, (block.start, block.start + block.size))

@@ -23,7 +23,6 @@ __all__ = [
     "place_in",
     "place_of_caller",
     "reads_by_name",
-    "spelled",
     "watching_returns",
 ]
 

@@ -16,9 +16,11 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.kept import split
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.expressions import Number
 from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw
 
 __all__ = [
@@ -81,7 +83,9 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     noisy, other = (left, right) if first else (right, left)
     level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
     if tape.mode.decides and not tape.closed:
-        held = _events(ufunc, left, right, tape)
+        held = _kept(ufunc, left, right, tape) if tape.mode.keeps else NotImplemented
+        if held is NotImplemented:
+            held = _events(ufunc, left, right, tape)
         if held is not NotImplemented:
             return held
     if level is None or not tape.mode.selects or tape.closed:
@@ -124,6 +128,35 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         law = _flips(gap, coef, below, noisy.size)
     tape.selected = True
     return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+
+
+def _kept(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
+    """Return a comparison after which draws go on as what is left of them.
+
+    NotImplemented where it is none of one draw each with ordinary numbers.
+    """
+    first = isinstance_tracked(left) and left.noisy
+    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
+    if level is None:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    if math.prod(shape) > _MOST_EVENTS:
+        return NotImplemented
+    noisy = noisy.spread(shape)
+    noisy.settle()
+    if noisy.index.shape[1] != 1:
+        return NotImplemented
+    draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
+    mean = noisy.centre.reshape(-1)
+    if len(np.unique(draws)) < len(draws) or (draws < 0).any() or not coef.all():
+        return NotImplemented
+    level = np.broadcast_to(level, shape).ravel()
+    with np.errstate(all="ignore"):
+        ends = (level - mean) / coef
+    if np.isnan(ends).any():
+        return NotImplemented
+    above = (coef < 0) == ((ufunc in _LESS) == first)
+    return split(tape, draws, ends, above, shape)
 
 
 def _events(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
@@ -222,7 +255,12 @@ def _interval(levels: Array, noisy: Tracked, side: Any) -> Any:
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Do what `numpy.searchsorted` does, where that is a choice."""
     levels = numeric(a)
-    if levels is None or sorter is not None or not isinstance_tracked(v) or v.ndim:
+    if levels is None or sorter is not None or not isinstance_tracked(v):
+        return NotImplemented
+    if v.tape.mode.keeps and levels.ndim == 1 and (np.diff(levels) >= 0).all():
+        table = Number(tuple(levels.tolist()))
+        return derived("searchsorted", table, Number(side), v)
+    if v.ndim:
         return NotImplemented
     place = _interval(levels, v, side)
     return NotImplemented if place is None else np.intp(place)
@@ -258,6 +296,8 @@ def fair(ufunc: Any, left: Any, right: Any) -> Any:
     level, block = numeric(other), noisy.terms.block
     if level is None or level.ndim or not noisy.size or not noisy.tape.mode.selects:
         return NotImplemented
+    if noisy.tape.mode.keeps:
+        return NotImplemented  # it waits by itself
     if block is None or block.family != Family.UNIFORM or not block.is_fresh:
         return NotImplemented
     middle = noisy.centre.flat[0] + noisy.terms.factor / 2

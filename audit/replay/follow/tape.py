@@ -94,14 +94,15 @@ class Mode:
     public : bool
         Whether flips, permutations and other choices of rows are values that everybody
         sees; if not, they may be hidden.
-    decides : bool
-        Whether comparisons of noisy numbers are choices, the numbers not being seen.
+    decides, keeps : bool
+        Whether comparisons of noisy numbers are choices; and draws go on after these.
     """
 
     eager: bool = False
     selects: bool = True
     public: bool = False
     decides: bool = False
+    keeps: bool = False
 
 
 LAZY, EAGER = Mode(), Mode(eager=True)

@@ -13,6 +13,7 @@ from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import Composition
+from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.audit.sampling.draws import draw_one
 
 __all__ = ["judge_open"]
@@ -63,6 +64,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
             proof=True,
         )
         return
+    first.law, second.law = with_points([first.law, second.law])
     compared = compare(first.law, second.law)
     judgement.loss = compared.supremum
     if not compared.known and not compared.singular:

@@ -20,10 +20,10 @@ executed again with fresh choices and noise, followed and as it is.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
@@ -35,6 +35,7 @@ from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
 from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
+from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.claims import Claim, polygon_delta
 
 __all__ = ["judge_finite"]
@@ -75,9 +76,10 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
         first.tape.mode.public or not (here.really_fails and there.really_fails)
     ):
         return False
-    if _shares_atoms([*here.leaves, *there.leaves]):
+    leaves = _alike([here.leaves, there.leaves])
+    if leaves is None:
         return False
-    parts = parts_of(here.leaves, there.leaves, lost=here.lost, other_lost=there.lost)
+    parts = parts_of(*leaves, lost=here.lost, other_lost=there.lost)
     worst, wide = worst_of(parts), [part for part in parts if part.dimensions > 1]
     judgement.executions = max(here.executions, there.executions) + 1
     judgement.loss = max(0.0, worst.loss - 1e-12)
@@ -117,22 +119,29 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     return True
 
 
-def _shares_atoms(leaves: Iterable[Leaf]) -> bool:
-    """Say whether a number has noise on a lattice in some leaves, and none in others.
+def _alike(sides: Sequence[list[Leaf]]) -> list[list[Leaf]] | None:
+    """Return leaves in which numbers have laws of one form, where they may be compared.
 
-    Such laws are not singular to each other, and not of one form.
+    A number may have noise on a lattice in some, and none in others: then it is one on
+    the lattice in these, too. None where such laws are not of one form.
     """
-    seen: dict[tuple[str, int], tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
-    for leaf in leaves:
-        law, size = leaf.law, len(leaf.law.mean)
-        codes = [lattice_of(int(each)) is not None for each in law.family]
-        whole = np.array([*codes, False])[law.unit]
-        bare, lattice = seen.setdefault(
-            (leaf.layout, size), (np.zeros(size, bool), np.zeros(size, bool))
-        )
-        bare |= law.unit < 0
-        lattice |= whole
-    return any(bool((bare & lattice).any()) for bare, lattice in seen.values())
+    every = [leaf for side in sides for leaf in side]
+    alike: dict[tuple[str, int], list[int]] = {}
+    for number, leaf in enumerate(every):
+        alike.setdefault((leaf.layout, len(leaf.law.mean)), []).append(number)
+    for numbers in alike.values():
+        laws = with_points([every[number].law for number in numbers])
+        bare = np.any([law.unit < 0 for law in laws], axis=0)
+        whole = [
+            np.append([lattice_of(int(e)) is not None for e in law.family], False)
+            for law in laws
+        ]
+        on = [w[law.unit] for w, law in zip(whole, laws, strict=True)]
+        if (bare & np.any(on, axis=0)).any():
+            return None
+        for number, law in zip(numbers, laws, strict=True):
+            every[number] = replace(every[number], law=law)
+    return [every[: len(sides[0])], every[len(sides[0]) :]]
 
 
 def _take_steps(judgement: Judgement, first: Trace, second: Trace) -> None:
@@ -176,7 +185,10 @@ def _find(
     with np.errstate(all="ignore"):
         choice = math.log(terms.p[term] / terms2.p[term2])
         noise = terms.logs(at)[0, term] - terms2.logs(at)[0, term2]
-    places = [trace.place_of(trace.law.draw[0]) for trace in (one, other)]
+    places = [
+        trace.place_of(trace.law.draw[0]) if len(trace.law.draw) else trace.returned_at
+        for trace in (one, other)
+    ]
     way = ("D'", "D") if worst.back else ("D", "D'")
     loss = f"e^{worst.loss:.6g}" if math.isfinite(worst.loss) else "any number of"
     text = f"a release is {loss} times as probable on {way[0]} as on {way[1]}"

@@ -66,6 +66,8 @@ __all__ = ["judge"]
 
 _TURNS = 3  # seeds, where noisy values are looked at
 _VARIANTS = 12  # of entropy, of which a fair bit escapes each with probability 1/2
+_MOST_LOOKS = 4  # numbers, after which all branches are executed in any case
+_DECIDING = Mode(decides=True), Mode(decides=True, keeps=True)
 
 
 def judge(
@@ -92,20 +94,24 @@ def judge(
     opening = seed, first.tape.mode, first.tape.calls
     if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
         first, second = executed(Mode(selects=False, public=public))
-    if first.open and second.open and first.law.followed and second.law.followed:
-        judge_open(judgement, first, second)
-    elif not judge_finite(judgement, first, second):
+    if not _judge_exactly(judgement, first, second):
         judgement = _judge_closed(judgement, (first, second), executed)
         pure = pure_epsilon(claim) is not None and sees == "release" and not public
         if pure and judgement.followed and not judgement.suspicious:
             look_far(judgement, first, second)
         open_end = judgement.suspicious or not judgement.followed
-        if sees == "release" and open_end and not (judgement.proven or public):
-            decided, sides = judgement.anew(), executed(Mode(decides=True))
+        seen = first.tape.observations[: _MOST_LOOKS + 1]
+        looked = sum(each.value.size for each in seen) <= _MOST_LOOKS
+        undecided = sees == "release" and not (judgement.proven or public)
+        for mode in _DECIDING if (open_end or looked) and undecided else ():
+            decided, sides = judgement.anew(), executed(mode)
             judgement.executions += 1
-            if judge_finite(decided, *sides):
+            known = _judge_exactly(decided, *sides)
+            settles = decided.proven or (open_end and not decided.suspicious)
+            if known and (settles or not mode.keeps):
                 decided.executions += judgement.executions
                 judgement, (first, second) = decided, sides
+                break
     _compare_public(judgement, first, second)
     if (first.unread or second.unread) and not judgement.proven:
         judgement.followed, judgement.shows_more = False, True
@@ -120,6 +126,14 @@ def judge(
     judgement.meeting = Lines(first, second).meeting
     judgement.taken = *first.tape.taken, *second.tape.taken
     return judgement
+
+
+def _judge_exactly(judgement: Judgement, first: Trace, second: Trace) -> bool:
+    """Judge executions that tell the law of the release; else return False."""
+    if first.open and second.open and first.law.followed and second.law.followed:
+        judge_open(judgement, first, second)
+        return True
+    return judge_finite(judgement, first, second)
 
 
 def _judge_closed(

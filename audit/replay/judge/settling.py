@@ -83,7 +83,9 @@ from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
 from dpaudit.neighbours import Pair
 
-__all__ = ["Settlement", "repeats_needed"]
+__all__ = [
+    "Settlement",
+]
 
 _MOST = 200  # executions again, on either side, or more if they take few seconds
 _MOST_EVER, _SECONDS = 20_000, 10.0

@@ -22,7 +22,9 @@ __all__ = ["Tree", "draws_choices", "tree_of"]
 
 _MOST_OUTCOMES = 64
 _LEAST = 1e-13  # probability of an outcome that is no rounding
-_MOST_EXECUTIONS = 4 * _MOST_OUTCOMES  # of a tree
+_MOST_KEPT = 128  # of an execution that does little, and keeps its draws
+_LITTLE = 100  # draws
+_MOST_DRAWS = 2_000  # of all of its executions, of which half are counted
 _RAISED = 20  # executions that look for a failure that a branch has
 
 
@@ -111,6 +113,14 @@ def _is_plain(trace: Trace) -> bool:
     return trace.agrees(trace.plainly(), rtol=1e-7, atol=1e-9)
 
 
+def _most(trace: Trace) -> int:
+    """Return how many outcomes are executed at most."""
+    tape = trace.tape
+    little = tape.mode.keeps and tape.calls <= _LITTLE
+    little &= not any(isinstance(e.law, ThresholdLaw) for e in tape.observations)
+    return _MOST_KEPT if little else _MOST_OUTCOMES
+
+
 def draws_choices(trace: Trace) -> bool:
     """Say whether what was looked at are choices, and the release has a known law."""
     tape, law = trace.tape, trace.law
@@ -132,26 +142,29 @@ def tree_of(trace: Trace) -> Tree | None:
         seed = trace.tape.seed + turn
         return trace.again(seed, script=Observations(script), goes_on=True)
 
-    if 1 + sum(map(_ways, trace.tape.observations)) > _MOST_OUTCOMES:
+    most = _most(trace)
+    if 1 + sum(_ways(each, most) for each in trace.tape.observations) > most:
         return None
     if not _is_plain(trace):
         return None
     outcomes: list[_Outcome] = []
     waiting: list[list[Observation]] = [[]]
-    executions, lost = 1, 0.0
+    executions, draws, lost = 1, 0, 0.0
     while waiting:
-        if executions > _MOST_EXECUTIONS:
+        if executions > (4 * most if most == _MOST_OUTCOMES else 2 * most + 1):
             return None
         script = waiting.pop()
         outcome = along(script, 0)
         made = outcome.tape.observations
-        executions += 2
+        executions, draws = executions + 2, draws + outcome.tape.calls
+        if outcome.tape.mode.keeps and draws > _MOST_DRAWS:
+            return None
         if not (draws_choices(outcome) and _same(along(made, 1), outcome)):
             return None
         for place in range(len(script), len(made)):
-            others, left_out = _others(made[place])
+            others, left_out = _others(made[place], most)
             lost += left_out
-            if len(outcomes) + len(waiting) + len(others) >= _MOST_OUTCOMES:
+            if len(outcomes) + len(waiting) + len(others) >= most:
                 return None
             for other in others:
                 branch = [*made[:place], other]
@@ -216,19 +229,19 @@ def _off(made: Observation) -> float:
     return float((law.error * np.exp(np.minimum(-own, 700.0))).sum())
 
 
-def _ways(made: Observation) -> int:
+def _ways(made: Observation, most: int) -> int:
     """Return in how many other ways a choice can turn out, or some bound of them."""
     count, k = np.size(made.value), _law(made).outcomes
-    return min(k ** min(count, _MOST_OUTCOMES) - 1, _MOST_OUTCOMES)
+    return min(k ** min(count, _MOST_OUTCOMES) - 1, most)
 
 
-def _others(made: Observation) -> tuple[list[Observation], float]:
+def _others(made: Observation, most: int) -> tuple[list[Observation], float]:
     """Return a choice as it might have turned out otherwise.
 
     The second is how probable those may be of which the probability is 0.
     """
-    law, ways = _law(made), _ways(made)
-    if not 0 < ways < _MOST_OUTCOMES:
+    law, ways = _law(made), _ways(made, most)
+    if not 0 < ways < most:
         return [made] * ways, 0.0
     count, k = law.log.shape
     every = np.stack(np.unravel_index(np.arange(k**count), (k,) * count), axis=-1)

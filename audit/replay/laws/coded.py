@@ -5,12 +5,14 @@ densities that SciPy knows.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, kve
 
 from dpaudit.arrays import Array
 
@@ -18,6 +20,7 @@ __all__ = [
     "FIRST",
     "MOST_STEPS",
     "Density",
+    "GammaDifference",
     "Lattice",
     "code_of",
     "lattice_of",
@@ -74,6 +77,17 @@ class Lattice:
         with np.errstate(divide="ignore"):
             return cls(start, tuple(np.log(table).tolist()))
 
+    @property
+    def finite(self) -> bool:
+        """Whether there is nothing beyond the table."""
+        return self.below == self.above == math.inf
+
+    def atoms(self, mean: float, ratio: float) -> dict[float, float]:
+        """Return the numbers mean + ratio k, with their probabilities."""
+        start, p = self.table()
+        values = np.round(mean + ratio * (start + np.arange(len(p))), 9) + 0.0
+        return {x: q for x, q in zip(values.tolist(), p.tolist(), strict=True) if q}
+
     def log_probability(self, k: Array) -> Array:
         """Return the log-probabilities of integers, given as floats."""
         table = np.asarray(self.log)
@@ -99,32 +113,58 @@ class Lattice:
         k = np.arange(start, self.start + len(self.log) + high, dtype=np.float64)
         return start, np.exp(self.log_probability(k))
 
-    def supremum(self, shift: float, other: Any = None) -> float:
-        """Return the supremum of |log P(k)/Q(k - shift)| over k possible for either.
+    def among_those(
+        self, held: Callable[[Array], NDArray[np.bool_]]
+    ) -> "Lattice | None":
+        """Return the law of an integer of which it is known that something holds."""
+        start, p = self.table()
+        some = held(start + np.arange(len(p), dtype=np.float64))
+        taken = np.flatnonzero(some & (p > 0))
+        if not len(taken):
+            return None
+        first, last = int(taken[0]), int(taken[-1])
+        part = np.where(some, p, 0.0)[first : last + 1]
+        with np.errstate(divide="ignore"):
+            log = np.log(part / part.sum())
+        below = self.below if first == 0 else math.inf
+        above = self.above if last == len(p) - 1 else math.inf
+        return Lattice(start + first, tuple(log.tolist()), below, above)
 
-        Q is P by default. What the error of the probabilities may have added is taken
-        off. NaN where it takes probabilities that are not known well enough.
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the greater of both suprema."""
+        return max(self.suprema(shift, other))
+
+    def suprema(self, shift: float, other: Any = None) -> tuple[float, float]:
+        """Return the suprema of log P(k)/Q(k - shift), and of its negative.
+
+        Over k possible for either. Q is P by default. What the error of the
+        probabilities may have added is taken off. NaN where it takes probabilities that
+        are not known well enough.
         """
         other, step = self if other is None else other, round(shift)
         if not isinstance(other, Lattice):
-            return math.inf
+            return math.inf, math.inf
         if abs(shift - step) > 1e-9 * max(1.0, abs(shift)):
-            return math.inf
+            return math.inf, math.inf
         low = min(self.start, other.start + step) - 2
         high = max(self.start + len(self.log), other.start + step + len(other.log)) + 2
         if high - low > 4 * MOST_STEPS:
-            return math.nan
+            return math.nan, math.nan
         k = np.arange(low, high, dtype=np.float64)
         one, two = self.log_probability(k), other.log_probability(k - step)
         with np.errstate(invalid="ignore"):
-            losses = np.nan_to_num(np.abs(one - two), nan=0.0, posinf=np.inf)
+            losses = np.nan_to_num(one - two, nan=0.0, posinf=np.inf, neginf=-np.inf)
         if other is not self:
             if not _near((self.below, self.above), (other.below, other.above)):
-                return math.nan
+                return math.nan, math.nan
             # Beyond the tables of two laws little is known of either.
             losses = losses[np.maximum(one, two) > math.log(_SURE)]
-        most = float(losses.max(initial=0.0))
-        return max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
+        ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
+        forth, back = (
+            max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
+            for most in ends
+        )
+        return forth, back
 
     def sample(self, rng: np.random.Generator, size: Any) -> Array:
         """Return independent integers, as floats."""
@@ -165,6 +205,12 @@ class Density:
 
         return getattr(stats, self.name)(*self.parameters)
 
+    @property
+    def jumps(self) -> Array:
+        """Where the density jumps: where it ends."""
+        ends = np.array(self.law.support())
+        return ends[np.isfinite(ends)]
+
     def log_density(self, u: Array) -> Array:
         """Return the logarithm of its density."""
         return np.asarray(self.law.logpdf(u))
@@ -185,29 +231,74 @@ class Density:
         return np.asarray(self.law.rvs(size=size, random_state=rng))
 
 
+@dataclass(frozen=True)
+class GammaDifference:
+    """The difference of two independent gamma draws of scale 1.
+
+    Sums of such are such: their shapes add up. Of one shape a it has the density
+    (|x|/2)^(a - 1/2) K(|x|) / (sqrt(pi) Gamma(a)), where K is the Bessel function of
+    the second kind of order a - 1/2 (Kotz, Kozubowski, Podgorski 2001, section 4.1).
+
+    Parameters
+    ----------
+    shape, other : float
+    """
+
+    shape: float
+    other: float
+
+    def log_density(self, u: Array) -> Array:
+        """Return the logarithm of its density, if both shapes are one."""
+        order, size = self.shape - 0.5, np.abs(u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = order * np.log(size / 2) + np.log(kve(order, size)) - size
+        at_0 = gammaln(order) - math.log(2) if order > 0 else math.inf
+        log = np.where(size == 0, at_0, log)
+        return np.asarray(log - math.log(math.pi) / 2 - gammaln(self.shape))
+
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the largest |log f(u) - log f(u - shift)|, as of a `Density`."""
+        if (other is not None and other != self) or self.shape <= 0.5:
+            return math.inf if shift or other not in (None, self) else 0.0
+        return _largest(self, float(shift)) * (1 - _ERROR) if shift else 0.0
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent draws."""
+        one, two = (rng.gamma(each, size=size) for each in (self.shape, self.other))
+        return np.asarray(one - two)
+
+
 @lru_cache(maxsize=256)
-def _largest(density: Density, shift: float) -> float:
+def _largest(density: Any, shift: float) -> float:
     u = shift / 2 + _REACH * max(1.0, abs(shift))
     for _ in range(4):
-        losses = np.abs(density.log_density(u) - density.log_density(u - shift))
+        with np.errstate(invalid="ignore"):
+            losses = np.abs(density.log_density(u) - density.log_density(u - shift))
+        losses = np.nan_to_num(losses, nan=0.0, posinf=np.inf)
         best = int(np.argmax(losses))
         u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], 101)
     return float(losses[best])
 
 
-_Law: TypeAlias = Lattice | Density
-_registered: dict[_Law, int] = {}
+_registered: dict[Any, int] = {}
+_laws: list[Any] = []  # in the order of their codes
 
 
-def code_of(law: _Law) -> int | None:
-    """Return the code of a law, the same for equal ones; None if there are too many."""
-    code = _registered.setdefault(law, FIRST + len(_registered))
-    return code if code <= _LAST else None
+def code_of(law: Any) -> int | None:
+    """Return the code of a law, the same for equal ones; None if there are too many.
+
+    A law is a `Lattice`, or has what a `Density` has.
+    """
+    code = _registered.get(law)
+    if code is None and FIRST + len(_laws) <= _LAST:
+        code = _registered[law] = FIRST + len(_laws)
+        _laws.append(law)
+    return code
 
 
-def law_of(code: int) -> _Law:
+def law_of(code: int) -> Any:
     """Return the law of a code."""
-    return list(_registered)[code - FIRST]
+    return _laws[code - FIRST]
 
 
 def lattice_of(code: int) -> Lattice | None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
-from dpaudit.audit.replay.laws.coded import FIRST, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
+from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.claims import Claim
 
 __all__ = [
@@ -91,8 +92,9 @@ class LawComparison:
     scale, other_scale : ndarray, shape (U,)
     family, other_family : ndarray of int, shape (U,)
     suprema : ndarray, shape (U,), optional
-        Of the loss of each unit, both ways round, where it is not what family, shift
-        and scale say.
+        Of the loss of each unit where it is not what family, shift and scale say.
+    back : ndarray, shape (U,), optional
+        The same of D' against D, where that is not the same.
     bound : Claim, optional
         Of laws that are not known: a claim that is assumed of the two of them.
     note : tuple of (str, str), optional
@@ -108,6 +110,7 @@ class LawComparison:
     family: NDArray[np.intp] = field(default_factory=_no_families)
     other_family: NDArray[np.intp] = field(default_factory=_no_families)
     suprema: Array | None = None
+    back: Array | None = None
     bound: Claim | None = None
     note: tuple[str, str] | None = None
 
@@ -121,7 +124,7 @@ class LawComparison:
     def part(self, units: NDArray[np.intp]) -> "LawComparison":
         """Return the comparison of some of the units."""
         names = ["shift", "scale", "other_scale", "family", "other_family"]
-        names += ["suprema"] if self.suprema is not None else []
+        names += [n for n in ("suprema", "back") if getattr(self, n) is not None]
         parts: dict[str, Any] = {name: getattr(self, name)[units] for name in names}
         return replace(self, **parts)
 
@@ -153,7 +156,8 @@ class LawComparison:
         if self.singular or not self.known:
             return math.inf if self.singular else math.nan
         if self.suprema is not None:
-            return float(self.suprema.sum())
+            ways = [each for each in (self.suprema, self.back) if each is not None]
+            return max(float(each.sum()) for each in ways)
         return float(self.by_unit.sum())
 
     @property
@@ -218,6 +222,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
         if white is None or isinstance(white, str):
             return LawComparison(white, known=white is not None)
         return compare(white[0], white[1])
+    law, other = with_points([law, other])
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
     if (noisy != noisy2).any():
@@ -281,22 +286,51 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
     if not coded.any():
         return made
     ratio, other_ratio = (each.ratio[each.first] for each in (law, other))
+    mean, other_mean = (each.mean[each.first] for each in (law, other))
     with np.errstate(all="ignore"):
         steps = (other.mean - law.mean)[law.first] / ratio
     steps = np.where(made.shift == 0, 0.0, steps)
-    suprema = made.by_unit.copy()
+    suprema, back = made.by_unit.copy(), made.by_unit.copy()
     same = coded & np.isclose(made.scale, made.other_scale, rtol=_SAME, atol=0)
+    for unit in np.flatnonzero(coded & ~same).tolist():
+        suprema[unit], back[unit] = _finite_suprema(
+            (int(made.family[unit]), float(mean[unit]), float(ratio[unit])),
+            (
+                int(made.other_family[unit]),
+                float(other_mean[unit]),
+                float(other_ratio[unit]),
+            ),
+        )
     for unit in np.flatnonzero(same).tolist():
         one, two = (int(each[unit]) for each in (made.family, made.other_family))
-        suprema[unit] = _supremum(one, two, float(steps[unit]))
+        suprema[unit], back[unit] = _suprema(one, two, float(steps[unit]))
         if ratio[unit] * other_ratio[unit] < 0:
-            suprema[unit] = math.nan
-    return replace(made, suprema=suprema)
+            suprema[unit] = back[unit] = math.nan
+    return replace(made, suprema=suprema, back=back)
+
+
+def _finite_suprema(
+    *sides: tuple[int, float, float],
+) -> tuple[float, float]:
+    """Return the suprema, both ways, of two laws on finitely many numbers each."""
+    laws = [law_of(code) for code, _, _ in sides]
+    if not all(isinstance(law, Lattice) and law.finite for law in laws):
+        return math.inf, math.inf
+    one, two = (law.atoms(*at) for law, (_, *at) in zip(laws, sides, strict=True))
+    if one.keys() != two.keys():
+        return math.inf, math.inf
+    gaps = [math.log(p / two[x]) for x, p in one.items()]
+    return max(0.0, max(gaps) - _ROUNDED), max(0.0, -min(gaps) - _ROUNDED)
 
 
 @lru_cache(maxsize=4096)
-def _supremum(code: int, other: int, steps: float) -> float:
-    return law_of(code).supremum(steps, None if code == other else law_of(other))
+def _suprema(code: int, other: int, steps: float) -> tuple[float, float]:
+    law, there = law_of(code), None if code == other else law_of(other)
+    if hasattr(law, "suprema"):
+        forth, back = law.suprema(steps, there)
+        return forth, back
+    both = law.supremum(steps, there)
+    return both, both
 
 
 def loss(
@@ -326,6 +360,7 @@ def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     white = None if law.known else _whitened(law, other)
     if isinstance(white, tuple):
         law, other, values = white[0], white[1], values @ white[2]
+    law, other = with_points([law, other])
     logs = []
     with np.errstate(all="ignore"):
         for each in (law, other):

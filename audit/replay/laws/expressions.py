@@ -14,7 +14,28 @@ from dpaudit.arrays import Array
 
 __all__ = ["Applied", "Expression", "Number", "Root", "evaluate", "roots"]
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"where": np.where, "clip": np.clip}
+
+def _whole(name: str) -> Callable[..., Any]:
+    """Return a function of integers, of numbers that are such."""
+    function = getattr(np, name)
+    return lambda x, y: function(x.astype(np.int64), y.astype(np.int64))
+
+
+def _place(table: Array, side: Any, u: Array) -> Any:
+    return np.searchsorted(table, u, "left" if str(side) == "left" else "right")
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": np.where,
+    "clip": np.clip,
+    "searchsorted": _place,
+    **{f"bitwise_{each}": _whole(f"bitwise_{each}") for each in ("and", "or", "xor")},
+}
+
+
+_COMPARISONS = frozenset(
+    ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+)
 
 
 @dataclass(frozen=True)
@@ -27,21 +48,24 @@ class Root:
         Which of the draws that an expression is over.
     kind : str
         "gaussian", "laplace", "exponential", "uniform", "gumbel" or "logistic"; or
-        "lattice".
+        "lattice", or "coded".
     lattice : Lattice, optional
         With it: of which integers, `dpaudit.audit.replay.laws.coded`.
+    law : object, optional
+        With "coded": the law, another one that has a code.
     """
 
     slot: int
     kind: str
     lattice: Any = None
+    law: Any = None
 
 
 @dataclass(frozen=True)
 class Number:
-    """An ordinary number, the same for all entries."""
+    """An ordinary number, the same for all entries; or what else is handed over."""
 
-    value: float
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -50,6 +74,11 @@ class Applied:
 
     name: str
     parts: "tuple[Expression, ...]"
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is a comparison, or made of such."""
+        return self.name in _COMPARISONS or self.name.startswith("logical")
 
 
 Expression: TypeAlias = Root | Number | Applied
@@ -62,9 +91,18 @@ def evaluate(expression: Expression, draws: Sequence[Array]) -> Array:
     if isinstance(expression, Number):
         return np.asarray(expression.value)
     parts = [evaluate(part, draws) for part in expression.parts]
-    function = _FUNCTIONS.get(expression.name) or getattr(np, expression.name)
     with np.errstate(all="ignore"):
-        return np.asarray(function(*parts))
+        return np.asarray(_function(expression.name)(*parts))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Return a function of NumPy, or by the name of a law its quantiles in SciPy."""
+    law, _, method = name.partition(".")
+    if not method:
+        return _FUNCTIONS.get(name) or getattr(np, name)
+    from scipy import special, stats
+
+    return getattr(special if law == "special" else getattr(stats, law), method)
 
 
 def roots(expression: Expression) -> dict[int, Root]:

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import least_losses
-from dpaudit.audit.replay.laws.coded import lattice_of
+from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.independence import blocks_of
 from dpaudit.audit.replay.laws.mixtures import Part, Terms
 from dpaudit.audit.replay.laws.one_draw import distribution
@@ -42,7 +43,6 @@ _MOST_POINTS, _FEWEST = 12_000, 25
 _MOST_ON_LATTICE = 100_000
 _FAR = (1e2, 1e3, 1e4)  # in scales
 _SPREAD = 60.0
-_ENDS = (Family.UNIFORM, Family.EXPONENTIAL)
 _DRAWN, _CORNERS, _ASCENTS = 500, 1500, 5
 _MANY_DRAWN = 2000
 _MOST_DENSITIES = 4_000_000  # that are computed at once
@@ -151,9 +151,11 @@ def _losses(part: Part, y: Array) -> Array:
 def _ends(part: Part, k: int) -> tuple[Array, float]:
     """Return where densities of a coordinate end, and the least scale."""
     mean, ratio, family = _column(part, k)
-    uniform, both = family == Family.UNIFORM, np.isin(family, _ENDS)
-    ends = np.concatenate([mean[both], (mean + ratio)[uniform]])
-    return np.unique(ends), float(np.abs(ratio).min())
+    ends = [np.empty(0)]
+    for kind in np.unique(family).tolist():
+        some, jumps = family == kind, Cut.ends_of(kind)
+        ends.append((mean[some, np.newaxis] + np.outer(ratio[some], jumps)).ravel())
+    return np.unique(np.concatenate(ends)), float(np.abs(ratio).min())
 
 
 def _column(part: Part, k: int) -> tuple[Array, Array, NDArray[np.intp]]:
@@ -374,5 +376,12 @@ def _suprema(one: Terms, other: Terms) -> Array:
         list(known.values()),
         np.inf,
     )
+    coded = (kind >= FIRST) & (kind2 >= FIRST) & (b == b2)
+    for c, d, k in np.argwhere(coded).tolist():
+        codes = int(one.family[c, k]), int(other.family[d, k])
+        if codes[0] == codes[1] or lattice_of(codes[0]) is None:
+            shift = float((other.mean[d, k] - one.mean[c, k]) / one.ratio[c, k])
+            found = law_of(codes[0]).supremum(shift, law_of(codes[1]))
+            total[c, d, k] = np.inf if math.isnan(found) else found
     same = (kind == kind2) & (x == x2) & (b == b2)
     return np.asarray(np.where(same, 0.0, total).sum(axis=2))

@@ -37,7 +37,9 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
-__all__ = ["NonAffineLaw", "discrete_gaussian_log_sum"]
+__all__ = [
+    "NonAffineLaw",
+]
 
 _DISCRETE = (Family.DISCRETE_LAPLACE, Family.DISCRETE_GAUSSIAN)
 

@@ -12,10 +12,17 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import words_of
-from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Density, Lattice, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Lattice, law_of
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
-__all__ = ["SYMMETRIC", "Noise", "distribution", "kinds", "normal_form", "of_one"]
+__all__ = [
+    "SYMMETRIC",
+    "Noise",
+    "distribution",
+    "kinds",
+    "normal_form",
+    "of_one",
+]
 
 _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
@@ -34,10 +41,12 @@ class Noise:
         a and b; b may be negative.
     kind : str
         Of X: those of `Root`, "lattice", or one of which there are no draws by
-        themselves: "rayleigh", "half gaussian", "arcsine".
+        themselves: "rayleigh", "half gaussian", "arcsine"; or "coded".
     lattice : Lattice, optional
     exact : bool
         Whether it is known, not found by simulation.
+    law : object, optional
+        With "coded": another law that has a code.
     """
 
     shift: float
@@ -45,6 +54,33 @@ class Noise:
     kind: str
     lattice: Lattice | None = None
     exact: bool = True
+    law: Any = None
+
+    @classmethod
+    def on_lattice(
+        cls, values: Array, p: Array, least: float = 1e-13
+    ) -> "Noise | None":
+        """Return the law of numbers with probabilities, if they lie on a + h Z."""
+        if not np.isfinite(values).all():
+            return None
+        levels, where = np.unique(values.astype(np.float64), return_inverse=True)
+        if len(levels) == 1:
+            return None
+        mass = np.zeros(len(levels))
+        np.add.at(mass, where.ravel(), p)
+        whole = (levels == np.rint(levels)).all()
+        shift, h = (0.0, 1.0) if whole else (levels[0], np.diff(levels).min())
+        k: Array = np.rint((levels - shift) / h)
+        if np.abs(shift + h * k - levels).max() > 1e-9 * h or np.ptp(k) > MOST_STEPS:
+            return None
+        start = int(k[0])
+        table = np.zeros(int(np.ptp(k)) + 1)
+        table[(k - start).astype(np.intp)] = mass
+        if min(mass[0], mass[-1]) < 1e-6:
+            lattice = Lattice.of(start, table, least)
+        else:
+            lattice = Lattice.among(range(start, start + len(table)), table.tolist())
+        return cls(float(shift), float(h), "lattice", lattice)
 
     @property
     def size(self) -> float:
@@ -79,10 +115,11 @@ def kinds() -> dict[str, Any]:
         "rayleigh": stats.rayleigh(),
         "half gaussian": stats.halfnorm(),
         "arcsine": stats.arcsine(loc=-1, scale=2),
+        "cauchy": stats.cauchy(),
     }
 
 
-SYMMETRIC = ("gaussian", "laplace", "logistic", "arcsine")
+SYMMETRIC = ("gaussian", "laplace", "logistic", "arcsine", "cauchy")
 
 
 @cache
@@ -90,10 +127,16 @@ def _quantiles() -> dict[str, Array]:
     return {name: kind.ppf(_GRID) for name, kind in kinds().items()}
 
 
-def distribution(family: int) -> Any:
-    """Return the law of standard draws as SciPy has it; not of those on a lattice."""
-    law = law_of(family) if family >= FIRST else None
-    return law.law if isinstance(law, Density) else kinds()[words_of(family)]
+def distribution(of: int | Root) -> Any:
+    """Return the law of a family of standard draws, or of a root, as SciPy has it.
+
+    None if it is none that SciPy has, as of those on a lattice.
+    """
+    if isinstance(of, Root):
+        return kinds()[of.kind] if of.law is None else of.law.law
+    if of >= FIRST:
+        return getattr(law_of(of), "law", None)
+    return kinds().get(words_of(of))
 
 
 def normal_form(shift: float, scale: float, law: Noise) -> Noise:
@@ -102,7 +145,7 @@ def normal_form(shift: float, scale: float, law: Noise) -> Noise:
         scale = abs(scale)
     if law.kind == "uniform" and scale < 0:
         shift, scale = shift + scale, -scale
-    return Noise(shift + 0.0, scale, law.kind, law.lattice, law.exact)
+    return Noise(shift + 0.0, scale, law.kind, law.lattice, law.exact, law.law)
 
 
 def of_one(expression: Expression, root: Root) -> Noise | None:
@@ -110,8 +153,8 @@ def of_one(expression: Expression, root: Root) -> Noise | None:
     if root.lattice is not None:
         start, p = root.lattice.table()
         values = evaluate(expression, _at(root, start + np.arange(len(p))))
-        return _on_lattice(np.broadcast_to(values, p.shape), p)
-    law = kinds()[root.kind]
+        return Noise.on_lattice(np.broadcast_to(values, p.shape), p)
+    law = distribution(root)
 
     def of(p: Array) -> Array:
         return evaluate(expression, _at(root, law.ppf(p))).astype(np.float64)
@@ -200,28 +243,4 @@ def _by_steps(of: Callable[[Array], Array]) -> Noise | None:
         right, left = np.where(past, middle, right), np.where(past, left, middle)
     ends = np.concatenate([[0.0], left, [1.0]] if increasing else [[1.0], left, [0.0]])
     p = np.abs(np.diff(ends))
-    return _on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST)
-
-
-def _on_lattice(values: Array, p: Array, least: float = 1e-13) -> Noise | None:
-    """Return the law of numbers with probabilities, if they lie on a + h Z."""
-    if not np.isfinite(values).all():
-        return None
-    levels, where = np.unique(values.astype(np.float64), return_inverse=True)
-    if len(levels) == 1:
-        return None
-    mass = np.zeros(len(levels))
-    np.add.at(mass, where.ravel(), p)
-    whole = (levels == np.rint(levels)).all()
-    shift, h = (0.0, 1.0) if whole else (levels[0], np.diff(levels).min())
-    k: Array = np.rint((levels - shift) / h)
-    if np.abs(shift + h * k - levels).max() > 1e-9 * h or np.ptp(k) > MOST_STEPS:
-        return None
-    start = int(k[0])
-    table = np.zeros(int(np.ptp(k)) + 1)
-    table[(k - start).astype(np.intp)] = mass
-    if min(mass[0], mass[-1]) < 1e-6:
-        lattice = Lattice.of(start, table, least)
-    else:
-        lattice = Lattice.among(range(start, start + len(table)), table.tolist())
-    return Noise(float(shift), float(h), "lattice", lattice)
+    return Noise.on_lattice(levels, np.where(p < 1e-14, 0.0, p), _LEAST)

@@ -37,7 +37,14 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, code_of
+from dpaudit.audit.replay.laws.coded import (
+    MOST_STEPS,
+    Density,
+    GammaDifference,
+    Lattice,
+    code_of,
+)
+from dpaudit.audit.replay.laws.cuts import Steps
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
     Expression,
@@ -53,6 +60,7 @@ from dpaudit.audit.replay.laws.one_draw import (
     normal_form,
     of_one,
 )
+from dpaudit.audit.replay.laws.pieces import few_values
 
 __all__ = ["family_of", "identify"]
 
@@ -73,7 +81,10 @@ def identify(expression: Expression) -> Noise | None:
     found = _by_structure(expression)
     if found is None:
         over = roots(expression)
-        if len(over) == 1:
+        few = few_values(expression)
+        if few is not None:
+            found = Noise.on_lattice(*few)
+        elif len(over) == 1:
             found = of_one(expression, next(iter(over.values())))
         elif over:
             found, settled = _by_identity(expression)
@@ -87,7 +98,8 @@ def identify(expression: Expression) -> Noise | None:
 def _by_structure(expression: Expression) -> Noise | None:
     """Return the law of a draw, or of a multiple of what is known."""
     if isinstance(expression, Root):
-        return Noise(0.0, 1.0, expression.kind, expression.lattice)
+        law = expression.law
+        return Noise(0.0, 1.0, expression.kind, expression.lattice, law=law)
     if isinstance(expression, Number):
         return None
     name, parts = expression.name, expression.parts
@@ -123,7 +135,7 @@ def _of_known(expression: Expression) -> Noise | None:
     law = identify(inner[0]) if len(inner) == 1 else None
     if law is None:
         return None
-    root = Root(0, law.kind, law.lattice)
+    root = Root(0, law.kind, law.lattice, law.law)
     scaled = Applied("multiply", (Number(law.scale), root))
     whole = Applied("add", (Number(law.shift), scaled))
     parts = tuple(whole if part is inner[0] else part for part in expression.parts)
@@ -166,8 +178,7 @@ def _by_identity(expression: Expression) -> tuple[Noise | None, bool]:
         made = _product(first, second) or _product(second, first)
     if made is None:
         return None, name != "multiply" or "lattice" in (first.kind, second.kind)
-    made = Noise(made.shift, made.scale, made.kind, made.lattice, exact and made.exact)
-    return made, True
+    return replace(made, exact=exact and made.exact), True
 
 
 def _sum(one: Noise, two: Noise) -> Noise | None:
@@ -191,7 +202,60 @@ def _sum(one: Noise, two: Noise) -> Noise | None:
             return None
         lattice = Lattice.of(start + start2, np.convolve(p, p2), 1e-13)
         return Noise(shift, one.scale, "lattice", lattice)
-    return None
+    if kinds == {"lattice", "uniform"}:
+        return _steps(*((one, two) if one.lattice is not None else (two, one)), shift)
+    return _gammas(one, two, shift) if same else None
+
+
+def _steps(whole: Noise, uniform: Noise, shift: float) -> Noise | None:
+    """Return the law of a number on a lattice with a uniform number on top."""
+    width = uniform.scale / whole.size
+    if whole.lattice is None or not 0 < width <= 1 + 1e-9:
+        return None
+    start, p = whole.lattice.table()
+    if whole.scale < 0:
+        start, p = -(start + len(p) - 1), p[::-1]
+    lattice = whole.lattice if whole.scale > 0 else Lattice.of(start, p, 1e-13)
+    steps = Steps(lattice, min(1.0, float(f"{width:.12g}")))
+    return Noise(shift, whole.size, "coded", law=steps)
+
+
+def _gammas(one: Noise, two: Noise, shift: float) -> Noise | None:
+    """Return the law of a sum of gamma draws, or of differences of such."""
+    shapes = [0.0, 0.0]
+    for each in (one, two):
+        pair = _shapes(each)
+        if pair is None:
+            return None
+        shapes = [a + b for a, b in zip(shapes, pair, strict=True)]
+    shape, other = (float(f"{a:.12g}") for a in shapes)
+    scale = one.size if shape else -one.size
+    if not (shape and other):
+        return _gamma(shift, scale, shape or other)
+    if shape == other == 1:
+        return Noise(shift, one.size, "laplace")
+    return Noise(shift, one.size, "coded", law=GammaDifference(shape, other))
+
+
+def _shapes(law: Noise) -> tuple[float, float] | None:
+    """Return the shapes of the gamma draws that a number is the difference of."""
+    if law.kind == "laplace":
+        return 1.0, 1.0
+    if law.kind == "exponential":
+        shapes = 1.0, 0.0
+    elif isinstance(law.law, GammaDifference):
+        shapes = law.law.shape, law.law.other
+    elif isinstance(law.law, Density) and law.law.name == "gamma":
+        shapes = law.law.parameters[0], 0.0
+    else:
+        return None
+    return shapes if law.scale > 0 else shapes[::-1]
+
+
+def _gamma(shift: float, scale: float, shape: float) -> Noise:
+    if shape == 1:
+        return Noise(shift, scale, "exponential")
+    return Noise(shift, scale, "coded", law=Density("gamma", (shape,)))
 
 
 def _signed(law: Noise) -> Noise | None:
@@ -219,8 +283,9 @@ def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | Non
     rng = np.random.Generator(np.random.PCG64(20_260_101))  # in an execution, too
     draws: list[Array] = [np.empty(0)] * (max(over) + 1)
     for slot, root in over.items():
-        if root.lattice is not None:
-            draws[slot] = root.lattice.sample(rng, _SIMULATED)
+        own = root.law or root.lattice
+        if own is not None:
+            draws[slot] = own.sample(rng, _SIMULATED)
         else:
             draws[slot] = kinds()[root.kind].ppf(rng.random(_SIMULATED))
     values = evaluate(expression, draws)
@@ -247,10 +312,12 @@ def _by_simulation(expression: Expression, over: dict[int, Root]) -> Noise | Non
 
 def family_of(law: Noise) -> tuple[float, float, int]:
     """Return a law as shift, scale, and the family, or code, of standard draws."""
-    if law.lattice is not None:
-        code = code_of(law.lattice)
-        if code is not None:
-            return law.shift, law.scale, code
-    elif law.kind.upper() in Family.__members__:
+    if law.kind.upper() in Family.__members__:
         return law.shift, law.scale, Family[law.kind.upper()]
+    other = Density("t", (1.0,)) if law.kind == "cauchy" else law.law or law.lattice
+    if isinstance(other, GammaDifference) and other.shape != other.other:
+        other = None  # the density is not known
+    code = None if other is None else code_of(other)
+    if code is not None:
+        return law.shift, law.scale, code
     return 0.0, 1.0, Family.UNKNOWN

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
+from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Event", "ThresholdLaw", "log_joint"]
@@ -156,7 +157,7 @@ def _of_star(draws: set[int], events: list[Event], families: dict[int, int]) -> 
     rest = {draw: found for draw, found in ends.items() if draw != centre}
     law = distribution(families[centre])
     if not rest:
-        return float(_between(law, np.array([low]), np.array([high]))[0])
+        return float(Cut.between(law, np.array([low]), np.array([high]))[0])
     nodes = _nodes(families, centre, rest, max(low, -_TAIL), min(high, _TAIL))
     if nodes is None:
         return None
@@ -168,15 +169,8 @@ def _of_star(draws: set[int], events: list[Event], families: dict[int, int]) -> 
             highs = [at + slope * w for above, at, slope in found if not above]
             lower = np.max([np.full(len(w), -np.inf), *lows], axis=0)
             upper = np.min([np.full(len(w), np.inf), *highs], axis=0)
-            total = total * _between(distribution(families[draw]), lower, upper)
+            total = total * Cut.between(distribution(families[draw]), lower, upper)
     return float(total.sum())
-
-
-def _between(law: Any, low: Array, high: Array) -> Array:
-    """Return the probability of lying between two numbers, 0 if they are crossed."""
-    below = law.cdf(high) - law.cdf(low)
-    above = law.sf(low) - law.sf(high)
-    return np.asarray(np.maximum(np.where(low > law.median(), above, below), 0.0))
 
 
 def _nodes(

@@ -15,7 +15,7 @@ number each, to a mean square of 1 per entry, and the thresholds are -0.43 and 0
 for normal numbers that makes the three alleles about equally common.
 
 The paper's scores are not shipped. They can be given, as an array or a file; otherwise
-a map is drawn: `synthetic_map`.
+a map is drawn: ``synthetic_map``.
 
 Thresholding bends the subspace of X, so inliers lie close to it and not on it. Coded as
 0, 1, 2, all rows share the direction of (1, ..., 1); `centred` subtracts 1, which is
@@ -32,7 +32,9 @@ from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_generator, check_matrix
 
-__all__ = ["stylised_genotypes", "synthetic_map"]
+__all__ = [
+    "stylised_genotypes",
+]
 
 
 _THRESHOLD = 0.43

@@ -33,8 +33,6 @@ __all__ = [
     "find_file",
     "load_covertype",
     "load_mnist",
-    "parse_idx",
-    "read_idx",
     "search_folders",
 ]
 

@@ -7,7 +7,7 @@ from replay_cases import rows
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.execute.executor import execute
-from dpaudit.audit.replay.follow.draws import no_kernel
+from dpaudit.audit.replay.follow.arithmetic import no_kernel
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.follow.tape import EAGER, LAZY
 from dpaudit.audit.replay.laws.affine import AffineLaw

@@ -1,0 +1,76 @@
+"""Constants where others have noise on a lattice: numbers that have one value for sure.
+
+Such laws are not singular to each other, as the constant may be an atom of the noise.
+So a constant is taken for a draw of which 0 has probability 1, and compared as one.
+Laws are those of `dpaudit.audit.replay.laws.affine`.
+"""
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy import full  # the real one, in an execution too
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.coded import (
+    Lattice,
+    code_of,
+    lattice_of,
+)
+
+__all__ = ["with_points"]
+
+_Law = TypeVar("_Law", bound=Any)
+_POINT = Lattice(0, (0.0,))
+
+
+def with_points(laws: list[_Law]) -> list[_Law]:
+    """Return laws in which constants are laws on a lattice, where others have such."""
+    units = [law.unit for law in laws]
+    if all(np.array_equal(unit, units[0]) for unit in units):
+        return laws
+    if len(set(map(len, units))) > 1:
+        return laws
+    on = np.array([_on_lattice(law) for law in laws])
+    constant = np.array([(law.unit < 0) & np.isfinite(law.mean) for law in laws])
+    ratio = on[np.argmax(on != 0, axis=0), np.arange(on.shape[1])]
+    mixed = constant.any(axis=0) & (ratio != 0) & (constant | (on != 0)).all(axis=0)
+    if not mixed.any():
+        return laws
+    return [
+        _joined(law, some, ratio[some]) if len(some) else law
+        for law, some in ((x, np.flatnonzero(mixed & (x.unit < 0))) for x in laws)
+    ]
+
+
+def _joined(law: Any, entries: NDArray[np.intp], ratio: Array) -> Any:
+    """Return a law in which some constants are on a lattice of one number."""
+    first = np.concatenate([law.first, entries])
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    unit, ratios = np.array(law.unit), np.array(law.ratio)
+    unit[unit >= 0] = rank[unit[unit >= 0]]
+    unit[entries], ratios[entries] = rank[len(law.first) :], ratio
+    code, count = code_of(_POINT), len(entries)
+    draw = np.concatenate([law.draw, np.zeros(count, dtype=np.intp)])
+    family = np.concatenate([law.family, full(count, code, dtype=np.intp)])
+    alone = np.concatenate([law.alone, full(count, True)])
+    return replace(
+        law,
+        unit=unit,
+        ratio=ratios,
+        first=first[order],
+        draw=draw[order],
+        family=family[order],
+        alone=alone[order],
+    )
+
+
+def _on_lattice(law: Any) -> Array:
+    """Return the ratio of each entry that has its own unit on a lattice; else 0."""
+    counts = np.bincount(law.unit[law.unit >= 0], minlength=len(law.first))
+    lone = [lattice_of(int(each)) is not None for each in law.family]
+    held = np.append(np.array(lone, dtype=bool) & (counts == 1), False)
+    return np.where(held[law.unit], law.ratio, 0.0)

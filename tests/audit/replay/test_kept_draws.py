@@ -1,0 +1,160 @@
+"""Draws that go on after a comparison, and choices that wait: exact laws and losses."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit import replay
+from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import GammaDifference, Lattice
+from dpaudit.audit.replay.laws.cuts import Cut, Steps
+from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
+from dpaudit.audit.replay.laws.pieces import few_values
+
+BITS = Pair([1.0, 0.0, 1.0], [1.0, 0.0, 0.0])
+MORE = Pair([0.5], [0.5, 1.0])
+GEOMETRIC = Lattice(0, (math.log1p(-math.exp(-1.0)),), above=1.0)
+
+
+def cut(kind, family, *ends):
+    """Return a law between ends, and its density by SciPy's distribution function."""
+    mass = sum(kind.cdf(high) - kind.cdf(low) for low, high in ends)
+
+    def density(x):
+        inside = any(low <= x <= high for low, high in ends)
+        return kind.pdf(x) / mass if inside else 0.0
+
+    return Cut(family, ends), density
+
+
+def difference(shape, x):
+    """Return the density of a difference of gamma draws by a convolution."""
+    kind = stats.gamma(shape)
+    return integrate.quad(lambda t: kind.pdf(t + x) * kind.pdf(t), 0, math.inf)[0]
+
+
+def step(x, width=0.4):
+    whole = math.floor(x)
+    inside = whole >= 0 and x - whole < width
+    return (1 - math.exp(-1)) * math.exp(-whole) / width if inside else 0.0
+
+
+LAWS = {
+    "a tail": cut(stats.laplace(), Family.LAPLACE, (2.0, math.inf)),
+    "two tails": cut(stats.norm(), Family.GAUSSIAN, (-9.0, -1.0), (1.5, 9.0)),
+    "of a uniform": cut(stats.uniform(), Family.UNIFORM, (0.25, 0.75)),
+    "steps": (Steps(GEOMETRIC, 0.4), step),
+    "gamma": (GammaDifference(1.5, 1.5), lambda x: difference(1.5, x)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_densities_and_draws_are_those_of_the_law(name):
+    law, density = LAWS[name]
+    for x in (-3.1, -1.2, 0.3, 0.61, 1.7, 2.2, 5.35):
+        logs = np.exp(law.log_density(np.array([x])))
+        assert logs == pytest.approx(density(x), rel=1e-6)
+    draws = law.sample(np.random.default_rng(0), 20_000)
+    for low, high in ((-2.0, 0.5), (0.3, 1.6), (2.0, 2.7)):
+        points = np.linspace(low, high, 40_001)[1:] - (high - low) / 80_000
+        p = np.exp(law.log_density(points)).mean() * (high - low)
+        # Off by 5 deviations with probability 6e-7; seeded.
+        off = 5 * math.sqrt(p / 20_000) + 1e-4
+        assert np.mean((draws > low) & (draws < high)) == pytest.approx(p, abs=off)
+
+
+def test_few_values_are_those_of_all_ways():
+    u, k = Root(0, "uniform"), Root(1, "lattice", Lattice.among((1, 2), (0.3, 0.7)))
+    lies = Applied("less", (u, Number(0.4)))
+    values, p = few_values(Applied("multiply", (lies, k)))
+    found = {value: p[values == value].sum() for value in (0.0, 1.0, 2.0)}
+    assert found == pytest.approx({0.0: 0.6, 1.0: 0.12, 2.0: 0.28})
+    assert few_values(Applied("multiply", (u, k))) is None  # of the number itself
+    assert few_values(Applied("floor", (Applied("log", (u,)),))) is None  # no end
+
+
+def by_sides(x, rng):
+    u = rng.random() - 0.5
+    return x.sum() + (math.log(1 + 2 * u) if u < 0 else -math.log(1 - 2 * u))
+
+
+def staircase(x, rng):
+    gamma, b = 1 / (1 + math.exp(0.5)), math.exp(-1.0)
+    sign, place, u = rng.choice([-1, 1]), rng.geometric(1 - b) - 1, rng.random()
+    if rng.random() < gamma / (gamma + (1 - gamma) * b):
+        return x.sum() + sign * (place + gamma * u)
+    return x.sum() + sign * (place + gamma + (1 - gamma) * u)
+
+
+def shares(x, rng):
+    total = x.sum()
+    for _ in range(4):
+        total += rng.gamma(0.25) - rng.gamma(0.25)
+    return total
+
+
+def two_coins(x, rng):
+    return [int(bit) if rng.random() < 0.5 else rng.integers(0, 2) for bit in x]
+
+
+def many_bits(x, rng):
+    truth = np.repeat(x[:, np.newaxis], 12, axis=1) > 0
+    return np.where(rng.random(truth.shape) < 0.6, truth, ~truth)
+
+
+def unary(x, rng):  # what one bit loses and another gains is not the same
+    hot = np.eye(4)[x.astype(int)] > 0
+    u = rng.random(hot.shape)
+    return np.where(hot, u < 1 / 2, u < 1 / (math.e + 1)).astype(int)
+
+
+def by_shift(x, rng):
+    lie = rng.random(len(x)) >= math.e / (math.e + 3)
+    return (x.astype(int) + lie * rng.integers(1, 4, size=len(x))) % 4
+
+
+def in_turn(x, rng):
+    votes = np.array([x.sum(), len(x) - x.sum()])
+    for k in rng.permutation(2):
+        if rng.random() < math.exp((votes[k] - votes.max()) / 2):
+            return int(k)
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "loss"),
+    [
+        (by_sides, MORE, 1.0),
+        (staircase, MORE, 1.0),
+        (shares, MORE, 1.0),
+        (two_coins, BITS, math.log(3)),
+        (many_bits, BITS, 12 * math.log(1.5)),
+        (unary, BITS, 1.0),
+        (by_shift, BITS, 1.0),
+        (in_turn, BITS, None),
+    ],
+)
+def test_the_loss_is_that_of_the_law(mechanism, pair, loss):
+    if loss is None:  # votes of 2 to 1, and of 1 to 2: the law of Ding et al. 2021
+        p = 1 - math.exp(-0.5) / 2
+        loss = math.log(p / (1 - p))
+    kept = replay(mechanism, pair=pair, claim=PureDP(loss), budget=20)
+    assert (kept.verdict, kept.loss) == ("NOT_REFUTED", pytest.approx(loss, abs=1e-5))
+    assert replay(mechanism, pair=pair, claim=PureDP(0.98 * loss), budget=20).proof
+
+
+@pytest.mark.parametrize(
+    ("delta", "verdict"), [(1e-3, "NOT_REFUTED"), (4e-4, "REFUTED")]
+)
+def test_a_word_of_one_row_passes_the_threshold_with_delta(delta, verdict):
+    def words(x, rng):
+        found, counts = np.unique(x, return_counts=True)
+        noisy = counts + rng.laplace(0, 1.0, len(found))
+        kept = noisy >= 1 - math.log(2 * 5e-4)  # which noise is with 5e-4
+        return found[kept], noisy[kept]
+
+    pair = Pair([1.0, 1.0], [1.0, 1.0, 3.0])
+    assert replay(words, pair=pair, claim=ApproxDP(1.0, delta)).verdict == verdict
