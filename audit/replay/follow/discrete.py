@@ -121,6 +121,12 @@ class DiscreteDraws:
     def chisquare(self, df: Any, size: Any = None) -> Any:
         return self.standard_gamma(np.divide(df, 2.0), size) * 2.0
 
+    def beta(self, a: Any, b: Any, size: Any = None) -> Any:
+        if not all(_is_number(each) and 0 < each < math.inf for each in (a, b)):
+            return self._unfollowed("beta", a, b, size)
+        a, b = float(a), float(b)
+        return self._of_law(Density("beta", (a, b)), "beta", a, b, size=size)
+
     def standard_cauchy(self, size: Any = None) -> Any:
         return self._of_law(Density("t", (1.0,)), "standard_cauchy", size=size)
 

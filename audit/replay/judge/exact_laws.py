@@ -87,12 +87,17 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     )
     if compared.scales_differ:
         unit = compared.other_unit
-        at = lines.scale(int(first.law.draw[unit]))
+        # Where Gaussian draws are mixed, no unit is one of them: the last one stands.
+        draws = [
+            int(each.law.draw[unit] if each.law.known else each.release.index.max())
+            for each in (first, second)
+        ]
+        at = lines.scale(draws[0]) if first.law.known else None
         judgement.findings.add_scale(
-            at or first.place_of(first.law.draw[unit]),
+            at or first.place_of(draws[0]),
             compared.scale[unit],
             compared.other_scale[unit],
-            neighbour=at or second.place_of(second.law.draw[unit]),
+            neighbour=at or second.place_of(draws[1]),
             proof=judgement.proven,
         )
     elif judgement.proven:

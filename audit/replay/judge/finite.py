@@ -29,9 +29,10 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
-from dpaudit.audit.replay.laws.coded import lattice_of
+from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
+from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
 from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
@@ -40,6 +41,7 @@ from dpaudit.claims import Claim, polygon_delta
 
 __all__ = ["judge_finite"]
 
+_ROOM = 1e-6  # relative, of losses
 _EPSILONS = np.linspace(0.0, 60.0, 601)
 _NOT_SETTLED = (
     "the release has {} numbers whose noise goes by hidden choices: no loss above "
@@ -162,6 +164,8 @@ def _find(
     here, there = trees
     costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     moved = costly.place if costly is not None and costly.loss > 0 else None
+    looks = min(len(tree.trace.tape.observations) for tree in trees)
+    choices = [step for step in list(judgement.steps)[:looks] if step.loss > 0]
     if not part.dimensions:
         p, _, q, _ = (float(each[0]) for each in part.masses)
         text = f"one release has probability {p:.6g} on D and {q:.6g} on D'"
@@ -195,6 +199,11 @@ def _find(
     kind = "distance"
     if moved and abs(choice) > abs(noise):
         places = [moved, moved]
+    elif choices and _alone(noise, one, terms, terms2, term, term2) <= (
+        most_loss(judgement.claim) * (1 + _ROOM)
+    ):
+        # The noise alone keeps the promise: what is chosen by data breaks it.
+        places = [max(choices, key=lambda step: step.loss).place] * 2
     else:
         both = (part.one, terms, term), (part.other, terms2, term2)
         scales = [set(np.abs(side.ratio).ravel().tolist()) for side, _, _ in both]
@@ -209,6 +218,18 @@ def _find(
             *words
         )
     judgement.find(kind, places[0], text, neighbour=places[1], proof=True)
+
+
+def _alone(
+    noise: float, trace: Trace, terms: Terms, terms2: Terms, term: int, term2: int
+) -> float:
+    """Return the loss that noise has were nothing chosen: uncut, its distances."""
+    families = trace.law.family.tolist()
+    if not any(f >= FIRST and isinstance(law_of(f), Cut) for f in families):
+        return abs(noise)
+    shift = np.abs(terms.mean[term] - terms2.mean[term2])
+    with np.errstate(all="ignore"):
+        return float(np.nansum(shift / np.abs(terms.ratio[term])))
 
 
 def _apart(

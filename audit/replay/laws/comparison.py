@@ -16,6 +16,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
 from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
 from dpaudit.audit.replay.laws.points import with_points
+from dpaudit.audit.replay.laws.whitening import rough_of, whitened
 from dpaudit.claims import Claim
 
 __all__ = [
@@ -34,44 +35,6 @@ _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differ
 _LINEAR = [*(family for family in STANDARD if STANDARD[family].linear), Family.CHOICE]
 _none: Callable[[], Array] = partial(np.empty, 0)
 _no_families: Callable[[], NDArray[np.intp]] = partial(np.array, [], np.intp)
-
-
-def _whitened(
-    law: AffineLaw, other: AffineLaw
-) -> "tuple[AffineLaw, AffineLaw, Array] | str | None":
-    """Return two Gaussian laws of one covariance in coordinates that make it 1.
-
-    The third is the matrix that leads there. A text says why they are singular; None
-    that the covariances differ.
-    """
-    if law.factor is None or other.factor is None:
-        return None
-    covariances = [factor @ factor.T for factor in (law.factor, other.factor)]
-    largest = np.abs(covariances[0]).max(initial=0.0)
-    if np.abs(covariances[0] - covariances[1]).max(initial=0.0) > _SAME * largest:
-        return None
-    left, scales, _ = np.linalg.svd(law.factor, full_matrices=False)
-    rank = int((scales > 1e-10 * scales.max(initial=0.0)).sum())
-    basis = left[:, :rank]
-    shift = law.mean - other.mean
-    across = shift - basis @ (basis.T @ shift)
-    size = np.abs(law.mean) + np.abs(other.mean)
-    rough = _rough(law, other)
-    most = _SAME * max(1.0, size.max(initial=0.0)) + rough.max(initial=0.0)
-    if np.abs(across).max(initial=0.0) > most:
-        return "a combination of numbers has no noise, and differs"
-    into = basis / scales[:rank]
-    units = np.arange(rank)
-    ones = np.ones(rank)
-    white = [
-        AffineLaw(
-            each.mean @ into,
-            *(units, ones, units, units, 0 * units, ones < 0),
-            rough=rough @ np.abs(into) if rough.any() else None,
-        )
-        for each in (law, other)
-    ]
-    return white[0], white[1], into
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +181,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     if len(law.mean) != len(other.mean):
         return LawComparison("there are more noisy numbers on one side")
     if not (law.known and other.known):
-        white = _whitened(law, other)
+        white = whitened(law, other)
         if white is None or isinstance(white, str):
             return LawComparison(white, known=white is not None)
         return compare(white[0], white[1])
@@ -235,7 +198,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
         return LawComparison(
             f"a number has noise on one side, and is {value:g} on {side}", entry
         )
-    off_by = _rough(law, other)
+    off_by = rough_of(law, other)
     with np.errstate(all="ignore"):
         alike = equal(x, x2) | (np.abs(x - x2) <= off_by)
     constant = ~noisy & ~alike
@@ -357,7 +320,7 @@ def losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
 
 def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
     """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
-    white = None if law.known else _whitened(law, other)
+    white = None if law.known else whitened(law, other)
     if isinstance(white, tuple):
         law, other, values = white[0], white[1], values @ white[2]
     law, other = with_points([law, other])
@@ -376,20 +339,11 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     Beside a large mean little is left of a small difference.
     """
     x, x2, scale = law.mean[law.first], other.mean[law.first], law.scale
-    size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + _rough(law, other)[law.first]
+    size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + rough_of(law, other)[law.first]
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
     bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
-
-
-def _rough(law: AffineLaw, other: AffineLaw) -> Array:
-    """Return by how much the means of two laws may be off."""
-    rough = np.zeros(len(law.mean))
-    for each in (law, other):
-        if each.rough is not None:
-            rough = rough + each.rough
-    return rough
 
 
 def equal(x: Array, x2: Array) -> NDArray[np.bool_]:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from replay_cases import rows
+from scipy import stats
 
-from dpaudit import GaussianDP, InputError, Pair
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.execute.executor import execute
@@ -148,3 +149,36 @@ def test_overlapping_sums_of_gaussian_draws_are_whitened():
     assert replay(prefix_sums, pair=pair, claim=GaussianDP(0.5)).verdict != "REFUTED"
     fallen = replay(prefix_sums, pair=pair, claim=GaussianDP(0.499))
     assert (fallen.verdict, fallen.proof) == ("REFUTED", True)
+
+
+def spread_by_the_data(x, rng):
+    lower = np.tril(np.ones((3, 3))) + np.diag([x.sum(), 0, 1])
+    return x.sum() + lower @ rng.normal(0, 1.0, 3)
+
+
+def test_losses_of_unlike_covariances_are_those_of_scipy():
+    pair = Pair([0.5, 0.25], [0.5, 0.25, 1.0])
+    here, there = (
+        execute(spread_by_the_data, data, 3) for data in (pair.data, pair.neighbour)
+    )
+    p, q = (
+        stats.multivariate_normal(each.law.mean, each.law.factor @ each.law.factor.T)
+        for each in (here, there)
+    )
+    exact = p.logpdf(here.value) - q.logpdf(here.value)
+    assert loss(here.law, there.law, here.value) == pytest.approx(exact, abs=1e-9)
+    assert compare(here.law, there.law).supremum == np.inf
+    fallen = replay(spread_by_the_data, pair=pair, claim=PureDP(9.0))
+    assert (fallen.verdict, fallen.proof) == ("REFUTED", True)
+    # Their divergences at epsilon = 9 are 0 and 0.002, by a million draws.
+    close = replay(spread_by_the_data, pair=pair, claim=ApproxDP(9.0, 0.01))
+    assert close.verdict != "REFUTED"
+
+
+def test_a_beta_draw_is_free_where_its_parameters_are_of_no_data():
+    pair = Pair([0.5], [0.5, 1.0])
+    claim = PureDP(0.1)
+    free = replay(lambda x, rng: rng.beta(2.0, 3.0), pair=pair, claim=claim)
+    assert (free.verdict, free.loss) == ("NOT_REFUTED", 0)
+    posterior = replay(lambda x, rng: rng.beta(1 + x.sum(), 1), pair=pair, claim=claim)
+    assert (posterior.verdict, posterior.proof) == ("REFUTED", True)
