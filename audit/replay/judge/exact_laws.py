@@ -117,7 +117,10 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
 def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:
     """Return the draws behind the release that were made at a place."""
     used = np.unique(trace.release.index[trace.release.index >= 0])
-    return used[[trace.place_of(draw) == place for draw in used]]
+    blocks = trace.tape.draws.blocks_of(used)
+    _, some, block = np.unique(blocks, return_index=True, return_inverse=True)
+    here = np.array([trace.place_of(draw) == place for draw in used[some]], dtype=bool)
+    return used[here[block]]
 
 
 def _really_raises(trace: Trace) -> bool:

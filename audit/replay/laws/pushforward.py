@@ -76,7 +76,7 @@ def identify(expression: Expression) -> Noise | None:
     --------
     >>> u = Root(0, "uniform")
     >>> identify(Applied("negative", (Applied("log", (u,)),)))
-    Noise(shift=0.0, scale=1.0, kind='exponential', lattice=None, exact=True)
+    Noise(shift=0.0, scale=1.0, kind='exponential', lattice=None, exact=True, law=None)
     """
     found = _by_structure(expression)
     if found is None:
