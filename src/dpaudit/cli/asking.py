@@ -197,8 +197,9 @@ def _check_said(
     claimed = claim is not None or getattr(subject, "claim", None) is not None
     paired = pair is not None or isinstance(subject, HasWorstCase | HasCanonicalPairs)
     stated = relation or getattr(subject, "relation", None)
+    function: Any = subject
     missing = (
-        [] if hasattr(subject, "release") else FunctionMechanism.lacking(subject, {})
+        [] if hasattr(function, "release") else FunctionMechanism.lacking(function, {})
     )
     lacks = []
     if not claimed:

@@ -13,6 +13,7 @@ users are those of their places in the longer dataset, so that all others keep t
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _frame(values: _Values) -> Any:
 
 def _polars(values: _Values) -> Any:
     try:
-        import polars
+        polars = import_module("polars")
     except ImportError:
         raise InputError(
             "a domain of polars frames needs polars: install it, or write frame of "
