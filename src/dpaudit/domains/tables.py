@@ -55,10 +55,6 @@ def _arrays(values: _Values) -> Any:
     return {name: np.asarray(column) for name, column in values.items()}
 
 
-def _records(values: _Values) -> list[dict[str, Any]]:
-    return [dict(zip(values, row, strict=True)) for row in _tuples(values)]
-
-
 def _list(values: _Values) -> list[Any]:
     rows = _tuples(values)
     return rows if len(values) > 1 else [value for (value,) in rows]
@@ -78,7 +74,9 @@ _FORMS: dict[str, Callable[[_Values], Any]] = {
     "frame": _frame,
     "polars": _polars,
     "arrays": _arrays,
-    "records": _records,
+    "records": lambda values: [
+        dict(zip(values, r, strict=True)) for r in _tuples(values)
+    ],
     "list": _list,
     "set": lambda values: set(_list(values)),
     "array": _array,
