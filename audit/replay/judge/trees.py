@@ -205,7 +205,7 @@ def _probability(made: Iterable[Observation]) -> tuple[float, float] | None:
         if joint is None:
             return None
         log += joint
-        part += ROUNDING * math.exp(min(-joint, 700.0))
+        part += math.log1p(ROUNDING * math.exp(min(-joint, 700.0)))
     p = math.exp(log)
     return p, p * math.expm1(min(part, 50.0))
 
@@ -223,10 +223,13 @@ def _law(observation: Observation) -> ChoiceLaw:
 
 
 def _off(made: Observation) -> float:
-    """Return by which part of itself the probability of a choice may be off."""
+    """Return the logarithm of how many times as probable a choice may be.
+
+    Each of its parts has p + error at most, so one of p = 0 in the end has the error.
+    """
     law = _law(made)
     own = law.log[np.arange(len(law.log)), np.asarray(made.value, dtype=np.intp)]
-    return float((law.error * np.exp(np.minimum(-own, 700.0))).sum())
+    return float(np.log1p(law.error * np.exp(np.minimum(-own, 700.0))).sum())
 
 
 def _ways(made: Observation, most: int) -> int:
