@@ -107,7 +107,7 @@ def judge(
             decided, sides = judgement.anew(), executed(mode)
             judgement.executions += 1
             known = _judge_exactly(decided, *sides)
-            settles = decided.proven or (open_end and not decided.suspicious)
+            settles = decided.proven or not decided.suspicious
             if known and (settles or not mode.keeps):
                 decided.executions += judgement.executions
                 judgement, (first, second) = decided, sides
