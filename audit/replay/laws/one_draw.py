@@ -4,7 +4,7 @@ The head of `dpaudit.audit.replay.laws.pushforward` says how, and what it proves
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,7 @@ _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))
 _GRID = np.unique(np.concatenate([_HALF, 1 - _HALF]))  # symmetric about 1/2
 _NEAR = 1e-6  # relative, of quantiles
+_ROUGH = 2e-3  # the same, of values that were sorted
 _LEAST = 1e-8  # of probabilities that are differences of others
 
 
@@ -148,13 +149,22 @@ def normal_form(shift: float, scale: float, law: Noise) -> Noise:
     return Noise(shift + 0.0, scale, law.kind, law.lattice, law.exact, law.law)
 
 
-def of_one(expression: Expression, root: Root) -> Noise | None:
-    """Return the law of a function of one draw."""
+def of_one(
+    expression: Expression,
+    root: Root,
+    resolved: Callable[[Expression, Root, Array], bool],
+) -> Noise | None:
+    """Return the law of a function of one draw.
+
+    `resolved` says whether draws lie in each piece of what has steps in it.
+    """
     if root.lattice is not None:
         start, p = root.lattice.table()
         values = evaluate(expression, _at(root, start + np.arange(len(p))))
         return Noise.on_lattice(np.broadcast_to(values, p.shape), p)
     law = distribution(root)
+    if not resolved(expression, root, law.ppf(_GRID)):
+        return None
 
     def of(p: Array) -> Array:
         return evaluate(expression, _at(root, law.ppf(p))).astype(np.float64)
@@ -212,15 +222,18 @@ def _round(number: float) -> float:
 
 
 def _by_sorting(of: Callable[[Array], Array]) -> Noise | None:
-    """Return the law of a function that goes up and down, by its sorted values."""
+    """Return the law of a function that goes up and down, by its sorted values.
+
+    It is taken for that law, and its scale for one that is no smaller than it may be.
+    """
     count = 2**18
     values = np.sort(of((np.arange(count) + 0.5) / count))
     inner = (_GRID > 1e-3) & (_GRID < 1 - 1e-3)
     found = np.where(inner, values[(_GRID * count).astype(np.intp)], np.nan)
-    law = _matching(found, 2e-3)
+    law = _matching(found, _ROUGH)
     if law is None:
         return None
-    return Noise(law.shift, float(f"{law.scale:.4g}"), law.kind)
+    return replace(law, scale=law.scale * (1 + _ROUGH), exact=False)
 
 
 def _by_steps(of: Callable[[Array], Array]) -> Noise | None:

@@ -158,3 +158,29 @@ def test_a_word_of_one_row_passes_the_threshold_with_delta(delta, verdict):
 
     pair = Pair([1.0, 1.0], [1.0, 1.0, 3.0])
     assert replay(words, pair=pair, claim=ApproxDP(1.0, delta)).verdict == verdict
+
+
+@pytest.mark.parametrize("width", [1e-5, 5e-5, 1e-3])
+@pytest.mark.parametrize("place", [0.2571, 0.5, 0.671459])
+def test_no_piece_of_a_comparison_is_missed(width, place):
+    # Twice as probable on D', wherever it lies.
+    def narrow(x, rng):
+        return int(np.abs(rng.random() - place) < width * len(x))
+
+    result = replay(narrow, pair=MORE, claim=PureDP(0.7))
+    assert result.verdict == "NOT_REFUTED"
+    assert result.loss == pytest.approx(math.log(2), rel=1e-6)
+    assert replay(narrow, pair=MORE, claim=PureDP(0.69)).proof
+
+
+def test_steps_within_one_step_of_a_grid_are_all_found():
+    table = tuple(0.4 + 1e-6 * np.arange(30))
+    place = Applied("searchsorted", (Number(table), Number("left"), Root(0, "uniform")))
+    values, p = few_values(place)
+    assert values.tolist() == list(range(31))
+    assert p == pytest.approx([0.4, *[1e-6] * 29, 0.6 - 29e-6], rel=1e-6)
+    u = Applied("multiply", (Number(50.0), Root(0, "uniform")))
+    odd = Applied("less", (Applied("remainder", (u, Number(1.0))), Number(0.25)))
+    values, p = few_values(odd)
+    assert p[values == 1].sum() == pytest.approx(0.25, rel=1e-9)
+    assert few_values(Applied("less", (Applied("cos", (u,)), Number(0.0)))) is None

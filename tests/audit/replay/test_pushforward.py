@@ -269,3 +269,17 @@ def test_noise_that_a_simulation_fits_is_said_to_be():
     result = replay(holohan, pair=PAIR, claim=PureDP(0.5))
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert "a simulation of it fits (laplace)" in result.assumes
+
+
+@pytest.mark.parametrize("scale", [1.23444, 1.23456, 3.00049])
+def test_a_scale_that_is_found_by_sorting_refutes_nothing(scale):
+    def both_of_one(x, rng):
+        u = rng.random()
+        size = -scale * np.log(np.mod(2 * u, 1.0))
+        return x.sum() + np.where(u < 0.5, -size, size)
+
+    held = replay(both_of_one, pair=PAIR, claim=PureDP(1 / scale))
+    assert (held.verdict, len(held.steps)) == ("NOT_REFUTED", 1)
+    fallen = replay(both_of_one, pair=PAIR, claim=PureDP(0.99 / scale))
+    assert fallen.verdict == "REFUTED"
+    assert "a simulation of it fits" in fallen.assumes
