@@ -32,6 +32,7 @@ _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
 MOST_STEPS = 2**14
 _OFF = 1e-6  # of an integer, by rounding
 _ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
+_SAME = 1e-9  # relative, of parameters that are one number, rounded differently
 _SURE = 1e-6  # a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
 
@@ -221,10 +222,16 @@ class Density:
         It is no less than the supremum but for the distance of these from the best, by
         far less than 1e-6 of it for Student's laws.
         """
-        if other is not None and other != self:
+        if other is not None and not self._is(other):
             return math.inf
         most = _largest(self, float(shift)) if shift else 0.0
         return most * (1 - _ERROR)
+
+    def _is(self, other: Any) -> bool:
+        """Say whether a law is this one, up to the rounding of its parameters."""
+        if not isinstance(other, Density) or other.name != self.name:
+            return False
+        return bool(np.allclose(other.parameters, self.parameters, rtol=_SAME, atol=0))
 
     def sample(self, rng: np.random.Generator, size: Any) -> Array:
         """Return independent draws."""

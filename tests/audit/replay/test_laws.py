@@ -175,10 +175,24 @@ def test_losses_of_unlike_covariances_are_those_of_scipy():
     assert close.verdict != "REFUTED"
 
 
-def test_a_beta_draw_is_free_where_its_parameters_are_of_no_data():
-    pair = Pair([0.5], [0.5, 1.0])
-    claim = PureDP(0.1)
-    free = replay(lambda x, rng: rng.beta(2.0, 3.0), pair=pair, claim=claim)
+def three(x):  # and another double next to it, by the length
+    return 0.1 * len(x) * 10 / len(x) * 3
+
+
+@pytest.mark.parametrize("law", ["beta", "standard_t", "gamma"])
+def test_a_draw_is_free_where_its_parameters_are_of_no_data(law):
+    pair, claim = Pair([0.5, 0.5], [0.5, 0.5, 1.0]), PureDP(0.1)
+    more = [2.0] if law == "beta" else []
+    assert three(pair.data) != three(pair.neighbour)
+
+    def own(x, rng):
+        return getattr(rng, law)(three(x), *more)
+
+    free = replay(own, pair=pair, claim=claim)
     assert (free.verdict, free.loss) == ("NOT_REFUTED", 0)
+
+
+def test_a_beta_draw_from_a_posterior_is_refuted():
+    pair, claim = Pair([0.5], [0.5, 1.0]), PureDP(0.1)
     posterior = replay(lambda x, rng: rng.beta(1 + x.sum(), 1), pair=pair, claim=claim)
     assert (posterior.verdict, posterior.proof) == ("REFUTED", True)
