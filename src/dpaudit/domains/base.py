@@ -97,18 +97,18 @@ class Domain(Checked, ABC):
         """Return the legal row nearest to a finite row of the right shape."""
 
     def project(self, row: ArrayLike) -> Array:
-        """Return the legal row nearest to any finite row of the right shape.
+        """Return the legal row nearest to any row of the right shape.
 
         Raises
         ------
         InputError
-            If the row has another shape or is not finite.
+            If the row has another shape, or is not finite where rows are.
         """
         entries = check_real("row", row)
-        if entries.shape != self.shape or not np.isfinite(entries).all():
-            raise InputError(
-                f"row must be a finite array of shape {self.shape}, got {row!r}"
-            )
+        legal = self.nonfinite or np.isfinite(entries).all()
+        if entries.shape != self.shape or not legal:
+            wanted = "have" if self.nonfinite else "be a finite array of"
+            raise InputError(f"row must {wanted} shape {self.shape}, got {row!r}")
         return self._nearest(entries)
 
     def contains(self, row: ArrayLike) -> bool:

@@ -347,19 +347,6 @@ class WithNonfinite(Domain, kinds=("nonfinite",)):
             return repaired
         return self._spoilt(repaired, rng)
 
-    def project(self, row: ArrayLike) -> Array:
-        """Return the row whose finite entries are brought into the inner domain.
-
-        Raises
-        ------
-        InputError
-            If the row has another shape.
-        """
-        entries = check_real("row", row)
-        if entries.shape != self.shape:
-            raise InputError(f"row must have shape {self.shape}, got {row!r}")
-        return self._nearest(entries)
-
     def _nearest(self, row: Array) -> Array:
         finite = np.isfinite(row)
         # Zero may stand for any strange entry, but that the one of a category is lost:

@@ -27,7 +27,6 @@ from dpaudit.domains.columns import Column
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
-from dpaudit.validation import check_real
 
 __all__ = ["Table"]
 
@@ -246,19 +245,6 @@ class Table(Domain, kinds=("table",)):
         else:
             rows[place] = Column.moved_in(self._entries, rows[place], scale, rng)
         return self._flat(rows)
-
-    def project(self, row: ArrayLike) -> Array:
-        """Return the legal row nearest to any row of the right shape.
-
-        Raises
-        ------
-        InputError
-            If the row has another shape.
-        """
-        entries = check_real("row", row)
-        if entries.shape != self.shape:
-            raise InputError(f"row must have shape {self.shape}, got {row!r}")
-        return self._nearest(entries)
 
     def _nearest(self, row: Array) -> Array:
         if self._user is None:
