@@ -3,9 +3,11 @@
 An audit calls ``function(data, rng)``. A function may as well take its generator under
 a name, or a seed, or neither, and draw from `numpy.random`, `random`, or a generator
 that it makes without a seed: these are then seeded for every release, from the
-generator of the audit, so that releases are independent and come out again. What draws
-from the operating system cannot be seeded, and may say so by an attribute ``seedable``
-that is False.
+generator of the audit, so that releases are independent and come out again. A seed
+whose default is a number stays that number, as it does for whoever calls the function:
+all releases then have the same noise, which hides nothing. What draws from the
+operating system cannot be seeded, and may say so by an attribute ``seedable`` that is
+False.
 """
 
 import random
@@ -165,7 +167,7 @@ def _randomness(
             beside = each is parameters[1] and each.kind in _POSITIONAL
             return each.name, "second" if beside else "generator"
     for each in rest:
-        if each.name in _SEEDS:
+        if each.name in _SEEDS and each.default in (None, Parameter.empty):
             return each.name, "seed"
     needed = [each for each in rest if _is_needed(each)]
     if any(each.kind is Parameter.VAR_POSITIONAL for each in rest[:1]):

@@ -68,6 +68,15 @@ def test_both_audits_see_what_a_function_draws(function):
     assert replayed.findings[0].where.startswith("tests/vocabulary/test_functions.py:")
 
 
+def test_a_seed_that_is_a_number_stays_that_number():
+    def fixed(data, seed=42):
+        return np.random.default_rng(seed).laplace()
+
+    given = FunctionMechanism.of(fixed)
+    one, two = (given([], np.random.default_rng(seed)) for seed in (1, 2))
+    assert one == two
+
+
 def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
     real = np.random.default_rng
     given = FunctionMechanism(lambda data: np.random.default_rng(7).laplace())
