@@ -38,9 +38,8 @@ def look_far(judgement: Judgement, first: Trace, second: Trace) -> None:
         Executions on D and on D'.
     """
     seen = first.tape.observations
-    values = [seen[number] for number in range(min(len(seen), 1))]
     for sign in (1.0, -1.0):
-        given = [_moved(each, sign) for each in values]
+        given = [_moved(each, sign) for each in seen[:1]]
         if not given or any(each is None for each in given):
             return
         script = Observations(each for each in given if each is not None)
