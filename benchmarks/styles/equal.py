@@ -1,6 +1,7 @@
 """Replay mechanisms whose true loss is their claim: how often they are refuted.
 
-python -m benchmarks.styles.equal [--seeds N] [--confidence C] [--json FILE]
+python -m benchmarks.styles.equal [--seeds N | --seeds A:B] [--confidence C]
+    [--kept FILE]
 
 Each is right, and would be wrong with any smaller epsilon. Where the noise is followed,
 the law decides, and none may fall. Where it is not, releases decide, and at most a
@@ -9,11 +10,11 @@ in another way, so that nothing but a test stands between them and a refutation.
 """
 
 import argparse
-import json
 import math
 import os
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from benchmarks.styles.run import keep, kept_in, seeds
 from dpaudit import Claim, Pair, PureDP, ZeroConcentratedDP
 from dpaudit.arrays import Array
 from dpaudit.audit.replay import replay
@@ -98,24 +100,32 @@ STYLES: dict[Mechanism, tuple[Claim, Pair]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay each from so many seeds, and say how many fell."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=300, help="0, ..., N - 1")
+    parser.add_argument("--seeds", type=seeds, default=range(300), metavar="N|A:B")
     parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="as of styles.run")
     options = parser.parse_args(arguments)
+    known = {
+        (each["name"], each["seed"], each["confidence"]): each
+        for each in kept_in(options.kept)
+    }
     found: dict[str, Counter[str]] = {}
     for mechanism, (claim, pair) in STYLES.items():
         name, more = mechanism.__name__, {"confidence": options.confidence}
-        found[name] = Counter(
-            str(replay(mechanism, pair=pair, claim=claim, seed=seed, **more).verdict)
-            for seed in range(options.seeds)
-        )
-        print(f"{name:<25}{dict(found[name])}", flush=True)
+        found[name], began = Counter(), time.process_time()
+        for seed in options.seeds:
+            key = name, seed, options.confidence
+            if key not in known:
+                result = replay(mechanism, pair=pair, claim=claim, seed=seed, **more)
+                made = {"name": name, "seed": seed, "verdict": str(result.verdict)}
+                known[key] = made | more
+                keep(options.kept, known[key])
+            found[name][known[key]["verdict"]] += 1
+        spent = time.process_time() - began
+        print(f"{name:<25}{spent:>8.1f} s  {dict(found[name])}", flush=True)
     fell = sum(each["REFUTED"] for each in found.values())
-    every = len(found) * options.seeds
+    every = len(found) * len(options.seeds)
     high = binomtest(fell, every).proportion_ci(0.95, "exact").high
     print(f"refuted: {fell} of {every}, at most {high:.2%} with confidence 95 %")
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
     return int(fell > (1 - options.confidence) * every)
 
 

@@ -1,10 +1,13 @@
 """Replay the corpus, and say how much of it is followed and found at its line.
 
-python -m benchmarks.styles.run [--wrong | --right] [--reported] [NAME ...] [--seeds N]
-    [--domains | --black-box {pair,domain,both} [--releases N]] [--json FILE]
+python -m benchmarks.styles.run [--wrong | --right] [--reported] [NAME ...]
+    [--seeds N | --seeds A:B] [--kept FILE]
+    [--domains | --black-box {pair,domain,both} [--releases N]]
 
 A black box is attacked on the pair, or on a pair that is found in the domain, within a
-minute of processor time.
+minute of processor time. What is kept is a line of JSON for each outcome. Those that
+are there are not measured again: so a run goes on where it ended, and processes that
+share the seeds (0:10, 10:20) may write to one file.
 """
 
 import argparse
@@ -59,8 +62,8 @@ class Outcome:
         Processor time.
     findings : tuple of str
         What was found, or the error.
-    by : {"replay", "pair", "domain"}
-        The judge: a replay, or a black box that is given this.
+    by : {"replay", "replay-domain", "pair", "domain"}
+        The judge: a replay of the pair or of the domain, or a black box given these.
     releases : int
         A side, of a black box.
     """
@@ -143,8 +146,8 @@ def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
     except Exception as error:  # whatever it is, the table says so
         said = (f"{type(error).__name__}: {error}",)
     spent = time.process_time() - began
-    name, right = style.name, style.right
-    return Outcome(name, right, seed, verdict, proof, first, found, spent, said)
+    name, right, by = style.name, style.right, "replay-domain" if domains else "replay"
+    return Outcome(name, right, seed, verdict, proof, first, found, spent, said, by)
 
 
 def attack(
@@ -250,6 +253,26 @@ def totals(outcomes: Sequence[Outcome]) -> list[str]:
     return [*lines, f"processor seconds: {spent:.1f}"]
 
 
+def seeds(text: str) -> range:
+    """Return the seeds 0, ..., N - 1 of N, or A, ..., B - 1 of A:B."""
+    first, colon, end = text.partition(":")
+    return range(int(first), int(end)) if colon else range(int(text))
+
+
+def kept_in(file: Path | None) -> list[dict[str, Any]]:
+    """Return what a file keeps, one line of JSON for each."""
+    if file is None or not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def keep(file: Path | None, outcome: dict[str, Any]) -> None:
+    """Add a line to a file, in one piece."""
+    if file is not None:
+        with file.open("a") as lines:
+            lines.write(json.dumps(outcome) + "\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay what is asked for, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -257,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which.add_argument("--right", action="store_true", help="right mechanisms alone")
     which.add_argument("--wrong", action="store_true", help="wrong mechanisms alone")
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=1, help="seeds 0, ..., N - 1")
+    parser.add_argument("--seeds", type=seeds, default=range(1), metavar="N|A:B")
     parser.add_argument(
         "--domains", action="store_true", help="search in domains where there are any"
     )
@@ -268,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--releases", type=int, default=200_000, help="a side, of a black box"
     )
     parser.add_argument("--reported", action="store_true", help="reported faults alone")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--kept", type=Path, metavar="FILE")
     parser.add_argument("-v", "--verbose", action="store_true", help="all findings")
     options = parser.parse_args(arguments)
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
@@ -276,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(options.names) - set(styles)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    known = {(e["name"], e["seed"], e["by"]): e for e in kept_in(options.kept)}
     outcomes = []
     twins = {style.twin for style in styles.values()}
     places = ("pair", "domain") if options.black_box == "both" else (options.black_box,)
@@ -287,12 +311,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         if options.reported and not style.twin and style.name not in twins:
             continue
-        for seed, by in itertools.product(range(options.seeds), places):
+        for seed, by in itertools.product(options.seeds, places):
+            judge = by or ("replay-domain" if options.domains else "replay")
+            if (found := known.get((style.name, seed, judge))) is not None:
+                outcomes.append(
+                    Outcome(**found | {"findings": tuple(found["findings"])})
+                )
+                continue
             if by is None:
                 outcome = measure(style, seed, domains=options.domains)
             else:
                 outcome = attack(style, seed, by=by, releases=options.releases)
             outcomes.append(outcome)
+            keep(options.kept, asdict(outcome))
             expected = "right" if style.right else "wrong"
             print(
                 f"{style.name:<37}{expected:<9}{outcome.verdict:<14}"
@@ -305,10 +336,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(f"    {said}")
     said_of = totals if options.black_box is None else compared
     print(*said_of(outcomes), sep="\n")
-    if options.json:
-        options.json.write_text(
-            json.dumps([asdict(each) for each in outcomes], indent=1)
-        )
     return 0
 
 
