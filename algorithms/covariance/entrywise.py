@@ -218,7 +218,7 @@ class AnalyzeGauss(GaussianPerturbation):
     distance_per_norm = 1.0
     diagonal_ratio = 1.0
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""

@@ -149,7 +149,7 @@ class SymmetricNoise(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, **fields: Any) -> Self:
         """Return Algorithm 1 to the letter, with the paper's claim."""

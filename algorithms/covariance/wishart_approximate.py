@@ -98,7 +98,7 @@ class WishartApproximate(SecondMomentMechanism):
 
     sensitivity_norm = "nuclear"
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the published degrees and scale.
@@ -121,7 +121,7 @@ class WishartApproximate(SecondMomentMechanism):
         made = cls(excess=excess, scale=1.0, claim=ApproxDP(epsilon, delta), **fields)
         return replace(made, scale=made.row_norm**2)
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def calibrated(
         cls, epsilon: float, delta: float, *, scale: float | None = None, **fields: Any

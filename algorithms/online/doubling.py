@@ -108,7 +108,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     length: Count | None = None
     row_norm: Positive = 1.0
 
-    @hands_on(but=("rule", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
@@ -118,7 +118,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         rule = CalibratedRule(gaussian_mu(epsilon, delta))
         return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
-    @hands_on(but=("rule", "claim"))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return Algorithm 4 to the letter, with the paper's claim."""
@@ -353,7 +353,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
     at no delta < 1. An audit must refute it; nobody should use it.
     """
 
-    @hands_on(but=("rule", "claim"))
+    @hands_on()
     @classmethod
     def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the noise that is right, and the bug."""

@@ -155,7 +155,7 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     pair_length: ClassVar[int] = 8
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.

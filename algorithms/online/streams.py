@@ -233,7 +233,7 @@ class Streamed:
 class StreamableSums(Streamed, PrefixSums):
     """Prefix sums with a stream."""
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def from_mu(cls, mu: float, **fields: Any) -> Self:
         """Return the mechanism that is mu-GDP, and with no smaller mu."""

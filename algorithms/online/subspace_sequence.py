@@ -156,7 +156,7 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
     kind: ClassVar[type[StreamableSums]]
     """What the prefixes of named constructors are made by."""
 
-    @hands_on(but=("noise", "claim"), to="kind")
+    @hands_on(to="kind")
     @classmethod
     def calibrated(
         cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any

@@ -136,7 +136,7 @@ class PublishedSums(StreamableSums):
     published: ClassVar[type[PublishedNodeNoise | PublishedStepNoise]]
     """What the paper prints."""
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return what the paper prints, with its claim for the whole sequence."""
@@ -228,7 +228,7 @@ class PublishedSequence(SubspaceSequence):
 
     kind: ClassVar[type[PublishedSums]]
 
-    @hands_on(but=("noise", "claim"), to="kind")
+    @hands_on(to="kind")
     @classmethod
     def as_published(
         cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any

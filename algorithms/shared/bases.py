@@ -6,8 +6,8 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ __all__ = [
     "ReleasesVector",
     "Rng",
     "check_components",
-    "check_one_component",
     "check_rank",
     "drawn_in_parts",
     "first_accepted",
@@ -80,6 +79,9 @@ class ReleasesBasis:
 class ReleasesVector:
     """A mechanism whose release is a unit vector, shape (d,)."""
 
+    several: ClassVar[str] = ""
+    """The mechanism that releases more; constructors then take an n_components of 1."""
+
     @property
     def rank(self) -> int:
         """The number of components, 1."""
@@ -109,40 +111,10 @@ def check_components(n_components: int, released: int) -> None:
         )
 
 
-def check_one_component(name: str, n_components: int, *, others: str) -> None:
-    """Raise unless the number of components is 1.
-
-    Parameters
-    ----------
-    name : str
-        Of the mechanism, which releases no more.
-    n_components : int
-    others : str
-        The mechanism that releases several.
-    """
-    if n_components != 1 or isinstance(n_components, bool):
-        raise InputError(
-            f"n_components of {name} must be 1, got {n_components!r}; for more see "
-            f"{others}"
-        )
-
-
 def drawn_in_parts(
     size: int, shape: tuple[int, ...], width: int, draw: Callable[[int], Array]
 ) -> Array:
-    """Return `size` releases of a shape, of which at most `width` are made together.
-
-    Parameters
-    ----------
-    size : int
-        >= 0.
-    shape : tuple of int
-        Of one release.
-    width : int
-        What fits in memory; 1 is made if nothing does.
-    draw : callable
-        Takes a number of releases, and makes them.
-    """
+    """Return `size` releases of a shape, made by `width` at a time, or one by one."""
     size, width = check_count("size", size, minimum=0), max(1, width)
     releases = np.empty((size, *shape))
     for first in range(0, size, width):
@@ -161,16 +133,8 @@ def first_accepted(
 ) -> Array:
     """Return the first draws that rejection leaves, of shape ``(size, *shape)``.
 
-    Parameters
-    ----------
-    size : int
-    propose : callable
-        From a number of proposals to those of them that are accepted.
-    shape : tuple of int
-        Of one draw.
-    fewest, most : int
-        Proposals at a time. As many are made as seem needed, from what was accepted
-        before.
+    From a number of proposals `propose` makes those of them that are accepted. As many
+    are made at a time as seem needed, from what was accepted before, within bounds.
     """
     kept: list[Array] = [np.empty((0, *shape))]
     count = tried = 0
@@ -181,6 +145,19 @@ def first_accepted(
         count += len(kept[-1])
         tried += tries
     return np.concatenate(kept)[:size]
+
+
+def end_of(walk: Iterator[list[Array]]) -> Array:
+    """Return the last state of a walk, of which each step is [what is seen, state]."""
+    for _, state in walk:
+        last = state
+    return last
+
+
+def transcribed(walk: Iterator[list[Array]]) -> dict[str, Array]:
+    """Return what is seen of the start of a walk, and of its steps, along axis 1."""
+    start, *steps = (seen for seen, _ in walk)
+    return {"start": start, "steps": np.stack(steps, axis=1)}
 
 
 def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Array:

@@ -17,6 +17,7 @@ from types import FunctionType, MethodType
 from typing import Any, Self, TypeVar, cast, get_type_hints
 
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_positive
 
@@ -25,21 +26,23 @@ __all__ = ["GaussianCalibrated", "PureCalibrated", "hands_on"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+_COMPUTED = set("claim multiplier noise rule scale sigma split".split())
+_COMPUTED |= {"epsilon", "excess", "mu", "unit_scale"}
+
+
 def hands_on(
-    *names: str,
-    but: tuple[str, ...] = (),
-    to: str = "",
-    also: str = "",
-    **defaults: Any,
+    *names: str, to: str = "", also: str = "", **defaults: Any
 ) -> Callable[[_F], _F]:
     """Return a decorator for a class method that ends in ``cls(..., **fields)``.
+
+    A class that releases one component, and says which mechanism releases `several`, is
+    asked for ``n_components`` too, and refuses any other number than 1.
 
     Parameters
     ----------
     *names : str
-        The fields of the class that it takes besides its own arguments.
-    but : tuple of str
-        In place of names: it takes all fields but these.
+        The fields of the class that it takes besides its own arguments. If none are
+        named: all but those that constructors compute, the claim and the noise.
     to : str
         The attribute of the class that says whose fields they are. Default: its own.
     also : str
@@ -52,24 +55,23 @@ def hands_on(
     >>> from dataclasses import dataclass, field
     >>> @dataclass
     ... class Box:
-    ...     volume: float
+    ...     scale: float
     ...     colour: str = "red"
     ...     marks: list[str] = field(default_factory=list)
     ...
-    ...     @hands_on(but=("volume",))
+    ...     @hands_on()
     ...     @classmethod
     ...     def cube(cls, side: float, **fields):
-    ...         return cls(volume=side**3, **fields)
+    ...         return cls(scale=side**3, **fields)
     >>> Box.cube(2.0, colour="blue", marks=None)
-    Box(volume=8.0, colour='blue', marks=[])
+    Box(scale=8.0, colour='blue', marks=[])
     >>> print(signature(Box.cube))
     (side: float, *, colour: str = 'red', marks: list[str] = None)
     """
 
     def decorate(method: _F) -> _F:
         function = cast(Any, method).__func__
-        names_of = (*names, *defaults)
-        return cast(_F, _HandingOn(function, names_of, but, to, also, defaults))
+        return cast(_F, _HandingOn(function, (*names, *defaults), to, also, defaults))
 
     return decorate
 
@@ -81,14 +83,13 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
         self,
         function: FunctionType,
         names: tuple[str, ...],
-        but: tuple[str, ...],
         to: str,
         also: str,
         defaults: dict[str, Any],
     ) -> None:
         super().__init__(function)
-        self._names, self._but, self._to = names, but, to
-        self._also, self._defaults = also, defaults
+        self._names, self._to, self._also = names, to, also
+        self._defaults = defaults
         self._made = cache(self._make)
 
     def __get__(self, instance: object, owner: type | None = None) -> MethodType:
@@ -104,12 +105,15 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
             for each in whole.parameters.values()
             if each.kind is not Parameter.VAR_KEYWORD
         ]
-        made, source = set(), getattr(kind, self._to, None) if self._to else kind
+        made, source = (
+            set(defaults),
+            getattr(kind, self._to, None) if self._to else kind,
+        )
         known = fields(source) if is_dataclass(source) else ()
         types = get_type_hints(source) if known else {}
         for each in known:
-            named = each.name in (self._but or self._names)
-            if named is bool(self._but) or each.name in whole.parameters:
+            named = each.name in (self._names or _COMPUTED)
+            if named is not bool(self._names) or each.name in whole.parameters:
                 continue
             default = defaults.get(each.name, each.default)
             if each.default_factory is not MISSING:
@@ -127,10 +131,18 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
         if self._also:
             more = signature(getattr(kind, self._also)).parameters.values()
             shown += [each for each in more if each.kind is Parameter.KEYWORD_ONLY]
+        if several := getattr(kind, "several", ""):
+            one = Parameter("n_components", Parameter.KEYWORD_ONLY, default=1)
+            shown.append(one.replace(annotation=int))
 
         @wraps(function)
         def constructor(cls: Any, *args: Any, **given: Any) -> Any:
-            # None asks for what the class makes where nothing is given.
+            if several and ((k := given.pop("n_components", 1)) != 1 or k is True):
+                raise InputError(
+                    f"n_components of {kind.__name__} must be 1, got {k!r}; for more "
+                    f"see {several}"
+                )
+            # None asks for what is taken, or made, where nothing is given.
             asked = {k: v for k, v in given.items() if k not in made or v is not None}
             return function(cls, *args, **(defaults | asked))
 
@@ -146,7 +158,7 @@ class PureCalibrated(ABC):
     def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
         """Return the mechanism at the least noise for epsilon, with the claim."""
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise proven to be epsilon-DP."""
@@ -162,14 +174,14 @@ class GaussianCalibrated(ABC):
     def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
         """Return the mechanism at the least noise for mu, with the claim."""
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP."""
         mu = gaussian_mu(epsilon, delta)
         return cls._at(mu, ApproxDP(epsilon, delta), **fields)
 
-    @hands_on("relation", "row_norm")
+    @hands_on()
     @classmethod
     def from_mu(cls, mu: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise that is mu-GDP."""

@@ -27,7 +27,7 @@ tuned on the data themselves cost privacy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
@@ -43,7 +43,6 @@ __all__ = [
     "ListedSteps",
     "RootSteps",
     "StepSizes",
-    "Steps",
     "as_step_sizes",
 ]
 
@@ -83,13 +82,9 @@ class HarmonicSteps(StepSizes):
 
 @dataclass(frozen=True)
 class ConstantSteps(StepSizes):
-    """The same eta in every step.
+    """The same eta > 0 in every step, in the inverse unit of A_i.
 
-    Parameters
-    ----------
-    size : float
-        eta > 0, in the inverse unit of A_i. As it grows without bound, a step on a
-        batch becomes one of the power method.
+    As it grows without bound, a step on a batch becomes one of the power method.
     """
 
     size: Positive
@@ -101,13 +96,6 @@ class ConstantSteps(StepSizes):
 @dataclass(frozen=True)
 class HalvingSteps(StepSizes):
     """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts.
-
-    Parameters
-    ----------
-    first : float
-        > 0.
-    period : int
-        How many steps are equally long.
 
     Examples
     --------
@@ -126,12 +114,7 @@ class HalvingSteps(StepSizes):
 
 @dataclass(frozen=True)
 class RootSteps(StepSizes):
-    """eta_k = first/sqrt(k), k = 1, 2, ...
-
-    Parameters
-    ----------
-    first : float
-        > 0; 8 in the paper.
+    """eta_k = first/sqrt(k), k = 1, 2, ...; 8/sqrt(k) in the paper.
 
     Examples
     --------
@@ -148,13 +131,7 @@ class RootSteps(StepSizes):
 
 @dataclass(frozen=True)
 class ListedSteps(StepSizes):
-    """Step sizes one by one.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Each > 0; as many as the algorithm takes steps, or more.
-    """
+    """Step sizes > 0 one by one, for as many steps as the algorithm takes, or more."""
 
     values: tuple[float, ...]
 
@@ -175,14 +152,8 @@ class ListedSteps(StepSizes):
         return np.array(self.values[:count])
 
 
-Steps: TypeAlias = StepSizes | float | Sequence[float]
-"""What users give for step sizes: themselves, one for every step, or a list."""
-
-
-def as_step_sizes(value: Steps | None, default: StepSizes | None = None) -> StepSizes:
+def as_step_sizes(value: StepSizes | float | Sequence[float]) -> StepSizes:
     """Return step sizes for a number (that of every step), a list, or themselves.
-
-    For None it is the default, if there is one.
 
     Raises
     ------
@@ -196,8 +167,6 @@ def as_step_sizes(value: Steps | None, default: StepSizes | None = None) -> Step
         ...
     dpaudit.errors.InputError: step_sizes[1] must be a finite number > 0, got 0.0
     """
-    if value is None and default is not None:
-        return default
     if isinstance(value, StepSizes):
         return value
     if isinstance(value, str | bytes):
@@ -205,3 +174,23 @@ def as_step_sizes(value: Steps | None, default: StepSizes | None = None) -> Step
     if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1:
         return ListedSteps(tuple(np.asarray(value, dtype=object).tolist()))
     return ConstantSteps(check_positive("step_sizes", value))
+
+
+Stepped: TypeAlias = Annotated[StepSizes, lambda name, value: as_step_sizes(value)]
+"""A field of step sizes that may be given as a number, or a list."""
+
+
+class TakesSteps(Checked):
+    """A mechanism with the field `step_sizes`; without one it takes its usual ones."""
+
+    step_sizes: StepSizes
+
+    @property
+    @abstractmethod
+    def usual_steps(self) -> StepSizes:
+        """What is taken where no step sizes are given."""
+
+    def __post_init__(self) -> None:
+        if getattr(self, "step_sizes", None) is None:
+            object.__setattr__(self, "step_sizes", self.usual_steps)
+        super().__post_init__()

@@ -60,11 +60,8 @@ At (1, 1e-6) on the rows of the last paragraph but one the median error is about
 at n = 1e5 (0.15 with the paper's parts) and 0.066 at 3e4 (bottom); below that it is
 bottom now and then. In Example 4.1 with sigma = 0.001 it is 4e-5 at n = 1e5, d = 20.
 
-**DP-PCA as published.** Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and
-differentially private PCA*, NeurIPS 2022, Algorithm 3, with Algorithms 4 and 5; the
-steps are at the head of `dpaudit.algorithms.streaming.minibatch_pca`, with f = 2: line
-4 of Algorithm 3 hands on twice the estimate, so that it is no less than the eigenvalue
-itself.
+**DP-PCA as published.** The steps are the same, with f = 2: line 4 of Algorithm 3 hands
+on twice the estimate, so that it is no less than the eigenvalue itself.
 
 In each batch the top eigenvalue and the mean are (epsilon/2, delta/2)-DP each, and the
 two are added up, although they are of different rows. So the claim holds with a factor
@@ -81,23 +78,20 @@ The paper's neighbours are multisets that differ by a row added or removed, for 
 batches by position promise nothing. The relation here is REPLACE_ONE.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Self
 
 import numpy as np
 
-from dpaudit.algorithms.shared.bases import check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import (
     POWER_STEPS,
     OneComponent,
     RowBatch,
-    default_steps,
 )
 from dpaudit.algorithms.streaming.moments import ProductGradients
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
@@ -110,11 +104,7 @@ from dpaudit.algorithms.streaming.windows import (
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
-from dpaudit.validation import (
-    check_fraction,
-    check_length,
-    check_positive,
-)
+from dpaudit.validation import check_fraction, check_length, check_positive
 
 __all__ = ["DPPCA", "OverlappingDPPCA", "PublishedDPPCA"]
 
@@ -140,64 +130,34 @@ class DPPCA(OneComponent):
     array([nan, nan, nan])
     """
 
-    @hands_on("batch_constant", "batch_size", "row_norm")
+    @hands_on("step_sizes", "batch_constant", "batch_size", "row_norm", also="_scaled")
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        tail: Tail = DEFAULT_TAIL,
-        group_constant: float = 5.0,
-        bins_per_octave: int = 1,
-        zeta: float = 0.01,
-        step_sizes: Steps | None = None,
-        **fields: Any,
+        cls, epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, **fields: Any
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise, under REPLACE_ONE.
-        n_components : int
-            1, and no other number.
-        tail : Tail
-            Of the gradients; its own zeta is not used.
-        group_constant, bins_per_octave, zeta
-            See `TopEigenvalue`.
-        step_sizes : StepSizes, float or sequence of float, optional
-            Default: `default_steps`.
+        The tail is that of the gradients; its own zeta is not used.
         """
-        check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
-        return cls(
-            scale_finder=TopEigenvalue.calibrated(
-                epsilon,
-                delta,
-                group_constant=group_constant,
-                bins_per_octave=bins_per_octave,
-                zeta=zeta,
-            ),
-            mean=MeanEstimation.calibrated(epsilon, delta, tail=tail),
-            claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
-            **fields,
-        )
+        mean = MeanEstimation.calibrated(epsilon, delta, tail=tail)
+        fields = cls._scaled(epsilon, delta, **fields)
+        return cls(mean=mean, claim=ApproxDP(epsilon, delta), **fields)
 
-    @hands_on("batch_constant", "batch_size", "row_norm", scale_share=0.2)
+    @hands_on(
+        "batch_constant",
+        "batch_size",
+        "row_norm",
+        also="_scaled",
+        scale_share=0.2,
+        step_sizes=POWER_STEPS,
+    )
     @classmethod
     def tuned(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
         window: Window = DEFAULT_BALL,
-        group_constant: float = 5.0,
-        bins_per_octave: int = 1,
-        zeta: float = 0.01,
-        step_sizes: Steps | None = None,
         **fields: Any,
     ) -> Self:
         """Return the mechanism with parts that the paper does not have.
@@ -206,17 +166,9 @@ class DPPCA(OneComponent):
         `calibrated` in the window, what gradients are truncated to, in its share for
         the scale, and in its step sizes, `POWER_STEPS`.
         """
-        check_one_component("dp-pca-tuned", n_components, others="two-stage-pca")
-        made = cls.calibrated(
-            epsilon,
-            delta,
-            group_constant=group_constant,
-            bins_per_octave=bins_per_octave,
-            zeta=zeta,
-            step_sizes=as_step_sizes(step_sizes, POWER_STEPS),
-        )
         mean = MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window)
-        return replace(made, mean=mean, **fields)
+        fields = cls._scaled(epsilon, delta, **fields)
+        return cls(mean=mean, claim=ApproxDP(epsilon, delta), **fields)
 
     @property
     def budget(self) -> BudgetTree:
@@ -244,25 +196,19 @@ class PublishedDPPCA(OneComponent):
 
     scale_factor = 2.0
 
-    @hands_on("batch_size", "row_norm", batch_constant=50.0)
+    @hands_on("step_sizes", "batch_size", "row_norm", batch_constant=50.0)
     @classmethod
     def as_published(
         cls,
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
         tail: Tail = DEFAULT_TAIL,
         group_constant: float = 5.0,
         zeta: float = 0.01,
-        step_sizes: Steps | None = None,
         **fields: Any,
-    ) -> "PublishedDPPCA":
-        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is.
-
-        The arguments are those of `DPPCA.calibrated`.
-        """
-        check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
+    ) -> Self:
+        """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is."""
         halves = (
             check_positive("epsilon", epsilon) / 2,
             check_fraction("delta", delta) / 2,
@@ -273,7 +219,6 @@ class PublishedDPPCA(OneComponent):
             ),
             mean=MeanEstimation.as_published(*halves, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
             **fields,
         )
 
@@ -307,17 +252,10 @@ class OverlappingDPPCA(DPPCA):
     def planted(
         cls, epsilon: float, delta: float, *, batch_size: int | None = None
     ) -> Self:
-        """Return `DPPCA.calibrated` with its halves overlapping, and one batch.
+        """Return `DPPCA.calibrated` with its halves overlapping, by default one batch.
 
         The scale has the bins of the paper, and windows are ten times narrower than by
         default: a row that is beyond them need not be in a bin of a larger scale.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise, which is false.
-        batch_size : int, optional
-            Default: n, all rows in one batch.
         """
         return cls.calibrated(
             epsilon,

@@ -87,7 +87,7 @@ _FAR_BIN = 5 * 2.0**49
 
 @dataclass(frozen=True, kw_only=True)
 class MeanEstimation(Batched[ArrayLike], Checked):
-    """The noisy mean of truncated vectors, or bottom.
+    """The noisy mean of truncated vectors, rows of shape (m, d), or bottom.
 
     Releases have shape (d,); bottom is NaN throughout.
 
@@ -117,23 +117,18 @@ class MeanEstimation(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
-    @hands_on(but=("split",))
+    @hands_on()
     @classmethod
     def calibrated(
         cls, epsilon: float, delta: float, *, uses: int = 1, **fields: Any
     ) -> Self:
         """Return the mechanism at the smallest noise that is proven for a split.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise.
-        uses : int
-            How often the same rows may be read at that price altogether.
+        That is what so many uses of the same rows promise altogether.
         """
         return cls(split=CalibratedSplit(epsilon, delta, uses=uses), **fields)
 
-    @hands_on(but=("split",))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the split of the paper, and the constant 12."""
@@ -146,7 +141,6 @@ class MeanEstimation(Batched[ArrayLike], Checked):
 
     @property
     def budget(self) -> BudgetTree:
-        """What is spent: histograms and mean."""
         return self.split.budget("mean-estimation")
 
     def deviation(
@@ -168,19 +162,9 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         zeta: float | None = None,
         rng: Rng,
     ) -> Array:
-        """Return the release of every trial, each with its own Lambda.
+        """Return the release of every trial with its own Lambda, shape (trials, d).
 
-        Parameters
-        ----------
-        vectors : Gradients
-        eigenvalues : ndarray, shape (trials,)
-            Where it is not a finite number > 0, the release is bottom.
-        zeta : float, optional
-            Default: the tail's own.
-
-        Returns
-        -------
-        ndarray, shape (trials, d)
+        Where Lambda is not a finite number > 0, it is bottom.
         """
         d = vectors.dimension
         usable = (eigenvalues > 0) & np.isfinite(eigenvalues)
@@ -199,13 +183,6 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         return self._noisy(totals, centres, reach, vectors.count, rng)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases on rows of shape (m, d), shape (size, d).
-
-        Raises
-        ------
-        InputError
-            If the data are not finite, or there are none.
-        """
         rows = check_matrix("data", data, min_rows=1)
         count, d = rows.shape
         noise = self.split.noise(d)
@@ -285,13 +262,6 @@ def mean_with_constant_8(
 ) -> MeanEstimation:
     """Return a planted bug: two thirds of the noise that the promise needs.
 
-    An audit must refute it; nobody should use it.
-
-    Parameters
-    ----------
-    epsilon, delta, tail, eigenvalue
-        As for `MeanEstimation.calibrated`.
-
     Examples
     --------
     >>> round(mean_with_constant_8(2.0, 1e-5).split.noise(1).mu, 3)
@@ -320,11 +290,7 @@ def _steps_to_the_end(count: int) -> float:
 def _steps(
     window: Window, vectors: Array, centres: Array, reach: Array, count: int
 ) -> Array:
-    """Return truncated vectors as whole numbers of steps from the centre.
-
-    Each is made of the vector that it stands for, and of the window; the sum of as many
-    as `count` of them is exact in whatever order.
-    """
+    """Return truncated vectors as whole numbers of steps, whose sums are exact."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         inside = vectors - centres
         inside /= reach

@@ -50,7 +50,7 @@ which makes w known (up to its sign), and the one that differs lies obliquely to
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Any, ClassVar, Self
 
@@ -58,31 +58,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import (
-    Batched,
     ReleasesBasis,
     ReleasesVector,
     Rng,
-    check_one_component,
     check_rank,
     drawn_in_parts,
+    end_of,
+    transcribed,
 )
-from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.shared.step_sizes import (
     HarmonicSteps,
-    Steps,
+    Stepped,
     StepSizes,
-    as_step_sizes,
+    TakesSteps,
 )
-from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.checked import Count, Positive
+from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length, check_positive
+from dpaudit.neighbours import Pair
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["DEFAULT_ITERATIONS", "BlockOja", "MinibatchOja"]
 
@@ -93,61 +91,47 @@ _SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its no
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOja(Batched[ArrayLike | Moments], Checked):
+class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
     """Oja's algorithm on disjoint batches, with normal noise in every step.
 
     Parameters
     ----------
     sigma : float
         Standard deviation of every entry of the noise on the sum of a batch.
-    step_sizes : StepSizes
-        Public.
+    step_sizes : StepSizes, float or sequence of float, optional
+        Public. Default: c1/(c2 + t) with c1 = 60 over the largest ||A_i w||, and c2 =
+        1. A compromise: for Gaussian rows with one spike, d = 20 and a gap lambda_1 -
+        lambda_2 of 0.07 to 0.22 R^2, the error of minibatch-oja at (1, 1e-5) is within
+        a factor of about two of the best among T from 5 to 50, c1 from 2 to 100 and c2
+        from 0 to 5. Smaller gaps ask for larger steps: too small a step leaves the
+        start as it was, too large a one only averages over fewer batches.
     claim : Claim
         What is promised, under REPLACE_ONE.
     iterations : int
         T, the number of steps and of batches; public.
-    row_norm : float, optional
-        R: longer rows are scaled down to it, each on its own. With it the data must be
-        rows; without it they may be matrices, shape (n, d, d).
-    clip : float, optional
-        beta: larger products A_i V are scaled down to it. One of the two is needed.
+    row_norm, clip : float, optional
+        See `OnProducts`.
     """
 
     sigma: Positive
-    step_sizes: StepSizes
+    step_sizes: Stepped = None  # type: ignore[assignment]
     claim: Claim
     iterations: Count = DEFAULT_ITERATIONS
     row_norm: float | None = 1.0
     clip: float | None = None
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self.step_sizes.sizes(self.iterations)
-        unit_of(self.row_norm, self.clip)
+
+    @property
+    def usual_steps(self) -> StepSizes:
+        return HarmonicSteps(DEFAULT_NUMERATOR / self.unit, DEFAULT_OFFSET)
 
     @classmethod
-    def _at(
-        cls,
-        mu: float,
-        claim: Claim,
-        step_sizes: Steps | None,
-        *,
-        row_norm: float | None = 1.0,
-        clip: float | None = None,
-        **fields: Any,
-    ) -> Self:
-        """Return the mechanism at the least noise for mu, with the claim."""
-        k = fields.get("n_components", 1)
-        return cls(
-            sigma=batch_sensitivity(k, row_norm=row_norm, clip=clip) / mu,
-            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
-            claim=claim,
-            row_norm=row_norm,
-            clip=clip,
-            **fields,
-        )
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(sigma=1.0, claim=claim, **fields)
+        return replace(made, sigma=made.sensitivity_of(made.rank) / mu)
 
     @property
     @abstractmethod
@@ -162,46 +146,32 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         return released
 
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, stacked along a leading axis.
-
-        The data are rows, or matrices, or a `Moments`; at least T of them.
-        """
-        moments = self._moments(data)
-        shape = moments.dimension, self.rank
-
-        def some(number: int) -> Array:
-            for _, basis in self._walk(moments, number, rng):
-                last = basis
-            return last
-
-        width = _WORK // (moments.dimension * self.rank)
-        return self._shaped(drawn_in_parts(size, shape, width, some))
+        moments = self.read(data)
+        bases = drawn_in_parts(
+            size,
+            (moments.dimension, self.rank),
+            _WORK // (moments.dimension * self.rank),
+            lambda number: end_of(self._walk(moments, number, rng)),
+        )
+        return self._shaped(bases)
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
-        """Return the start and every noisy sum of `size` independent runs.
+        """Return the ``start``, V_0, and the ``steps`` of `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``start``: V_0; ``steps``: Y_1, ..., Y_T, with an axis of length T after the
-            first. From the same state of `rng`, `draw` returns the V_T that follow, if
-            all runs fit together.
+        These are Y_1, ..., Y_T, with an axis of length T after the first. From the same
+        state of `rng`, `draw` returns the V_T that follow, if all runs fit together.
         """
-        moments = self._moments(data)
         size = check_count("size", size, minimum=0)
-        start, *steps = (seen for seen, _ in self._walk(moments, size, rng))
-        return {
-            "start": self._shaped(start),
-            "steps": self._shaped(np.stack(steps, axis=1)),
-        }
+        made = transcribed(self._walk(self.read(data), size, rng))
+        return {name: self._shaped(values) for name, values in made.items()}
 
     def step_means(
         self, transcript: Mapping[str, Array], data: ArrayLike | Moments
     ) -> dict[str, Array]:
         """Return the sums without their noise, given what was seen before each."""
-        moments = self._moments(data)
+        moments = self.read(data)
         basis = self._bases(transcript["start"])
         steps = self._bases(transcript["steps"])
         means = np.empty(steps.shape)
@@ -212,7 +182,6 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
 
     @property
     def step_scales(self) -> dict[str, float]:
-        """The standard deviation of every entry of the steps."""
         return {"steps": self.sigma}
 
     def worst_case(self, dimension: int | None = None) -> Pair:
@@ -232,7 +201,7 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         k = self.rank
         d = check_length(dimension, k + 1, minimum=k)
         basis = np.eye(d)
-        unit, row_norm = unit_of(self.row_norm, self.clip), self.row_norm
+        unit, row_norm = self.unit, self.row_norm
         if row_norm is None:
             common = unit * np.einsum("ia,ib->iab", basis[:k], basis[:k])
             changed = np.outer(basis[k], basis[k - 1]) if d > k else basis / sqrt(k)
@@ -248,14 +217,14 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         count = self.iterations * k * ceil(_SIGNAL * self.sigma / unit)
         shared = common[np.arange(count - 1) % k]
         first, second = (np.concatenate([shared, side[None]]) for side in sides)
-        return Pair(first, second, Relation.REPLACE_ONE)
+        return Pair(first, second, self.relation)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.rank)
 
-    def _moments(self, data: ArrayLike | Moments) -> Moments:
-        moments = as_moments(data, row_norm=self.row_norm)
+    def read(self, data: ArrayLike | Moments) -> Moments:
+        moments = super().read(data)
         if moments.count < self.iterations:
             raise InputError(
                 f"data must have at least {self.iterations} rows, one for every batch, "
@@ -310,34 +279,7 @@ class MinibatchOja(ReleasesVector, NoisyOja):
     array([0.6, 0.8])
     """
 
-    @hands_on("row_norm", "clip", "iterations")
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        step_sizes: Steps | None = None,
-        **fields: Any,
-    ) -> Self:
-        """Return the mechanism at the smallest proven sigma, Delta/mu.
-
-        That is what (epsilon, delta) needs under REPLACE_ONE. `n_components` is 1, and
-        no other number; by default step sizes are `default_steps`.
-        """
-        check_one_component("minibatch-oja", n_components, others="block-oja")
-        mu, claim = gaussian_mu(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls._at(mu, claim, step_sizes, **fields)
-
-    @hands_on("row_norm", "clip", "iterations")
-    @classmethod
-    def from_mu(
-        cls, mu: float, *, step_sizes: Steps | None = None, **fields: Any
-    ) -> Self:
-        """Return the mechanism that is mu-GDP, which no smaller sigma gives."""
-        mu = check_positive("mu", mu)
-        return cls._at(mu, GaussianDP(mu), step_sizes, **fields)
+    several: ClassVar[str] = "block-oja"
 
     def _shaped(self, bases: Array) -> Array:
         return bases[..., 0]
@@ -365,32 +307,6 @@ class BlockOja(ReleasesBasis, NoisyOja):
     """
 
     n_components: Count
-
-    @hands_on("n_components", "row_norm", "clip", "iterations")
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        step_sizes: Steps | None = None,
-        **fields: Any,
-    ) -> Self:
-        """Return the mechanism at the smallest proven sigma, as `MinibatchOja` does."""
-        mu, claim = gaussian_mu(epsilon, delta), ApproxDP(epsilon, delta)
-        return cls._at(mu, claim, step_sizes, **fields)
-
-
-def default_steps(row_norm: float | None, clip: float | None) -> HarmonicSteps:
-    """Return c1/(c2 + t) with c1 = 60 over the largest ||A_i w||, and c2 = 1.
-
-    A compromise: for Gaussian rows with one spike, d = 20 and a gap lambda_1 - lambda_2
-    of 0.07 to 0.22 R^2, the error of minibatch-oja at (1, 1e-5) is within a factor of
-    about two of the best among T from 5 to 50, c1 from 2 to 100 and c2 from 0 to 5.
-    Smaller gaps ask for larger steps: too small a step leaves the start as it was, too
-    large a one only averages over fewer batches.
-    """
-    return HarmonicSteps(DEFAULT_NUMERATOR / unit_of(row_norm, clip), DEFAULT_OFFSET)
 
 
 def _turned(matrices: Array) -> Array:

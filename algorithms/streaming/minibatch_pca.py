@@ -25,38 +25,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import floor, log
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import (
-    Batched,
-    ReleasesVector,
-    Rng,
-    check_rank,
-    orient,
-)
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_rank, orient
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
     HarmonicSteps,
+    Stepped,
     StepSizes,
+    TakesSteps,
 )
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import (
     Moments,
+    OnStream,
     ProductGradients,
-    as_moments,
     rebatched,
 )
 from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Positive
+from dpaudit.checked import Fraction, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["MinibatchPCA"]
@@ -72,17 +68,6 @@ the release is bottom.
 """
 
 
-def default_steps(row_norm: float | None) -> HarmonicSteps:
-    """Return c1/(1 + t), c1 = 60/row_norm^2, or 20 if there is no norm.
-
-    The 20 is for rows whose largest eigenvalue is about 1, the 60 for rows in a ball
-    where it is a sixth of the squared radius.
-    """
-    if row_norm is None:
-        return HarmonicSteps(20.0, 1.0)
-    return HarmonicSteps(60 / check_positive("row_norm", row_norm) ** 2, 1.0)
-
-
 class RowBatch(NamedTuple):
     """Consecutive items of a stream: the number of the first, and B."""
 
@@ -92,7 +77,7 @@ class RowBatch(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
+class MinibatchPCA(TakesSteps, OnStream):
     """Principal components by Oja steps with private means of gradients.
 
     Parameters
@@ -103,8 +88,10 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         Step 2, at what it may cost for all components.
     claim : Claim
         What is promised under REPLACE_ONE.
-    step_sizes : StepSizes
-        Public, in the inverse unit of A_i.
+    step_sizes : StepSizes, float or sequence of float, optional
+        Public, in the inverse unit of A_i. Default: c1/(1 + t), c1 = 60/row_norm^2, or
+        20 if there is no norm. The 20 is for rows whose largest eigenvalue is about 1,
+        the 60 for rows in a ball where it is a sixth of the squared radius.
     batch_constant : float
         c > 0; more of it makes fewer and larger batches.
     batch_size : int, optional
@@ -119,7 +106,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     scale_finder: TopEigenvalue
     mean: MeanEstimation
     claim: Claim
-    step_sizes: StepSizes
+    step_sizes: Stepped = None  # type: ignore[assignment]
     batch_constant: Positive = 25.0
     batch_size: Annotated[int, partial(check_count, minimum=_LEAST)] | None = None
     row_norm: Positive | None = None
@@ -127,7 +114,33 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
+    @property
+    def usual_steps(self) -> StepSizes:
+        if self.row_norm is None:
+            return HarmonicSteps(20.0, 1.0)
+        return HarmonicSteps(60 / check_positive("row_norm", self.row_norm) ** 2, 1.0)
+
+    @classmethod
+    def _scaled(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        group_constant: float = 5.0,
+        bins_per_octave: int = 1,
+        zeta: float = 0.01,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Return fields with a finder of the scale; options: see `TopEigenvalue`."""
+        finder = TopEigenvalue.calibrated(
+            epsilon,
+            delta,
+            group_constant=group_constant,
+            bins_per_octave=bins_per_octave,
+            zeta=zeta,
+        )
+        return {"scale_finder": finder, **fields}
 
     @property
     @abstractmethod
@@ -140,13 +153,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         """Who spends what."""
 
     def batches(self, count: int) -> tuple[int, int]:
-        """Return (B, T) for n items.
-
-        Raises
-        ------
-        InputError
-            If they are fewer than 4, or fewer than a batch.
-        """
+        """Return (B, T) for n items, or raise if they are too few."""
         least = _LEAST if self.batch_size is None else self.batch_size
         if count < least:
             raise InputError(f"data must have at least {least} rows, got {count}")
@@ -157,13 +164,6 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         return count // steps, steps
 
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, stacked along a leading axis.
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-            At least 4 rows or matrices, of length at least k.
-        """
         return self._released(self._draw(data, size, rng)["components"])
 
     def _released(self, bases: Array) -> Array:
@@ -175,12 +175,9 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     ) -> dict[str, Array]:
         """Return every estimate on the way of `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``starts``: w_0, shape (size, k, d); ``scales``: Lambda_t, shape
-            (size, k, T); ``means``: g_t, shape (size, k, T, d). Bottom is NaN. (The
-            bins on the way to g_t, which the proof gives away too, are left out.)
+        ``starts``: w_0, shape (size, k, d); ``scales``: Lambda_t, (size, k, T);
+        ``means``: g_t, (size, k, T, d). Bottom is NaN. (The bins on the way to g_t,
+        which the proof gives away too, are left out.)
         """
         runs = self._draw(data, size, rng)
         del runs["components"]
@@ -188,7 +185,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
 
     def _draw(self, data: ArrayLike | Moments, size: int, rng: Rng) -> dict[str, Array]:
         """Return transcripts, and the components, shape (size, d, k)."""
-        moments = as_moments(data, row_norm=self.row_norm)
+        moments = self.read(data)
         d = moments.dimension
         check_rank(self.rank, d)
         batch_size, steps = self.batches(moments.count)
@@ -257,25 +254,10 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     ) -> tuple[Array, Array, Array]:
         """Return the component that T steps lead to, and the estimates on the way.
 
-        Parameters
-        ----------
-        batches : iterable of RowBatch
-            One for every step.
-        rates : ndarray, shape (T,)
-            eta_t.
-        start : ndarray, shape (trials, d)
-            w_0, unit vectors; orthogonal to what is deflated.
-        deflated : ndarray, shape (trials, d, j), optional
-            The components that were found before. NaN in a trial makes all of it NaN.
-
-        Returns
-        -------
-        vectors : ndarray, shape (trials, d)
-            Unit vectors w_T, or NaN for bottom.
-        scales : ndarray, shape (trials, T)
-            Lambda_t, NaN for bottom and 0 for a batch without variance.
-        means : ndarray, shape (trials, T, d)
-            g_t, NaN for bottom.
+        The start is w_0, (trials, d), orthogonal to the components before, which are
+        deflated, (trials, d, j); NaN in them makes all of a trial NaN. Returned are
+        w_T, (trials, d), or NaN for bottom; Lambda_t, (trials, T), NaN for bottom and 0
+        for a batch without variance; and g_t, (trials, T, d), NaN for bottom.
         """
         zeta = self.scale_finder.zeta / (2 * len(rates))
         failed = np.zeros(len(start), dtype=bool)
@@ -316,25 +298,16 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
 class OneComponent(ReleasesVector, MinibatchPCA):
     """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN."""
 
+    several: ClassVar[str] = "dp-pca-rank-k"
+
     def release_stream(
         self, blocks: Iterable[ArrayLike], *, count: int, rng: Rng
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d,).
 
-        From the same state of `rng` it is `release` on the blocks put together.
-
-        Parameters
-        ----------
-        blocks : iterable of array_like
-            Rows or matrices, in blocks of any length. Besides the block at hand, one
-            batch is held.
-        count : int
-            n, how many items there are in all; public, and it sets the batches.
-
-        Raises
-        ------
-        InputError
-            If there are more or fewer items, or they are not as `draw` asks.
+        From the same state of `rng` it is `release` on the blocks put together: of rows
+        or matrices, `count` in all, which is public and sets the batches. Besides the
+        block at hand, one batch is held.
         """
         size, steps = self.batches(check_count("count", count))
         stream = rebatched(blocks, size, count)
@@ -350,7 +323,7 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         return bases[:, :, 0]
 
     def _batch(self, items: Array) -> RowBatch:
-        return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
+        return RowBatch(self.read(items), 0, len(items))
 
 
 def _orthogonal(vectors: Array, deflated: Array | None) -> Array:

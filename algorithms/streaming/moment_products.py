@@ -72,29 +72,13 @@ class Moments(ABC):
     def read(self, where: Where) -> Array:
         """Return part of the stream: rows (..., d), or matrices (..., d, d).
 
-        Parameters
-        ----------
-        where : slice or ndarray of int, of any shape
-            Within the stream; a slice has a start and a stop, and no step.
+        A slice has a start and a stop, and no step; an index array may have any shape.
         """
 
     def apply(self, where: Where, vectors: Array) -> Array:
         """Return A_i w for every i of a batch and every trial's own w.
 
-        Parameters
-        ----------
-        where : slice or ndarray of int, shape (B,) or (trials, B)
-        vectors : ndarray, shape (trials, d)
-
-        Returns
-        -------
-        ndarray, shape (trials, B, d)
-            The caller sees to it that this is not too large.
-
-        Raises
-        ------
-        InputError
-            If the batch is empty or not in the stream, or shapes do not fit.
+        Shape (trials, d) -> (trials, B, d); the caller keeps it from being too large.
         """
         vectors = self._check_vectors(vectors, 2)
         part = self.read(self._check_where(where, len(vectors)))
@@ -110,24 +94,9 @@ class Moments(ABC):
     def mean_apply(
         self, where: Where, vectors: Array, *, clip: float | None = None
     ) -> Array:
-        """Return the mean of A_i w over a batch, for every trial's own w.
+        """Return the mean of A_i w over a batch, for every trial's own w, (trials, d).
 
-        Parameters
-        ----------
-        where : slice or ndarray of int, shape (B,) or (trials, B)
-        vectors : ndarray, shape (trials, d)
-        clip : float, optional
-            The largest l2 norm that a product A_i w may have; longer ones are scaled
-            down to it before the mean is taken.
-
-        Returns
-        -------
-        ndarray, shape (trials, d)
-
-        Raises
-        ------
-        InputError
-            If the batch is empty or not in the stream, or shapes do not fit.
+        As `mean_block` for one column.
         """
         vectors = self._check_vectors(vectors, 2)
         return self.mean_block(where, vectors[:, :, np.newaxis], clip=clip)[:, :, 0]
@@ -140,19 +109,11 @@ class Moments(ABC):
         Parameters
         ----------
         where : slice or ndarray of int, shape (B,) or (trials, B)
+            Not empty, and in the stream.
         bases : ndarray, shape (trials, d, k)
         clip : float, optional
             The largest Frobenius norm that a product A_i V may have; larger ones are
             scaled down to it before the mean is taken.
-
-        Returns
-        -------
-        ndarray, shape (trials, d, k)
-
-        Raises
-        ------
-        InputError
-            If the batch is empty or not in the stream, or shapes do not fit.
         """
         bases = self._check_vectors(bases, 3)
         where = self._check_where(where, len(bases))
@@ -252,18 +213,9 @@ class Moments(ABC):
 
 
 def own_products(part: Array, vectors: Array, clip: float | None = None) -> Array:
-    """Return A w for one A of every trial's own, each scaled down to at most `clip`.
+    """Return A w, (trials, d), for one A of every trial, scaled down to a clip.
 
-    Parameters
-    ----------
-    part : ndarray, shape (trials, d) or (trials, d, d)
-        What `Moments.read` returns for one index per trial.
-    vectors : ndarray, shape (trials, d)
-    clip : float, optional
-
-    Returns
-    -------
-    ndarray, shape (trials, d)
+    The A are what `Moments.read` returns for one index per trial.
     """
     if part.ndim == 2:
         products = np.einsum("td,td->t", part, vectors)[:, np.newaxis] * part

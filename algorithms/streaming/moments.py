@@ -18,17 +18,23 @@ them again, in parts of at most 4 MiB for all trials together.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.streaming.moment_products import (
     WORK,
     Moments,
     Where,
+    batch_sensitivity,
+    unit_of,
 )
 from dpaudit.arrays import Array
+from dpaudit.checked import Checked
 from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive
 
@@ -48,12 +54,8 @@ _PART = 2**19  # numbers in a part of the gradients
 class HeldMoments(Moments):
     """The stream of an array: rows x_i, for x_i x_i^T, or the A_i themselves.
 
-    Parameters
-    ----------
-    data : array_like, shape (n, d) or (n, d, d)
-        Finite numbers, n and d at least 1. Not copied; matrices need not be symmetric.
-    row_norm : float, optional
-        Rows longer than that are scaled down to it, when they are read.
+    They are not copied; matrices need not be symmetric. Rows longer than `row_norm` are
+    scaled down to it, when they are read.
     """
 
     def __init__(self, data: ArrayLike, row_norm: float | None = None) -> None:
@@ -92,10 +94,6 @@ class StreamedMoments(Moments):
     row_norm : float, optional
         Rows longer than that are scaled down to it; not for matrices.
 
-    Raises
-    ------
-    InputError
-        If an argument is not what it should be; later, if what was read is not.
 
     Examples
     --------
@@ -142,13 +140,7 @@ class StreamedMoments(Moments):
 
 
 class Gradients(ABC):
-    """Vectors g_1, ..., g_m of length d, of each of a number of trials.
-
-    Parameters
-    ----------
-    trials, count, dimension : int
-        All at least 1; the count is m.
-    """
+    """Vectors g_1, ..., g_m of length d, of each of a number of trials."""
 
     def __init__(self, trials: int, count: int, dimension: int) -> None:
         self.trials, self.count, self.dimension = trials, count, dimension
@@ -160,12 +152,7 @@ class Gradients(ABC):
     def parts(self, last: int | None = None, multiple: int = 1) -> Iterator[Array]:
         """Yield all up to `last`, shape (trials, some, d), in order.
 
-        Parameters
-        ----------
-        last : int, optional
-            A multiple of `multiple`. Default: m.
-        multiple : int
-            All parts have a multiple of that many.
+        The last is m by default, and all parts have a multiple of `multiple`.
         """
         last = self.count if last is None else last
         each = multiple * self.trials * self.dimension
@@ -175,12 +162,7 @@ class Gradients(ABC):
 
 
 class FixedGradients(Gradients):
-    """Vectors that are the same in one trial as they are in the data.
-
-    Parameters
-    ----------
-    vectors : ndarray, shape (m, d)
-    """
+    """Vectors, shape (m, d), that are the same in one trial as in the data."""
 
     def __init__(self, vectors: Array) -> None:
         super().__init__(1, *vectors.shape)
@@ -193,17 +175,9 @@ class FixedGradients(Gradients):
 class ProductGradients(Gradients):
     """The products A_i w of consecutive items of a stream, for every trial's own w.
 
-    Or A_i V for a basis V, as vectors of length d k: a d x k matrix row by row.
-
-    Parameters
-    ----------
-    moments : Moments
-    first, count : int
-        Which items: A_first and the count - 1 after it, numbered from 0.
-    vectors : ndarray, shape (trials, d) or (trials, d, k)
-        The w, or the V.
-    deflated : ndarray, shape (trials, d, j), optional
-        Orthonormal columns U; for vectors they are then (I - U U^T) A_i w.
+    Or A_i V for a basis V, as vectors of length d k: a d x k matrix row by row. The w,
+    or V, have the shape (trials, d), or (trials, d, k). With orthonormal columns U of
+    each trial, (trials, d, j), vectors are deflated: (I - U U^T) A_i w.
     """
 
     def __init__(
@@ -249,7 +223,7 @@ def as_moments(
     Raises
     ------
     InputError
-        If the data are not finite numbers of such a shape; or a row norm is given with
+        If the data are not finite numbers of such a shape, or a row norm is given with
         what is no array of rows.
 
     Examples
@@ -272,15 +246,53 @@ def as_moments(
     return HeldMoments(data, row_norm)
 
 
+class OnStream(Batched[ArrayLike | Moments], Checked):
+    """A mechanism on a stream, by places: n is public, the relation REPLACE_ONE."""
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
+    @property
+    @abstractmethod
+    def row_norm(self) -> float | None:
+        """R, if there is one."""
+
+    def read(self, data: ArrayLike | Moments) -> Moments:
+        """Return the stream, or raise if the mechanism cannot take it."""
+        return as_moments(data, row_norm=self.row_norm)
+
+
+class OnProducts(OnStream):
+    """A mechanism on bounded products; it has a `row_norm`, or a `clip`, or both.
+
+    Rows are scaled down to a norm R, each on its own. Without R they may be matrices,
+    shape (n, d, d). Products A_i V longer than the clip, beta, are scaled down to it.
+    """
+
+    @property
+    @abstractmethod
+    def clip(self) -> float | None:
+        """beta, if there is one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        assert self.unit  # or raises
+
+    @property
+    def unit(self) -> float:
+        """The largest norm of a product A_i w, the inverse unit of step sizes."""
+        return unit_of(self.row_norm, self.clip)
+
+    def sensitivity_of(self, n_components: int) -> float:
+        """Return how far the sum of a batch's products A_i V moves, for k columns."""
+        bounds = {"row_norm": self.row_norm, "clip": self.clip}
+        return batch_sensitivity(n_components, **bounds)
+
+
 def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
     """Yield the items of blocks in batches, in one buffer that is used again.
 
-    There must be `count` items in all; the last count % size are left out.
-
-    Raises
-    ------
-    InputError
-        If there are more or fewer, or blocks have items of different shapes.
+    There must be `count` items in all, of one shape, or it raises `InputError`; the
+    last count % size are left out.
     """
     buffer: Array | None = None
     filled = seen = 0

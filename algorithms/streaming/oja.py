@@ -56,10 +56,10 @@ one Gaussian step. `dpaudit.algorithms.streaming.minibatch_oja` needs less noise
 much faster; it is the algorithm to use.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,26 +68,24 @@ from dpaudit.algorithms.shared.bases import (
     Batched,
     ReleasesVector,
     Rng,
-    check_one_component,
     drawn_in_parts,
+    end_of,
+    transcribed,
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import (
+    ConstantSteps,
     HarmonicSteps,
-    Steps,
+    Stepped,
     StepSizes,
-    as_step_sizes,
+    TakesSteps,
 )
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
-from dpaudit.algorithms.streaming.moment_products import (
-    batch_sensitivity,
-    own_products,
-    unit_of,
-)
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
+from dpaudit.algorithms.streaming.moment_products import own_products
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts, as_moments
 from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Positive
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -99,12 +97,11 @@ _WORK = 2**20  # entries of the vectors of the trials that run side by side
 _READ = 2**17  # entries of the rows that are read at a time
 _NUMERATOR, _OFFSET = 20.0, 300.0
 _ORDERS = 2**22  # entries of the orders of the trials that run side by side
-_STATE = 2**20  # and of their vectors
 _ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True)
-class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
+class Oja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     """Oja's algorithm with a random start; the release is w_T, shape (d,).
 
     Where a step gives zero or overflows there is no direction, and the release is NaN.
@@ -126,30 +123,14 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
     array([0.6, 0.8])
     """
 
-    step_sizes: StepSizes
-    batch_size: int = 1
+    step_sizes: Stepped
+    batch_size: Count = 1
     claim: Claim | None = None
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
-    def __init__(
-        self,
-        step_sizes: StepSizes | float | Sequence[float],
-        batch_size: int = 1,
-        claim: Claim | None = None,
-    ) -> None:
-        object.__setattr__(self, "step_sizes", as_step_sizes(step_sizes))
-        object.__setattr__(self, "batch_size", check_count("batch_size", batch_size))
-        object.__setattr__(self, "claim", claim)
-
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases from independent starts, shape (size, d).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-            At least B rows or matrices.
-        """
+        """Return `size` releases from independent starts, on B rows or matrices."""
         moments = as_moments(data)
         if moments.count < self.batch_size:
             raise InputError(
@@ -198,24 +179,21 @@ class ClaimedOja(Oja):
     @classmethod
     def planted(cls, epsilon: float) -> "ClaimedOja":
         """Return steps of 1 along every row, and the promise of pure epsilon-DP."""
-        return cls(1.0, claim=PureDP(epsilon))
+        return cls(ConstantSteps(1.0), claim=PureDP(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
+class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
     """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
 
     Parameters
     ----------
     claim : ApproxDP
         What is promised, under REPLACE_ONE.
-    step_sizes : StepSizes
-        Public.
-    row_norm : float, optional
-        R: longer rows are scaled down to it, each on its own. With it the data must be
-        rows; without it they may be matrices, shape (n, d, d).
-    clip : float, optional
-        beta: longer products A_i w are scaled down to it. One of the two is needed.
+    step_sizes : StepSizes, float or sequence of float, optional
+        Public. Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
+    row_norm, clip : float, optional
+        See `OnProducts`.
     multiplier : float, optional
         alpha. By default the smallest that is proven for the claim and the number of
         rows.
@@ -231,50 +209,29 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     """
 
     claim: ApproxDP
-    step_sizes: StepSizes
+    step_sizes: Stepped = None  # type: ignore[assignment]
     row_norm: float | None = 1.0
     clip: float | None = None
     multiplier: Positive | None = None
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    several: ClassVar[str] = "block-oja"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
-        unit_of(self.row_norm, self.clip)
 
-    @hands_on("row_norm", "clip")
+    @property
+    def usual_steps(self) -> StepSizes:
+        return HarmonicSteps(_NUMERATOR / self.unit, _OFFSET)
+
+    @hands_on()
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        step_sizes: Steps | None = None,
-        **fields: Any,
-    ) -> "PrivateOja":
-        """Return the mechanism whose noise is the least proven for the rows it gets.
+    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
+        """Return the mechanism whose noise is the least proven for the rows it gets."""
+        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        return cls(claim=claim, **fields)
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise.
-        n_components : int
-            1, and no other number.
-        step_sizes : StepSizes, float or sequence of float, optional
-            Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
-        """
-        check_one_component("private-oja", n_components, others="block-oja")
-        unit = unit_of(fields.get("row_norm", 1.0), fields.get("clip"))
-        return cls(
-            claim=ApproxDP(epsilon, check_fraction("delta", delta)),
-            step_sizes=as_step_sizes(
-                step_sizes, HarmonicSteps(_NUMERATOR / unit, _OFFSET)
-            ),
-            **fields,
-        )
-
+    @hands_on("step_sizes")
     @classmethod
     def as_published(
         cls,
@@ -284,28 +241,14 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         clip: float,
         count: int,
         constant: float,
-        step_sizes: Steps | None = None,
-    ) -> "PrivateOja":
-        """Return Algorithm 2 to the letter, for the constant C that it leaves open.
+        **fields: Any,
+    ) -> Self:
+        """Return Algorithm 2 to the letter, for n rows and the C that it leaves open.
 
-        Nothing is proven about it: Lemma 3.1 says 'large enough', of C.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The paper's promise.
-        clip : float
-            beta.
-        count : int
-            n.
-        constant : float
-            C, in alpha = C log(n/delta)/(epsilon sqrt n).
-        step_sizes
-            As for `calibrated`.
+        alpha = C log(n/delta)/(epsilon sqrt n). Nothing is proven about it: Lemma 3.1
+        says 'large enough', of C.
         """
-        made = cls.calibrated(
-            epsilon, delta, row_norm=None, clip=clip, step_sizes=step_sizes
-        )
+        made = cls.calibrated(epsilon, delta, row_norm=None, clip=clip, **fields)
         count = check_count("count", count)
         constant = check_positive("constant", constant)
         alpha = constant * log(count / delta) / (epsilon * sqrt(count))
@@ -317,40 +260,26 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         if multiplier is None:
             epsilon, delta = (self.claim.parameters[k] for k in ("epsilon", "delta"))
             multiplier = amplified_multiplier(epsilon, delta, count)
-        return multiplier * batch_sensitivity(1, row_norm=self.row_norm, clip=self.clip)
+        return multiplier * self.sensitivity_of(1)
 
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-        """
-        moments = as_moments(data, row_norm=self.row_norm)
-
-        def some(number: int) -> Array:
-            for _, vectors in self._walk(moments, number, rng):
-                last = vectors
-            return last
-
-        width = min(_ORDERS // moments.count, _STATE // moments.dimension)
-        return drawn_in_parts(size, (moments.dimension,), width, some)
+        moments = self.read(data)
+        return drawn_in_parts(
+            size,
+            (moments.dimension,),
+            min(_ORDERS // moments.count, _WORK // moments.dimension),
+            lambda number: end_of(self._walk(moments, number, rng)),
+        )
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
-        """Return the start and every noisy product of `size` independent runs.
+        """Return the ``start``, w_0, and the ``steps`` of `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``start``: w_0, shape (size, d); ``steps``: Y_1, ..., Y_n, shape (size, n,
-            d).
+        These are all noisy products Y_1, ..., Y_n, shape (size, n, d).
         """
-        moments = as_moments(data, row_norm=self.row_norm)
         size = check_count("size", size, minimum=0)
-        start, *steps = (seen for seen, _ in self._walk(moments, size, rng))
-        return {"start": start, "steps": np.stack(steps, axis=1)}
+        return transcribed(self._walk(self.read(data), size, rng))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair of 500 rows.
@@ -361,12 +290,9 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         default d is 2, the least in which the direction moves. This is the canonical
         pair, and not proven to be the worst.
         """
-        return oblique_pair(
-            check_length(dimension, 2),
-            count=_ROWS,
-            unit=unit_of(self.row_norm, self.clip),
-            matrices=self.row_norm is None,
-        )
+        d = check_length(dimension, 2)
+        matrices = self.row_norm is None
+        return oblique_pair(d, count=_ROWS, unit=self.unit, matrices=matrices)
 
     def _walk(self, moments: Moments, size: int, rng: Rng) -> Iterator[list[Array]]:
         """Yield w_0 twice, then each noisy product and the w that it leads to."""
@@ -377,7 +303,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         yield [vectors, vectors]
         each = size * d * (1 if moments.holds_rows else d)
-        width = max(1, _STATE // max(1, each))
+        width = max(1, _WORK // max(1, each))
         for first in range(0, n, width):
             turns = moments.read(order[:, first : first + width].T)
             noise = scale * rng.standard_normal((len(turns), size, d))

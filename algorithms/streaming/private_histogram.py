@@ -104,14 +104,14 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest noise and threshold proven above."""
         noise = CountNoise.calibrated(epsilon, delta)
         return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the threshold of the paper."""
@@ -126,7 +126,6 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
         return np.bincount(inside, minlength=self.bins).astype(np.float64)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, bins)."""
         counts = self.counts(data)
         kept = np.flatnonzero(counts)
 
@@ -150,14 +149,9 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
             return np.asarray(here.sum(axis=1) - there.sum(axis=1))
 
     def exact_claim(self, pair: Pair) -> Claim:
-        """Return the exact profile of a lonely row that moves to an empty bin.
+        """Return the exact profile, the constant q, of a lonely row that moves.
 
-        It is the constant q; see the head of this module.
-
-        Raises
-        ------
-        UnsupportedError
-            For any other pair, or if both bins are not among those that are shown.
+        That is known where both bins, one empty, are shown, and for no other pair.
         """
         one, two = self.counts(pair.data), self.counts(pair.neighbour)
         moved = sorted(zip(one[one != two], two[one != two], strict=True))
@@ -172,18 +166,17 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a row that moves from one full bin to another; rows have length 1."""
         check_dimension(dimension, 1)
-        return self._full_pair()
+        return self._moved(2, 0, 1)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case; a lonely row, beside a full bin, that moves; far away.
 
         The last is a row of the full bin that moves to one 2^60 bins off.
         """
-        return self._full_pair(), self._lonely_pair(), self._far_pair()
+        return self._moved(2, 0, 1), self._moved(1, 1, 2), self._moved(1, 0, 2**60)
 
     @property
     def budget(self) -> BudgetTree:
-        """What is spent, as a tree of one leaf."""
         return BudgetTree.of_claim(
             "private-histogram",
             self.claim,
@@ -191,22 +184,13 @@ class PrivateHistogram(Batched[ArrayLike], Checked):
             f"{self.noise.threshold:.4g}",
         )
 
-    def _full_pair(self) -> Pair:
-        return self._moved(np.repeat([0, 1], self._full_bin), 0, 1)
+    def _moved(self, full: int, source: int, target: int) -> Pair:
+        """Return a row that moves between bins, the first ones of which are full.
 
-    def _lonely_pair(self) -> Pair:
-        return self._moved(np.zeros(self._full_bin), 1, 2)
-
-    def _far_pair(self) -> Pair:
-        return self._moved(np.zeros(self._full_bin), 0, 2**60)
-
-    @property
-    def _full_bin(self) -> int:
-        """How many rows a bin has that is shown nearly always."""
-        return int(max(0.0, self.noise.threshold) + 10 * self.noise.scale) + 2
-
-    def _moved(self, common: Array, source: int, target: int) -> Pair:
-        """Return a row of one bin in the place of one of another, beside others."""
+        They have so many rows that they are shown nearly always.
+        """
+        rows = int(max(0.0, self.noise.threshold) + 10 * self.noise.scale) + 2
+        common = np.repeat(np.arange(full), rows)
         middles = (np.array([*common, source]) + self.first + 0.5) * self.width
         other = middles.copy()
         other[-1] = (target + self.first + 0.5) * self.width
@@ -227,11 +211,9 @@ class UnthresholdedHistogram(PrivateHistogram):
     array([False,  True, False])
     """
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
-    def planted(
-        cls, epsilon: float, delta: float, **fields: Any
-    ) -> "UnthresholdedHistogram":
+    def planted(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the noise that is right, and no threshold."""
         noise = CountNoise(2 / check_positive("epsilon", epsilon), -np.inf)
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
@@ -244,9 +226,9 @@ class UnthresholdedHistogram(PrivateHistogram):
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a lonely row that moves to an empty bin; rows have length 1."""
-        super().worst_case(dimension)
-        return self.canonical_pairs()[0]
+        check_dimension(dimension, 1)
+        return self._moved(1, 1, 2)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, and a row that moves between full bins."""
-        return self._lonely_pair(), self._full_pair()
+        return self._moved(1, 1, 2), self._moved(2, 0, 1)

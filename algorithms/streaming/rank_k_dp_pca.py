@@ -28,15 +28,13 @@ batches smaller by k: the same for the histograms of the scale, worse for the me
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
-from dpaudit.algorithms.shared.step_sizes import Steps, as_step_sizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
-from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
 from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
@@ -49,12 +47,7 @@ __all__ = ["RankKDPPCA"]
 class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     """DP-PCA for k components, one after the other.
 
-    Releases have shape (d, k) and orthonormal columns, or are NaN.
-
-    Parameters
-    ----------
-    n_components : int
-        k, at least 1 and at most d.
+    Releases have shape (d, k) and orthonormal columns, or are NaN; 1 <= k <= d.
 
     Examples
     --------
@@ -70,7 +63,7 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
 
     n_components: Count
 
-    @hands_on("batch_constant", "batch_size", "row_norm")
+    @hands_on("step_sizes", "batch_constant", "batch_size", "row_norm", also="_scaled")
     @classmethod
     def calibrated(
         cls,
@@ -79,31 +72,22 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         *,
         n_components: int,
         tail: Tail = DEFAULT_TAIL,
-        group_constant: float = 5.0,
-        bins_per_octave: int = 1,
-        zeta: float = 0.01,
-        step_sizes: Steps | None = None,
         **fields: Any,
-    ) -> "RankKDPPCA":
+    ) -> Self:
         """Return the mechanism at the noise of the proof above.
 
-        That is what all k components together promise, under REPLACE_ONE. The arguments
-        are those of `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
+        That is what all k components together promise; see `DPPCA.calibrated`.
         """
         k = check_count("n_components", n_components)
+        share = (
+            check_positive("epsilon", epsilon) / k,
+            check_fraction("delta", delta) / k,
+        )
         return cls(
             n_components=k,
-            scale_finder=TopEigenvalue.calibrated(
-                check_positive("epsilon", epsilon) / k,
-                check_fraction("delta", delta) / k,
-                group_constant=group_constant,
-                bins_per_octave=bins_per_octave,
-                zeta=zeta,
-            ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=as_step_sizes(step_sizes, default_steps(fields.get("row_norm"))),
-            **fields,
+            **cls._scaled(*share, **fields),
         )
 
     @property

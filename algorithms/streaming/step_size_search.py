@@ -41,18 +41,12 @@ they give 0.004 (d = 20, 0.1 R^2).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import (
-    Batched,
-    ReleasesVector,
-    Rng,
-    check_one_component,
-    drawn_in_parts,
-)
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import (
@@ -61,13 +55,13 @@ from dpaudit.algorithms.streaming.minibatch_oja import (
     MinibatchOja,
 )
 from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Fraction, Positive
+from dpaudit.checked import Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["StepSizeSearch"]
@@ -105,7 +99,7 @@ def step_size_grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
+class StepSizeSearch(ReleasesVector, OnProducts):
     """Minibatch Oja with step sizes chosen privately; the release is w_j, shape (d,).
 
     Parameters
@@ -118,10 +112,11 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         At least one; public.
     share : float
         q in (0, 1), of the rows that judge the runs.
+    iterations, row_norm, clip
+        See `MinibatchOja`.
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = StepSizeSearch.calibrated(1.0, 1e-5)
     >>> len(mechanism.candidates), round(mechanism.sigma, 4)
     (9, 11.1919)
@@ -139,7 +134,7 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     row_norm: float | None = 1.0
     clip: float | None = None
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    several: ClassVar[str] = "block-oja"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,7 +145,6 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
             raise InputError(
                 f"candidates must be one or more HarmonicSteps, got {self.candidates!r}"
             )
-        unit_of(self.row_norm, self.clip)
 
     @hands_on("row_norm", "clip", "iterations", "share")
     @classmethod
@@ -159,23 +153,14 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         epsilon: float,
         delta: float,
         *,
-        n_components: int = 1,
         candidates: Sequence[HarmonicSteps] | None = None,
         **fields: Any,
-    ) -> "StepSizeSearch":
+    ) -> Self:
         """Return the mechanism at the smallest proven sigma, sqrt(m) Delta/mu.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise, under REPLACE_ONE.
-        n_components : int
-            1, and no other number.
-        candidates : sequence of HarmonicSteps, optional
-            Default: two rounds of `step_size_grid`, by factors of 4 about
-            those of `MinibatchOja`.
+        The candidates are by default two rounds of `step_size_grid`, by factors of 4
+        about those of `MinibatchOja`.
         """
-        check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)
         bounds = fields.get("row_norm", 1.0), fields.get("clip")
         if candidates is None:
@@ -194,19 +179,10 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     @property
     def utility_sensitivity(self) -> float:
         """Delta_u: how far the utility of a candidate can move."""
-        unit = unit_of(self.row_norm, self.clip)
-        return unit if self.row_norm is not None else 2 * unit
+        return self.unit if self.row_norm is not None else 2 * self.unit
 
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-            With at least T in the first part, and one in the second.
-        """
-        moments = as_moments(data, row_norm=self.row_norm)
-        self._check_parts(moments.count)
+        moments = self.read(data)
 
         def chosen(number: int) -> Array:
             runs, choice = self._run(moments, number, rng)
@@ -220,15 +196,8 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: Rng
     ) -> dict[str, Array]:
-        """Return the results of all runs, and which was chosen.
-
-        Returns
-        -------
-        dict of ndarray
-            ``runs``: shape (size, m, d); ``choice``: whole numbers, shape (size,).
-        """
-        moments = as_moments(data, row_norm=self.row_norm)
-        self._check_parts(moments.count)
+        """Return the results of all ``runs``, (size, m, d), and the ``choice``."""
+        moments = self.read(data)
         size = check_count("size", size, minimum=0)
         runs, choice = self._run(moments, size, rng)
         return {"runs": runs, "choice": choice.astype(np.float64)}
@@ -261,13 +230,16 @@ class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         )
         return Pair(first, second, self.relation)
 
-    def _check_parts(self, count: int) -> None:
+    def read(self, data: ArrayLike | Moments) -> Moments:
+        moments = super().read(data)
+        count = moments.count
         judges = int(self.share * count)
         if not judges or count - judges < self.iterations:
             raise InputError(
                 f"data must have at least {self.iterations} rows to run on, and one to "
                 f"judge by, a share {self.share:g} of all, got {count}"
             )
+        return moments
 
     def _run(
         self, moments: Moments, size: int, rng: Rng

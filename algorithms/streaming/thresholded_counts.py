@@ -112,15 +112,7 @@ class SparseCounts:
     def largest(self, values: Array) -> Array:
         """Return the label of the bin with the largest value in each histogram.
 
-        Parameters
-        ----------
-        values : ndarray, shape (bins,)
-            One for each bin; -inf for bins that are out.
-
-        Returns
-        -------
-        ndarray, shape (histograms,)
-            NaN where all bins are out.
+        A value is -inf where its bin is out; the label is NaN where all are out.
         """
         starts = np.searchsorted(self.owner, np.arange(self.histograms))
         best = np.maximum.reduceat(values, starts)
@@ -157,12 +149,7 @@ class ThresholdedCounts(Checked, ABC):
     def of(cls, scale: float, escape: float) -> Self:
         """Return that by which a lonely row is seen with probability `escape`.
 
-        Parameters
-        ----------
-        scale : float
-            b > 0.
-        escape : float
-            In (0, 1); if it is more than 1/2, the threshold is 1.
+        If that is more than 1/2, the threshold is 1.
         """
         least = cls._quantile(check_fraction("delta", escape))
         return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
@@ -189,25 +176,13 @@ class ThresholdedCounts(Checked, ABC):
         return values
 
     def fullest(self, counts: SparseCounts, *, rng: Rng) -> Array:
-        """Return the label of the bin with the largest noisy count.
-
-        NaN if none is left.
-
-        Returns
-        -------
-        ndarray, shape (histograms,)
-        """
+        """Return the label of the bin with the largest noisy count, NaN for none."""
         return counts.largest(self.noisy(counts.counts.astype(np.float64), rng=rng))
 
 
 @dataclass(frozen=True)
 class GaussianCounts(ThresholdedCounts):
     """Normal noise: b is its deviation.
-
-    Parameters
-    ----------
-    scale, threshold : float
-        See `ThresholdedCounts`.
 
     Examples
     --------
@@ -232,11 +207,6 @@ class GaussianCounts(ThresholdedCounts):
 class CountNoise(ThresholdedCounts):
     """Laplace noise: b is its mean absolute value.
 
-    Parameters
-    ----------
-    scale, threshold : float
-        See `ThresholdedCounts`.
-
     Examples
     --------
     >>> noise = CountNoise.calibrated(1.0, 1e-5)
@@ -247,7 +217,7 @@ class CountNoise(ThresholdedCounts):
     """
 
     @classmethod
-    def calibrated(cls, epsilon: float, delta: float) -> "CountNoise":
+    def calibrated(cls, epsilon: float, delta: float) -> Self:
         """Return the least noise and threshold that are (epsilon, delta)-DP."""
         return cls.of(2 / check_positive("epsilon", epsilon), delta)
 
@@ -256,7 +226,7 @@ class CountNoise(ThresholdedCounts):
         return log(1 / (2 * escape))
 
     @classmethod
-    def as_published(cls, epsilon: float, delta: float) -> "CountNoise":
+    def as_published(cls, epsilon: float, delta: float) -> Self:
         """Return the noise and threshold of Karwa and Vadhan, times n."""
         scale = 2 / check_positive("epsilon", epsilon)
         return cls(scale, 1 + scale * log(2 / check_fraction("delta", delta)))

@@ -65,7 +65,7 @@ _LEAST = 4  # groups
 class TopEigenvalue(Batched[ArrayLike], Checked):
     """A power of 2^(1/r) near the largest eigenvalue of the covariance of the rows.
 
-    Releases are numbers >= 0, shape (); NaN is bottom.
+    Rows have the shape (m, d), releases are numbers >= 0, shape (); NaN is bottom.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
 
-    @hands_on(but=("noise", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the least noise and threshold for the promise."""
         noise = CountNoise.calibrated(epsilon, delta)
         return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
-    @hands_on(but=("noise", "claim", "bins_per_octave"))
+    @hands_on("group_constant", "zeta")
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism with the histogram and the bins of the paper."""
@@ -126,19 +126,10 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         return max(_LEAST, ceil(self.group_constant * -log(delta * zeta) / epsilon))
 
     def group_values(self, vectors: Gradients, zeta: float | None = None) -> Array:
-        """Return lambda^(1), ..., lambda^(k) of every trial; not private.
+        """Return lambda^(1), ..., lambda^(k), shape (trials, k); not private.
 
-        Parameters
-        ----------
-        vectors : Gradients
-            At least 2 of them.
-        zeta : float, optional
-            Default: the mechanism's own.
-
-        Returns
-        -------
-        ndarray, shape (trials, k)
-            k is less than `groups` says if there are fewer differences.
+        There are at least 2 vectors, and k is less than `groups` says if there are
+        fewer differences.
         """
         if vectors.count < 2:
             raise InputError(
@@ -161,7 +152,6 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         return self._release(self._counts(vectors, zeta), rng)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases on rows of shape (m, d), shape (size,)."""
         counts = self._counts(FixedGradients(check_matrix("data", data)), None)
         return drawn_in_parts(
             size,

@@ -75,37 +75,31 @@ error does not fall below that however many rows there are.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.entrywise import GOEGaussian
-from dpaudit.algorithms.shared.bases import (
-    Batched,
-    ReleasesBasis,
-    Rng,
-    check_rank,
-    orient,
-)
+from dpaudit.algorithms.shared.bases import ReleasesBasis, Rng, check_rank, orient
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import (
     Moments,
+    OnStream,
     ProductGradients,
-    as_moments,
     rebatched,
 )
 from dpaudit.algorithms.streaming.pairs import far_row_of_a_half, half_pairs, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Fraction
+from dpaudit.checked import Count, Fraction
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
 __all__ = ["TwoStagePCA"]
@@ -115,7 +109,7 @@ _LEAST = 4  # rows of a half: a difference, and a mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
+class TwoStagePCA(ReleasesBasis, OnStream):
     """GOE noise on one half of the rows, one DP-PCA step from there on the other.
 
     Releases have shape (d, k) and orthonormal columns. They are never bottom.
@@ -153,8 +147,6 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     claim: Claim
     scale_share: Fraction = 0.1
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.covariance.relation is not self.relation:
@@ -176,14 +168,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     ) -> Self:
         """Return the mechanism at the least noise that is proven.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise, under REPLACE_ONE.
-        row_norm : float
-            R, public.
-        window : Window
-            What gradients are truncated to.
+        R is public; gradients are truncated to the window.
         """
         return cls(
             covariance=GOEGaussian.calibrated(
@@ -210,14 +195,8 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         )
 
     def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d, k).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d), or Moments
-            At least 8 rows, of length at least k. (A `Moments` clips them to R.)
-        """
-        moments = as_moments(data, row_norm=self.row_norm)
+        """Return `size` releases; a `Moments` for data must clip its rows to R."""
+        moments = self.read(data)
         runs = self.transcript(moments, size, rng=rng)
         return self._released(runs, moments.count // 2)
 
@@ -226,14 +205,11 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     ) -> dict[str, Array]:
         """Return what is found on the way of `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``starts``: V, shape (size, d, k); ``eigenvalues``: l, shape (size, k + 1),
-            with l_(d+1) = 0; ``scales``: Lambda, shape (size,); ``means``: G, shape
-            (size, d, k). Bottom is NaN.
+        ``starts``: V, shape (size, d, k); ``eigenvalues``: l, (size, k + 1), with
+        l_(d+1) = 0; ``scales``: Lambda, (size,); ``means``: G, (size, d, k). Bottom is
+        NaN.
         """
-        moments = as_moments(data, row_norm=self.row_norm)
+        moments = self.read(data)
         half = self._half(moments.count)
         moment = self._second_moment(moments, half)
         size = check_count("size", size, minimum=0)
@@ -251,27 +227,15 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
     ) -> Array:
         """Return one release on data that are never all in memory, shape (d, k).
 
-        From the same state of `rng` it is `release` on the blocks put together.
-
-        Parameters
-        ----------
-        blocks : iterable of array_like
-            Rows, in blocks of any length. Besides the block at hand, half of them are
-            held.
-        count : int
-            n, how many rows there are in all; public, and it sets the halves.
-
-        Raises
-        ------
-        InputError
-            If there are more or fewer rows, or they are not as `draw` asks.
+        From the same state of `rng` it is `release` on the blocks of rows put together:
+        `count` in all, which sets the halves. Besides the block at hand, half are held.
         """
         half = self._half(check_count("count", count))
         stream = rebatched(blocks, half, count)
-        first = as_moments(next(stream), row_norm=self.row_norm)
+        first = self.read(next(stream))
         runs = _empty(1, first.dimension, self.rank)
         self._start(self._second_moment(first, half), half, runs, rng)
-        second = as_moments(next(stream), row_norm=self.row_norm)
+        second = self.read(next(stream))
         self._step(second, 0, half, runs, rng)
         for _ in stream:  # Raises if there are more rows, or fewer.
             pass

@@ -66,16 +66,9 @@ class Window(Checked, ABC):
         dimension: int,
         zeta: float | None = None,
     ) -> Array:
-        """Return W, the half-width or the radius.
+        """Return W, the half-width or the radius, for Lambda, m and d.
 
-        Parameters
-        ----------
-        eigenvalue : array_like
-            Lambda.
-        count, dimension : int
-            m and d.
-        zeta : float, optional
-            How likely a failure may be, by the paper's analysis; where it matters.
+        Where it matters, zeta is how likely a failure may be, by the paper's analysis.
         """
 
     @abstractmethod
@@ -87,14 +80,9 @@ class Window(Checked, ABC):
 
     @abstractmethod
     def steps(self, inside: Array, most: float) -> Array:
-        """Return truncated vectors in whole steps.
+        """Return truncated vectors in whole steps, of which L are W.
 
-        Parameters
-        ----------
-        inside : ndarray, shape (..., d)
-            In units of W, from the centre; overwritten.
-        most : float
-            L.
+        They are given in units of W, from the centre, (..., d), and overwritten.
         """
 
     def labels(self, vectors: Array, widths: Array) -> Array:
@@ -122,7 +110,7 @@ class Tail(Window):
     Examples
     --------
     >>> tail = Tail(1.0, 1.0)
-    >>> round(float(tail.width(4.0)), 3), round(float(tail.reach(4.0, 1000)), 2)
+    >>> round(float(tail.width(4.0)), 3), round(float(tail.size(4.0, 1000, 1)), 2)
     (7.656, 69.08)
     """
 
@@ -135,13 +123,6 @@ class Tail(Window):
     def width(self, eigenvalue: ArrayLike) -> Array:
         return np.sqrt(eigenvalue) * (2**0.25 * self.scale * log(25) ** self.power)
 
-    def reach(
-        self, eigenvalue: ArrayLike, numbers: int, zeta: float | None = None
-    ) -> Array:
-        """Return W, for m d numbers, and another zeta than its own."""
-        factor = log(numbers / (self.zeta if zeta is None else zeta)) ** self.power
-        return np.sqrt(eigenvalue) * (3 * self.scale * factor)
-
     def size(
         self,
         eigenvalue: ArrayLike,
@@ -149,7 +130,9 @@ class Tail(Window):
         dimension: int,
         zeta: float | None = None,
     ) -> Array:
-        return self.reach(eigenvalue, count * dimension, zeta)
+        numbers = count * dimension
+        factor = log(numbers / (self.zeta if zeta is None else zeta)) ** self.power
+        return np.sqrt(eigenvalue) * (3 * self.scale * factor)
 
     def diameter(self, dimension: int) -> float:
         return 2 * sqrt(dimension)

@@ -215,7 +215,7 @@ class PowerMethod(NoisyPowerMethod):
 
     sigma: Positive
 
-    @hands_on(but=("sigma", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven sigma, sqrt(L) Delta/mu."""
@@ -223,7 +223,7 @@ class PowerMethod(NoisyPowerMethod):
         made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
         return replace(made, sigma=sqrt(made.iterations) * made.step_sensitivity / mu)
 
-    @hands_on(but=("sigma", "claim"))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
@@ -273,7 +273,7 @@ class LaplacePowerMethod(NoisyPowerMethod):
 
     unit_scale: Positive
 
-    @hands_on(but=("unit_scale", "claim"))
+    @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven scale, L sqrt(d k) Delta/eps."""
@@ -282,7 +282,7 @@ class LaplacePowerMethod(NoisyPowerMethod):
         length = made.iterations * sqrt(made.n_components) * made.step_sensitivity
         return replace(made, unit_scale=length / epsilon)
 
-    @hands_on(but=("unit_scale", "claim"))
+    @hands_on()
     @classmethod
     def as_published(cls, epsilon: float, **fields: Any) -> Self:
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""

@@ -246,7 +246,7 @@ def test_one_entry_outside_the_window_is_truncated(side):
     """All others are in one bin, whose edge is the middle of the window."""
     tail, some = Tail(0.2, 1.0, 0.1), np.random.default_rng(1)
     made = MeanEstimation.as_published(0.8, 1e-6, tail=tail)
-    width, reach = float(tail.width(1.0)), float(tail.reach(1.0, 40_000))
+    width, reach = float(tail.width(1.0)), float(tail.size(1.0, 40_000, 1))
     vectors = np.full((20_000, 2), 5.5 * width)
     for factor in (1 - 1e-6, 1 + 1e-6):
         vectors[0, 0] = 5 * width + side * factor * reach

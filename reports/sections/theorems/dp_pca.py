@@ -182,7 +182,7 @@ def truncated(
     edges = width * mechanism.split.noise(d).counts.fullest(
         SparseCounts.of(labels), rng=rng
     )
-    reach = float(tail.reach(eigenvalue, vectors.size))
+    reach = float(tail.size(eigenvalue, vectors.size, 1))
     return not bool((np.abs(vectors - edges) <= reach).all())  # NaN is bottom
 
 

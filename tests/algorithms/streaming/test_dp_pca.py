@@ -28,7 +28,6 @@ from dpaudit.algorithms.streaming.dp_pca import OverlappingDPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import (
     POWER_STEPS,
-    default_steps,
     scale_rows,
 )
 from dpaudit.algorithms.streaming.moments import StreamedMoments
@@ -347,15 +346,15 @@ def test_rows_in_a_ball_have_no_pair_far_from_zero():
 
 @pytest.mark.parametrize("make", list(MAKERS.values()))
 def test_more_components_are_refused(make):
-    refuses(r"n_components of dp-pca must be 1, got 2", make, 1.0, 1e-5, n_components=2)
+    refuses(r"n_components of .*PCA must be 1, got 2", make, 1.0, 1e-5, n_components=2)
     with pytest.raises(InputError, match="n_components must be the 1 that"):
         make(1.0, 1e-5).components(np.zeros((1, 3)), 2)
 
 
-@pytest.mark.parametrize("name", ["scale_finder", "mean", "claim", "step_sizes"])
+@pytest.mark.parametrize("name", ["scale_finder", "mean", "claim"])
 def test_the_bare_constructor_is_validated_too(name):
     mechanism = DPPCA.calibrated(1.0, 1e-5)
-    refuses(f"{name} must be (a|Step).*, got 1.0", replace, mechanism, **{name: 1.0})
+    refuses(f"{name} must be a.*, got 1.0", replace, mechanism, **{name: 1.0})
     built = DPPCA(
         scale_finder=TopEigenvalue.calibrated(1.0, 1e-5),
         mean=MeanEstimation.calibrated(1.0, 1e-5, tail=Tail(0.2)),
@@ -392,7 +391,7 @@ def test_a_pair_needs_two_dimensions():
 )
 def test_parts_have_their_share_of_the_budget(make, half):
     mechanism = make(0.7, 1e-5, row_norm=2.0)
-    assert mechanism.step_sizes == default_steps(2.0) == HarmonicSteps(15.0, 1.0)
+    assert mechanism.step_sizes == HarmonicSteps(15.0, 1.0)
     assert mechanism.scale_finder.claim == ApproxDP(*half)
     assert mechanism.mean.claim == ApproxDP(*half)
 

@@ -66,10 +66,10 @@ def test_widths_and_reaches_are_the_papers():
     assert float(tail.width(4.0)) == pytest.approx(
         2**0.25 * 0.7 * 2 * np.log(25) ** 1.5
     )
-    assert float(tail.reach(4.0, 600)) == pytest.approx(
+    assert float(tail.size(4.0, 600, 1)) == pytest.approx(
         3 * 0.7 * 2 * np.log(600 / 0.02) ** 1.5
     )
-    assert tail.reach(4.0, 600, 0.02) == tail.reach(4.0, 600)
+    assert tail.size(4.0, 600, 1, 0.02) == tail.size(4.0, 600, 1)
     # Left edge +- reach: a range of 6 K sqrt(Lambda) log^a in each coordinate.
     mechanism = MeanEstimation.calibrated(1.0, 1e-5, tail=tail, eigenvalue=4.0)
     assert sensitivity(mechanism, 200, 3) == pytest.approx(
@@ -127,7 +127,7 @@ def test_in_doubles_the_sum_moves_by_no_more_than_its_sensitivity(
 ):
     generator = rng(seed)
     tail = MeanEstimation.calibrated(1.0, 1e-2).tail
-    width, reach = float(tail.width(eigenvalue)), float(tail.reach(eigenvalue, n * d))
+    width, reach = float(tail.width(eigenvalue)), float(tail.size(eigenvalue, n, d))
     rows = width * (location + generator.random((n, d)))
     other = rows.copy()
     other[0] = replacement

@@ -246,7 +246,7 @@ def test_the_canonical_pair_takes_any_length_of_rows():
 test_bad_fields_are_named = refused(
     ({"claim": GaussianDP(1.0)}, "claim must be an ApproxDP"),
     ({"claim": ApproxDP(0.5, 0.0)}, r"delta must be in \(0, 1\)"),
-    ({"step_sizes": 1.0}, "step_sizes must be StepSizes"),
+    ({"step_sizes": "1"}, "step_sizes must be > 0"),
     ({"multiplier": 0.0}, "multiplier must be a finite number > 0"),
     ({"row_norm": None}, "clip must be given where there is no row_norm"),
     by=lambda bad: replace(BASE, **bad),
