@@ -334,7 +334,7 @@ class Cost(Costs):
             ("Laplace", 500.0, "MB"),
             partial(memory_alone, "audit_and_tell_memory"),
             {
-                "quick": (1, 200_000),
+                "quick": (1, 50_000),
                 "standard": (1, 5_000_000),
                 "full": (1, 50_000_000),
             },
@@ -368,7 +368,7 @@ class Replaying(Costs):
         "replay-memory": CostCase(
             ("noisy scalars", 500.0, "MB"),
             partial(memory_alone, "record_and_tell_memory"),
-            {"quick": (1, 20_000), "standard": (1, 200_000), "full": (1, 1_000_000)},
+            {"quick": (1, 2000), "standard": (1, 200_000), "full": (1, 1_000_000)},
             least=1_000_000,
         ),
         "replay, DP-SGD: time": CostCase(
@@ -380,7 +380,7 @@ class Replaying(Costs):
         "replay, DP-SGD: memory": CostCase(
             (f"{_MANY_STEPS} secret batches", 500.0, "MB"),
             partial(memory_alone, "replay_and_tell_memory", "long_dp_sgd"),
-            _ROWS_OF_SGD,
+            {k: v for k, v in _ROWS_OF_SGD.items() if k != "quick"},
             least=100_000,
         ),
         "replay, noise: time": CostCase(

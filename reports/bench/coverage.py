@@ -59,7 +59,7 @@ SIZES = sizes(
     # Trials of each case of the anytime engine and of witness replay.
     audits=(12, 300, 2000),
     releases=(100, 500, 300),  # a side of such an audit, at most
-    data_sets=(100, 2000, 4000),  # trials of each bound for a fixed sample
+    data_sets=(40, 2000, 4000),  # trials of each bound for a fixed sample
     runs=(10, 300, 2000),  # trials of each white-box case
     core=(True, False, False),  # the anytime engine on the quickest cases only
 )
