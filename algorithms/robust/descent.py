@@ -25,10 +25,10 @@ of its law depends on the batches:
   steps, times the law of what the start publishes, is the exact likelihood of a
   transcript, and no attack on it is better (Neyman, Pearson).
 
-Privacy proofs are where calibrations are: `dpaudit.algorithms.robust.private_ggd`,
-`dpaudit.algorithms.robust.private_reaper`. Noise on a mean, sigma/B, grows with sqrt(T)
-whatever the step sizes are: a step of length eta_k = 2^-40 costs as much as one of
-length 1.
+Privacy proofs are where calibrations are:
+`dpaudit.algorithms.robust.private_mechanisms`. Noise on a mean, sigma/B, grows with
+sqrt(T) whatever the step sizes are: a step of length eta_k = 2^-40 costs as much as one
+of length 1.
 
 After `iterates` the runs of many trials are side by side: every array has a leading
 axis of trials.
@@ -123,13 +123,10 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             return 0.0
         return self.noise.scale(self.batches.size_for(count), count)
 
-    def denominator(self, count: int) -> float:
-        """Return B, by which a sum becomes a mean, for `count` rows."""
-        return float(self.batches.size_for(count))
-
     def rates(self, count: int) -> Array:
         """Return eta_k/B for `count` rows, shape (T,)."""
-        return self.step_sizes.sizes(self.iterations) / self.denominator(count)
+        sizes = self.step_sizes.sizes(self.iterations)
+        return sizes / float(self.batches.size_for(count))
 
     def rows(self, data: ArrayLike) -> Array:
         """Return spherised rows, or raise if the mechanism cannot take them."""
@@ -147,13 +144,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         return lambda points: self.objective.term_sum(batch(len(points)), points)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, D, r).
-
-        Parameters
-        ----------
-        data : array_like, shape (N, D)
-            Finite; no row of zeros; D > r.
-        """
+        """Return `size` independent releases; no row may be zero, and D > r."""
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
         r, dimension = self.n_components, rows.shape[1]
@@ -168,16 +159,9 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
     def iterates(self, data: Sequence[ArrayLike], *, rng: Rng) -> Iterator[Array]:
         """Yield what would be released after 0, ..., T steps, of runs side by side.
 
-        Parameters
-        ----------
-        data : sequence of array_like, each of shape (N, D)
-            One dataset for each run.
-
-        Yields
-        ------
-        ndarray, shape (len(data), ...)
-            On GLAD bases of V_k, on REAPER P_0 and averages of P_1, ..., P_k, which
-            the next one overwrites. `Objective.bases` has their subspaces.
+        Each run has a dataset of its own, (N, D). Yielded are on GLAD bases of V_k, on
+        REAPER P_0 and averages of P_1, ..., P_k, which the next one overwrites.
+        `Objective.bases` has their subspaces.
         """
         rows = np.stack([self.rows(each) for each in data])
         yield from self._followed(rows, len(rows), rng)
@@ -185,13 +169,9 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the start publishes, and every noisy sum, of `size` runs.
 
-        Returns
-        -------
-        dict of ndarray
-            Names that begin with "start", see `initialisation`; ``steps``: all Y_k in
-            the coordinates of the objective, shape (size, T, ...). From the same state
-            of `rng`, `draw` returns the releases that follow (unless it splits so many
-            runs that they do not fit together).
+        Names begin with "start", see `initialisation`; ``steps`` are all Y_k in the
+        coordinates of the objective, shape (size, T, ...). From the same state of
+        `rng`, `draw` returns the releases that follow, if all runs fit together.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)

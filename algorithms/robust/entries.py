@@ -10,10 +10,11 @@ from dpaudit.algorithms.robust.ggd import (
     MinibatchGeodesicDescent,
     NoiselessGGD,
 )
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
-from dpaudit.algorithms.robust.private_reaper import (
+from dpaudit.algorithms.robust.private_mechanisms import (
+    PrivateGGD,
     PrivateGradientReaper,
     PrivateMirrorReaper,
+    PrivateSGGD,
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )

@@ -70,8 +70,9 @@ subspace.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,14 +106,25 @@ _STILL_OBJECTIVE = 1e-14  # its relative fall in a turn
 _ZERO = 1e-15  # relative to the largest eigenvalue
 
 
+class _Claiming:
+    """What is not private, and may be held to a false claim."""
+
+    claimed_with: ClassVar[Mapping[str, Any]] = {}
+    """Fields that it has then."""
+
+    @hands_on(n_components=1)
+    @classmethod
+    def claiming(cls, epsilon: float, **fields: Any) -> Any:
+        """Return it from a random start, with the false claim of epsilon-DP."""
+        fields = {"start": PublicStart(), **cls.claimed_with, **fields}
+        return cast(Any, cls)(claim=PureDP(epsilon), **fields)
+
+
 @dataclass(frozen=True, kw_only=True)
-class GeodesicDescent(NoisyDescent):
+class GeodesicDescent(_Claiming, NoisyDescent):
     """GGD, not private; the release is a basis of V_T, shape (D, r).
 
-    Parameters
-    ----------
-    n_components, claim, geometry, start, iterations, step_sizes
-        See `NoisyDescent`; by default no claim, geodesics, and V_0 from PCA.
+    By default it has no claim, geodesics, and V_0 from PCA.
 
     Examples
     --------
@@ -127,37 +139,25 @@ class GeodesicDescent(NoisyDescent):
     geometry: Geometry = field(default_factory=Geodesic)
     start: Start = field(default_factory=PrincipalStart)
 
-    @hands_on(n_components=1)
-    @classmethod
-    def claiming(cls, epsilon: float, **fields: Any) -> Any:
-        """Return GGD from a random start, with the false claim of epsilon-DP."""
-        return cls(claim=PureDP(epsilon), start=PublicStart(), **fields)
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
         return shown_pair(self.n_components, dimension, count=9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchGeodesicDescent(NoisyDescent):
+class MinibatchGeodesicDescent(_Claiming, NoisyDescent):
     """SGGD, not private; the release is a basis of V_T, shape (D, r).
 
-    Parameters
-    ----------
-    n_components, claim, start, iterations, step_sizes
-        See `NoisyDescent`; by default no claim, and V_0 from PCA.
+    By default it has no claim, and V_0 from PCA.
     """
 
     batches: Batches
     claim: Claim | None = None
     start: Start = field(default_factory=PrincipalStart)
 
-    @hands_on(n_components=1)
-    @classmethod
-    def claiming(cls, epsilon: float, **fields: Any) -> Any:
-        """Return SGGD on batches of 4, with the false claim of epsilon-DP."""
-        start, batches = PublicStart(), WithReplacement(batch_size=4)
-        return cls(claim=PureDP(epsilon), start=start, batches=batches, **fields)
+    claimed_with: ClassVar[Mapping[str, Any]] = {
+        "batches": WithReplacement(batch_size=4)
+    }
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
@@ -206,7 +206,7 @@ class NoiselessGGD(GeodesicDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
+class Reweighted(_Claiming, ReleasesBasis, Batched[ArrayLike], Checked):
     """Reweighted least squares; the release is a basis of shape (D, r).
 
     Parameters
@@ -230,30 +230,18 @@ class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
     floor: Positive = 1e-10
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    claimed_with: ClassVar[Mapping[str, Any]] = {"iterations": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_start(self.start, self.relation)
-
-    @hands_on(n_components=1)
-    @classmethod
-    def claiming(cls, epsilon: float, **fields: Any) -> Any:
-        """Return 2 turns from a random start, with the false claim of epsilon-DP."""
-        start = PublicStart()
-        return cls(claim=PureDP(epsilon), start=start, iterations=2, **fields)
 
     def rows(self, data: ArrayLike) -> Array:
         """Return spherised rows, or raise if there is no answer for them."""
         return spherise(data, min_rows=1, n_components=self.n_components)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases, shape (size, D, r); they differ by their starts.
-
-        Parameters
-        ----------
-        data : array_like, shape (N, D)
-            Finite; no row of zeros; D > r.
-        """
+        """Return `size` releases, which differ by their starts; no row is zero."""
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
         r = self.n_components
@@ -320,15 +308,7 @@ class IterativeReaper(Reweighted):
     """
 
     def minimiser(self, rows: Array, start: Array) -> Array:
-        """Return the minimiser P of REAPER, shape (D, D).
-
-        Parameters
-        ----------
-        rows : ndarray, shape (N, D)
-            Spherised.
-        start : ndarray, shape (D, r)
-            Orthonormal columns.
-        """
+        """Return the minimiser P of REAPER, shape (D, D), from a first basis."""
         matrix = start @ start.T
         least = np.inf
         for _ in range(self.iterations):
@@ -350,12 +330,8 @@ class IterativeReaper(Reweighted):
 def least_squares_eigenvalues(values: Array, n_components: int) -> Array:
     """Return p that minimises sum l_i (1 - p_i)^2 over 0 <= p <= 1, sum p = r.
 
-    The l are >= 0, up to rounding, in any order.
-
-    Returns
-    -------
-    ndarray, shape (D,)
-        For l of rank less than r, the first places, by size, are 1.
+    The l are >= 0, up to rounding, in any order. If less than r of them are positive,
+    the first places, by size, are 1.
 
     Examples
     --------

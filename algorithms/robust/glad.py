@@ -89,12 +89,9 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
 
 
 def term_sum(rows: Array, bases: Array) -> Array:
-    """Return the sum of the terms g_i(V) for each basis of a stack; see the module.
+    """Return the sum of the terms g_i(V) for each basis of a stack, (trials, D, r).
 
-    This is the inner loop of every descent, and checks nothing. Rows have the shape (N,
-    D), the same for all bases, or (trials, B, D), a batch for each; rows of zeros add
-    nothing. Bases have the shape (trials, D, r), and so have the sums: minus N or B
-    times the gradient of their mean distance.
+    Minus N or B times the gradient of their mean distance.
     """
     if rows.ndim == 3:
         width = max(1, _WORK // max(1, rows[0].size))

@@ -65,15 +65,7 @@ def polar(matrices: Array) -> Array:
 def settle(bases: Array) -> Array:
     """Return the basis of each subspace that is nearest to the identity's columns.
 
-    Parameters
-    ----------
-    bases : ndarray, shape (..., D, r)
-        Orthonormal columns.
-
-    Returns
-    -------
-    ndarray, shape (..., D, r)
-        Of the same spans.
+    Shape (..., D, r), orthonormal columns.
 
     Examples
     --------
@@ -114,12 +106,7 @@ def geodesic_step(bases: Array, tangents: Array) -> Array:
 
 
 def squared_distance(basis: ArrayLike, other: ArrayLike) -> Array:
-    """Return d_r^2 = 1 - cos(the largest principal angle), shape (...).
-
-    Parameters
-    ----------
-    basis, other : array_like, shape (..., D, r)
-        Orthonormal columns.
+    """Return d_r^2 = 1 - cos(the largest principal angle) of bases, shape (...).
 
     Examples
     --------

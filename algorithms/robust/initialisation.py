@@ -143,14 +143,7 @@ class _NormalStart(Start):
 
 @dataclass(frozen=True)
 class GaussianStart(_NormalStart):
-    """A + GOE noise, which is mu-GDP.
-
-    Parameters
-    ----------
-    mu : float
-        > 0.
-    relation : Relation
-    """
+    """A + GOE noise, which is mu-GDP."""
 
     @property
     def scales(self) -> dict[str, float]:
@@ -181,16 +174,7 @@ class GaussianStart(_NormalStart):
 
 @dataclass(frozen=True)
 class PowerStart(_NormalStart):
-    """A few steps of the noisy power method, in memory of order D r; mu-GDP.
-
-    Parameters
-    ----------
-    mu : float
-        > 0.
-    relation : Relation
-    iterations : int
-        L; public.
-    """
+    """A few steps of the noisy power method, in memory of order D r; mu-GDP."""
 
     iterations: Count = 4
 

@@ -33,18 +33,8 @@ def shown_pair(
     """Return rows at the first r basis vectors, and one that leans out of their span.
 
     The last row is e_r cos a + e_(r+1) sin a in the data, and has the other sign before
-    the sine in the neighbour; REPLACE_ONE.
-
-    Parameters
-    ----------
-    n_components : int
-        r.
-    dimension : int, optional
-        D > r. Default: r + 1.
-    count : int
-        How many rows there are beside the last.
-    angle : float
-        a, in radians.
+    the sine in the neighbour; REPLACE_ONE. D is by default r + 1; the count is that of
+    the rows beside the last.
 
     Examples
     --------

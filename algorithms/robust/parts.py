@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -67,29 +67,17 @@ class Objective(Checked, ABC):
     def term_sum(self, rows: Array, points: Array) -> Array:
         """Return the sum of the terms at each point.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (N, D) or (trials, B, D)
-            The same rows for all trials, or a batch for each; rows of zeros add
-            nothing.
-        points : ndarray, shape (trials, ...)
+        It is the inner loop of every descent, and checks nothing. Rows are the same for
+        all trials, (N, D), or a batch for each, (trials, B, D); rows of zeros add
+        nothing.
         """
 
     @abstractmethod
     def products(self, rows: Array, points: Array, noisy: Array) -> tuple[Array, Array]:
-        """Return the inner products of the terms of few rows with a noisy sum.
+        """Return the inner products of the terms of few rows, (m, D), at points.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (m, D)
-        points : ndarray, shape (trials, ...)
-        noisy : ndarray, shape (trials, ...)
-            In coordinates.
-
-        Returns
-        -------
-        tuple of ndarray, shapes (trials, m) and (trials, m, m)
-            With the sum, and with each other.
+        With a noisy sum in coordinates, (trials, m), and with each other, (trials, m,
+        m).
         """
 
     def flattened(self, sums: Array) -> Array:
@@ -135,13 +123,7 @@ class Noise(Checked, ABC):
 
 @dataclass(frozen=True)
 class FixedNoise(Noise):
-    """The same noise for all data.
-
-    Parameters
-    ----------
-    sigma : float
-        > 0.
-    """
+    """The same noise for all data."""
 
     sigma: Positive
 
@@ -165,9 +147,7 @@ class PublishedNoise(Noise):
     unit: Nonnegative
 
     @classmethod
-    def of_claim(
-        cls, epsilon: float, delta: float, iterations: int
-    ) -> "PublishedNoise":
+    def of_claim(cls, epsilon: float, delta: float, iterations: int) -> Self:
         """Return the noise of T steps that claim (epsilon, delta)."""
         log_term = log(1 / check_fraction("delta", delta))
         iterations = check_count("iterations", iterations)
@@ -184,31 +164,12 @@ class Start(Checked, ABC):
 
     @property
     def claim(self) -> Claim | None:
-        """What the values cost under the start's relation; None if nothing.
-
-        Raises
-        ------
-        InputError
-            If the start is not private at all.
-        """
+        """What the values cost under the start's relation; None if nothing."""
         return None
 
     @abstractmethod
     def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
-        """Return what `size` starts publish.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (N, D)
-            Spherised.
-        n_components : int
-            r.
-
-        Returns
-        -------
-        dict of ndarray
-            Names beginning with "start"; trials leading.
-        """
+        """Return what `size` starts publish, by names that begin with "start"."""
 
     def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
         """Return V_0 for published values, settled, or P_0.
@@ -228,13 +189,7 @@ class Start(Checked, ABC):
         return {}
 
     def loss(self, values: Values, rows: Array, other: Array) -> Array:
-        """Return log(density on `rows`/density on `other`) of the values, (size,).
-
-        Raises
-        ------
-        UnsupportedError
-            If it is not known.
-        """
+        """Return log(density on `rows`/density on `other`) of the values, (size,)."""
         ours, theirs = (self.means(values, each) for each in (rows, other))
         size = len(next(iter(values.values())))
         total = np.zeros(size)

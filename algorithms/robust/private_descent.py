@@ -1,9 +1,9 @@
 """Private descent: how much noise the steps need, and what the papers print.
 
-The proofs are in `dpaudit.algorithms.robust.private_ggd` and
-`dpaudit.algorithms.robust.private_reaper`. Both objectives are treated alike: what a
-calibration needs of them is their `sensitivity`, how the terms of two rows may lie
-(`replaced`) and by how much a norm shrinks in their coordinates (`norm_ratio`).
+The proofs are in `dpaudit.algorithms.robust.private_mechanisms`. Both objectives are
+treated alike: what a calibration needs of them is their `sensitivity`, how the terms of
+two rows may lie (`replaced`) and by how much a norm shrinks in their coordinates
+(`norm_ratio`).
 """
 
 from abc import abstractmethod
@@ -74,15 +74,8 @@ class FullBatchDescent(PrivateDescent):
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the smallest proven sigma, under REPLACE_ONE.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for start and steps together.
-
-        Raises
-        ------
-        InputError
-            If a value is not allowed, or the start leaves nothing.
+        The promise is for start and steps together; refused is a start that leaves
+        nothing of it.
         """
         claim = ApproxDP(epsilon, delta)
         fields = cls.paid(epsilon, delta, Relation.REPLACE_ONE, **fields)
@@ -156,16 +149,9 @@ class RandomBatchDescent(PrivateDescent):
     ) -> Self:
         """Return the mechanism at the smallest noise of the accountant.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for start and steps together.
-        relation : Relation or str
-        rows : int
-            A public number of about as many rows as there are.
-        batch_size : int, optional
-            B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.shared.batches.published_batch_size`.
+        The promise is for start and steps together. There are about so many rows, a
+        public number, of which B are in a batch on average, by default
+        `dpaudit.algorithms.shared.batches.published_batch_size`.
         """
         relation = Relation.parse(relation)
         steps = fields.get("iterations", DEFAULT_ITERATIONS)
@@ -200,11 +186,7 @@ class RandomBatchDescent(PrivateDescent):
     ) -> Self:
         """Return what the paper has, with its claim and c_2 = 1; REPLACE_ONE.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-        batch_size : int, optional
-            B. Default: the paper's rule, for the rows there are.
+        B is by default that of the paper's rule, for the rows there are.
         """
         steps = fields.get("iterations", DEFAULT_ITERATIONS)
         fields = cls.printed(epsilon, **fields)
@@ -217,13 +199,7 @@ class RandomBatchDescent(PrivateDescent):
 
     @property
     def budget(self) -> BudgetTree:
-        """Who spends what.
-
-        Raises
-        ------
-        UnsupportedError
-            For other batches than Poisson samples: nothing is proven of them.
-        """
+        """Who spends what; nothing is proven of other batches than Poisson samples."""
         if not isinstance(self.batches, PoissonBatches):
             raise UnsupportedError(f"nothing is proven of {self.batches!r}")
         note = f"{self.iterations} {self.batches}"
@@ -234,11 +210,8 @@ class RandomBatchDescent(PrivateDescent):
     ) -> Array:
         """Return log(density on `data`/density on `other`) of transcripts, (size,).
 
-        Raises
-        ------
-        UnsupportedError
-            If more than 4 rows of the two datasets together are distinct, or the loss
-            of the start is not known.
+        It is known for at most 4 distinct rows in the two datasets together, if the
+        loss of the start is.
         """
         ours, theirs = self.rows(data), self.rows(other)
         sides = MixturePair.between(
@@ -256,13 +229,7 @@ class RandomBatchDescent(PrivateDescent):
 
 
 def remaining_mu(epsilon: float, delta: float, start: Start) -> float:
-    """Return the mu that a start leaves of (epsilon, delta) for Gaussian steps.
-
-    Raises
-    ------
-    InputError
-        If it leaves nothing.
-    """
+    """Return the mu that a start leaves for Gaussian steps, or raise if it is none."""
     match start.claim:
         case None:
             return gaussian_mu(epsilon, delta)

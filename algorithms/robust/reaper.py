@@ -84,12 +84,7 @@ _WORK = 2**21  # entries of the residuals that are held at a time
 
 
 def reaper_term_sum(rows: Array, matrices: Array) -> Array:
-    """Return the sum of the terms h_i(P) for each P of a stack; see the module.
-
-    This is the inner loop of every descent, and checks nothing. Rows have the shape (N,
-    D), the same for all trials, or (trials, B, D), a batch for each; rows of zeros add
-    nothing. Matrices have the shape (trials, D, D), symmetric, and so have the sums.
-    """
+    """Return the sum of the terms h_i(P) for each P of a stack, (trials, D, D)."""
     shared = rows.ndim == 2
     count, dimension = rows.shape[-2:]
     width = max(1, _WORK // max(1, count * dimension))
@@ -108,10 +103,7 @@ def reaper_term_sum(rows: Array, matrices: Array) -> Array:
 
 
 def reaper_terms(rows: Array, matrices: Array) -> Array:
-    """Return each term h_i(P) of few rows, (N, D), for each P, (trials, D, D).
-
-    They are symmetric, shape (trials, N, D, D).
-    """
+    """Return each term h_i(P) of few rows for each P, shape (trials, N, D, D)."""
     units = _units(rows, matrices)
     outer = units[..., np.newaxis] * rows[:, np.newaxis]
     return np.asarray((outer + outer.swapaxes(-2, -1)) / 2)

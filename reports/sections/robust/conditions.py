@@ -60,7 +60,7 @@ from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.algorithms.robust.pairs import odd_pair
 from dpaudit.algorithms.robust.parts import PublishedNoise
-from dpaudit.algorithms.robust.private_ggd import PrivateSGGD
+from dpaudit.algorithms.robust.private_mechanisms import PrivateSGGD
 from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.datasets import Dataset

@@ -54,7 +54,7 @@ from dpaudit.algorithms.robust.pairs import (
     shown_pair,
 )
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.robust.private_reaper import (
+from dpaudit.algorithms.robust.private_mechanisms import (
     PrivateGradientReaper,
     PrivateMirrorReaper,
     PrivateStochasticGradientReaper,
@@ -120,7 +120,7 @@ def test_the_release_follows_from_the_transcript_on_glad(form):
     assert transcript["steps"].shape == (3, 4, 4, 2)
     values = {key: value for key, value in transcript.items() if key != "steps"}
     bases = mechanism.start.points(values, (3, 4, 2))
-    batch = mechanism.denominator(30)
+    batch = mechanism.batches.size_for(30)
     for step, eta in enumerate(HalvingSteps().sizes(4)):
         bases = polar(bases + eta / batch * transcript["steps"][:, step])
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
@@ -163,7 +163,7 @@ def test_the_release_follows_from_the_transcript_on_reaper(form):
             assert np.allclose(replayed[k][trial], matrix, atol=1e-6)
             values = transcript["steps"][trial, k]
             noisy = symmetric(values, 4, 1 if published else np.sqrt(2))
-            rate = 0.5 / np.sqrt(k + 1) / mechanism.denominator(30)
+            rate = 0.5 / np.sqrt(k + 1) / mechanism.batches.size_for(30)
             matrix = step_by_hand(form, matrix, rate * noisy)
             total += matrix
         basis = top_components(total / 4, 2)
@@ -255,7 +255,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows(form):
     transcript = mechanism.transcript(ROWS, 10_000, rng=rng(5))
     points = next(mechanism.replayed(transcript, 30, 4))
     every = mechanism.objective.term_sum(spherise(ROWS), points) / 30
-    seen = transcript["steps"][:, 0] / mechanism.denominator(30)
+    seen = transcript["steps"][:, 0] / mechanism.batches.size_for(30)
     seen = seen - mechanism.objective.flattened(every)
     z = seen.mean(axis=0) / (seen.std(axis=0) / np.sqrt(len(seen)))
     assert np.abs(z).max() < stats.norm.isf(TYPE_I_ERROR / 20)
@@ -740,7 +740,7 @@ def test_any_parts_of_one_space_make_a_descent(geometry, batches, size, noise):
     steps = np.concatenate([transcript["steps"], transcript["steps"][:, :1]], axis=1)
     *_, bases = longer.replayed({**transcript, "steps": steps}, len(ROWS), 4)
     assert projector_distance(releases, bases).max() < 1e-7
-    assert mechanism.denominator(30) == size
+    assert mechanism.batches.size_for(30) == size
     expected = {"FixedNoise": 2.0, "PublishedNoise": 3.0 * (size / 30) ** 2}
     assert mechanism.noise_scale(30) == expected.get(type(noise).__name__, 0.0)
 
