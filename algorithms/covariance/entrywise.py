@@ -167,13 +167,8 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
         return replace(made, sigma=cls.distance_per_norm * bound.value / mu)
 
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
-        return symmetric_gaussian(
-            size,
-            dimension,
-            off_diagonal=self.sigma,
-            diagonal=self.diagonal_ratio * self.sigma,
-            rng=rng,
-        )
+        on_diagonal = self.diagonal_ratio * self.sigma
+        return symmetric_gaussian(size, dimension, self.sigma, on_diagonal, rng=rng)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss: linear in the release, shape (size,)."""
@@ -198,11 +193,6 @@ class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
 @dataclass(frozen=True, kw_only=True)
 class AnalyzeGauss(GaussianPerturbation):
     """A + E with the upper triangle of E i.i.d. N(0, sigma^2).
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of every entry of the upper triangle.
 
     Examples
     --------
@@ -230,12 +220,7 @@ class AnalyzeGauss(GaussianPerturbation):
 
 @dataclass(frozen=True, kw_only=True)
 class GOEGaussian(GaussianPerturbation):
-    """A + E with E from the Gaussian orthogonal ensemble.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation above the diagonal; on it, sqrt(2) times as much.
+    """A + E with E from the Gaussian orthogonal ensemble: diagonals of sqrt(2) sigma.
 
     Examples
     --------

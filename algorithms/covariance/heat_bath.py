@@ -44,9 +44,8 @@ from dpaudit.arrays import Array
 
 __all__ = ["redraw"]
 
-_SHARES = np.array(
-    [0.12, 0.28, 0.52, 1.0]
-)  # where panels end, from the mode to the end
+# Where panels end, from the mode to the end.
+_SHARES = np.array([0.12, 0.28, 0.52, 1.0])
 _NODES = 20
 _DROP = 40.0  # of log f, beyond which is nothing
 _NEGLIGIBLE = 1e-18
@@ -74,14 +73,7 @@ def _rule() -> tuple[Array, Array, Array, Array]:
 
 
 def log_weight(x: Array, below: Array, above: Array) -> Array:
-    """Return log f, shape (rows,), -inf outside the interval.
-
-    Parameters
-    ----------
-    x : ndarray, shape (rows,)
-    below, above : ndarray, shape (rows, p) and (rows, q)
-        The numbers below and above, in any order.
-    """
+    """Return log f, (rows,), -inf outside the interval between the numbers given."""
     with np.errstate(divide="ignore"):
         total = np.log(np.maximum(x[:, np.newaxis] - below, 0)).sum(axis=1)
         total += np.log(np.maximum(above - x[:, np.newaxis], 0)).sum(axis=1)
@@ -139,12 +131,7 @@ def _log_density(x: Array, others: Array) -> Array:
 
 
 def _ends(mode: Array, low: Array, high: Array, others: Array) -> Array:
-    """Return points on either side at which log f has fallen by so much, or the ends.
-
-    Returns
-    -------
-    ndarray, shape (2, rows)
-    """
+    """Return points on either side at which log f has fallen by so much, or ends."""
     rows = len(mode)
     others = np.concatenate([others, others])
     inside, outside = np.concatenate([mode, mode]), np.concatenate([low, high])
@@ -194,11 +181,7 @@ def _inverse(
 def _root(integral: Array, density: Array, aim: Array) -> Array:
     """Return t in [-1, 1] at which polynomials are `aim`, by Newton in a bracket.
 
-    Parameters
-    ----------
-    integral, density : ndarray, shape (rows, degree + 1)
-        Legendre coefficients of an increasing polynomial, and of its derivative.
-    aim : ndarray, shape (rows,)
+    Given are Legendre coefficients of increasing ones, and of their derivatives.
     """
     low, high = -np.ones(len(aim)), np.ones(len(aim))
     t = np.zeros(len(aim))

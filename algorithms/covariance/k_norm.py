@@ -153,12 +153,7 @@ _NORMS: dict[Relation, MatrixNorm] = {
 class KNormCovariance(SecondMomentMechanism, PureCalibrated):
     """A + Z, the density of Z proportional to exp(-g(Z)/scale).
 
-    Parameters
-    ----------
-    scale : float
-        The s above.
-    claim, relation, row_norm
-        See `SecondMomentMechanism`; the relation says which norm g is.
+    The relation says which norm g is.
 
     Examples
     --------
@@ -186,13 +181,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         return second_moment_sensitivity(norm, self.relation, self.row_norm)
 
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
-        """Return `size` noise matrices, shape (size, d, d).
-
-        Raises
-        ------
-        InputError
-            Where a draw would take more than ten seconds.
-        """
+        """Return noise matrices, unless a draw would take more than ten seconds."""
         largest = LARGEST[self.relation]
         if dimension > largest:
             raise InputError(
@@ -207,10 +196,7 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         return noise
 
     def log_density(self, noise: Array) -> Array:
-        """Return the log-density of Z up to a constant, shape (size, d, d) -> (size,).
-
-        The constant is the same for all Z.
-        """
+        """Return the log-density of Z up to a constant, (size, d, d) -> (size,)."""
         return -self.sensitivity.measure(noise) / self.scale
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -347,15 +333,8 @@ def _block(rows: int, d: int, passes: int, rng: Rng) -> Array:
             start[:, i] = _redrawn(start, i, upwards[open_])
         for uniform in downwards[:, open_]:
             _pass(start, uniform)
-        _finish(
-            start,
-            met[open_],
-            top[open_],
-            bottom[open_],
-            point[open_],
-            height[open_],
-            rng,
-        )
+        parts = (each[open_] for each in (met, top, bottom, point, height))
+        _finish(start, *parts, rng=rng)
         top[open_] = start
     return top
 
@@ -367,6 +346,7 @@ def _finish(
     bottom: Array,
     point: Array,
     height: Array,
+    *,
     rng: Rng,
 ) -> None:
     """Carry out step 2 on vectors for which it depends on where they came from."""

@@ -101,8 +101,8 @@ def full_row_pair(dimension: int, relation: Relation, row_norm: float) -> Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondMomentMechanism(Batched[ArrayLike], Checked):
-    """A + noise, for rows clipped to a public norm.
+class OnClippedRows(Batched[ArrayLike], Checked):
+    """A mechanism for rows clipped to a public norm.
 
     Parameters
     ----------
@@ -116,6 +116,11 @@ class SecondMomentMechanism(Batched[ArrayLike], Checked):
     claim: Claim
     relation: Neighbouring = Relation.ADD_REMOVE
     row_norm: Positive = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMomentMechanism(OnClippedRows):
+    """A + noise; releases have shape (d, d)."""
 
     sensitivity_norm: ClassVar[MatrixNorm]
     """The norm in which the privacy proof needs the sensitivity of A."""
@@ -136,7 +141,6 @@ class SecondMomentMechanism(Batched[ArrayLike], Checked):
         return gram(data, row_norm=self.row_norm).moment
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d, d)."""
         return self.draw_from(self.statistic(data), size, rng=rng)
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
@@ -177,21 +181,11 @@ def _triangle_layout(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def symmetric_gaussian(
-    size: int, dimension: int, *, off_diagonal: float, diagonal: float, rng: Rng
+    size: int, dimension: int, off_diagonal: float, diagonal: float, *, rng: Rng
 ) -> Array:
     """Draw symmetric matrices with independent Gaussian upper triangles.
 
-    Parameters
-    ----------
-    size, dimension : int
-        How many matrices, and their d.
-    off_diagonal, diagonal : float
-        Standard deviations of the entries above and on the diagonal.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, shape (size, d, d)
+    Given are the deviations of the entries above the diagonal and on it.
     """
     place, on_diagonal = _triangle_layout(dimension)
     scale = np.full(dimension * (dimension + 1) // 2, off_diagonal)
@@ -202,16 +196,7 @@ def symmetric_gaussian(
 
 
 def symmetric_laplace(size: int, dimension: int, *, scale: float, rng: Rng) -> Array:
-    """Draw symmetric matrices with i.i.d. Laplace upper triangles, shape (size, d, d).
-
-    Parameters
-    ----------
-    size, dimension : int
-        How many matrices, and their d.
-    scale : float
-        Mean absolute value of the entries on and above the diagonal.
-    rng : numpy.random.Generator
-    """
+    """Draw symmetric matrices with i.i.d. Laplace upper triangles of that scale."""
     place, _ = _triangle_layout(dimension)
     triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
@@ -222,22 +207,8 @@ def wishart(
 ) -> Array:
     """Draw Wishart matrices Z Z^T, Z having `degrees` columns N(0, scale I).
 
-    Of Z with many columns only its triangular factor is drawn (Bartlett 1933).
-
-    Parameters
-    ----------
-    size, dimension : int
-        How many matrices, and their d.
-    degrees : int
-        Degrees of freedom, >= 1; the matrix is singular below d.
-    scale : float
-        Variance of each entry of Z.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, shape (size, d, d)
-        Exactly symmetric, positive semi-definite.
+    They are exactly symmetric, positive semi-definite, and singular for less than d
+    degrees. Of Z with many columns only its triangular factor is drawn (Bartlett 1933).
     """
     if degrees <= 2 * dimension:
         factors = rng.standard_normal((size, dimension, degrees))

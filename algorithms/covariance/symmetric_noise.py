@@ -189,11 +189,8 @@ class SymmetricNoise(SecondMomentMechanism):
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the exact profile of a pair whose A' - A is semi-definite.
 
-        Raises
-        ------
-        UnsupportedError
-            If A' - A has eigenvalues of both signs (a row replaced by another): the
-            escape probability then has no closed form here.
+        With eigenvalues of both signs (a row replaced by another) the escape
+        probability has no closed form here.
         """
         difference = semi_definite_trace(self._difference(pair.data, pair.neighbour))
         escape = -np.expm1(-difference / (2 * self.scale))
@@ -243,13 +240,7 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
         return noise
 
     def log_density(self, noise: Array) -> Array:
-        """Return the log-density of Z up to a constant, shape (size, d, d) -> (size,).
-
-        Raises
-        ------
-        UnsupportedError
-            For d >= 3.
-        """
+        """Return the log-density of Z up to a constant, for d <= 2, shape (size,)."""
         dimension = noise.shape[-1]
         if dimension > 2:
             raise UnsupportedError(

@@ -74,11 +74,7 @@ from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Relation
-from dpaudit.validation import (
-    check_count,
-    check_nonnegative,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_nonnegative, check_positive
 
 __all__ = ["neighbours_delta", "pair_delta", "pair_profile"]
 
@@ -107,11 +103,6 @@ def pair_delta(epsilon: ArrayLike, *, excess: int, gained: float, lost: float) -
     gained, lost : float
         The eigenvalues of the difference D over the scale of the noise are gained,
         -lost and zeros; both >= 0. A row more or less has one of them 0.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of `epsilon`.
 
     Raises
     ------
@@ -154,17 +145,8 @@ def neighbours_delta(
 
     Exact under ADD_REMOVE, and under REPLACE_ONE for rows of two dimensions or more
     (for one it is an upper bound) where it errs upwards, by one part in 1e7 and 1e-14:
-    by what the quadrature may miss.
-
-    Parameters
-    ----------
-    epsilon : array_like
-        In [0, 700].
-    excess : int
-        Degrees of freedom beyond d, >= 1.
-    shift : float
-        c, the square of the longest row over the scale of the noise, > 0.
-    relation : Relation or str
+    by what the quadrature may miss. The excess is that of degrees of freedom beyond d,
+    the shift c the square of the longest row over the scale of the noise.
 
     Examples
     --------
@@ -191,13 +173,6 @@ def pair_profile(
     Exact at its points, at `knots` among them; between them too large by what a chord
     lies above a convex curve, beyond the last (where it is within a thousandth of its
     limit, or below 1e-15) by that.
-
-    Parameters
-    ----------
-    excess, gained, lost
-        See `pair_delta`.
-    knots : tuple of float
-        Epsilons to be among the points, in [0, 700].
     """
 
     def delta(epsilon: ArrayLike) -> Array:

@@ -103,11 +103,8 @@ class WishartApproximate(SecondMomentMechanism):
     def as_published(cls, epsilon: float, delta: float, **fields: Any) -> Self:
         """Return the mechanism at the published degrees and scale.
 
-        Raises
-        ------
-        InputError
-            If epsilon is so large that no degree of freedom is left beyond d: the
-            release then has no finite privacy loss to speak of.
+        Refused is an epsilon so large that no degree of freedom is left beyond d: the
+        release then has no finite privacy loss to speak of.
         """
         epsilon = check_positive("epsilon", epsilon)
         numerator = 28 * log(4 / check_fraction("delta", delta))
@@ -128,18 +125,9 @@ class WishartApproximate(SecondMomentMechanism):
     ) -> Self:
         """Return the mechanism at degrees and scale proven to be (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-        scale : float, optional
-            Take this scale, with the fewest degrees. By default the degrees are those
-            of `efficient_excess`, with the smallest scale.
-
-        Raises
-        ------
-        InputError
-            If `scale` is so small that 10 million degrees are not enough, or delta is
-            below 1e-12 under REPLACE_ONE.
+        With a given scale, at the fewest degrees; by default at those of
+        `efficient_excess`, with the smallest scale. Refused are a scale for which 10
+        million degrees are not enough, and a delta below 1e-12 under REPLACE_ONE.
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
@@ -213,10 +201,8 @@ class WishartApproximate(SecondMomentMechanism):
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the exact profile of a pair, at many points and the claim's epsilon.
 
-        Raises
-        ------
-        UnsupportedError
-            For a replaced row, if quadrature does not settle (very few degrees).
+        It is not known for a replaced row where quadrature does not settle: for very
+        few degrees.
         """
         values = np.linalg.eigvalsh(self._difference(pair.data, pair.neighbour))
         values[np.abs(values) <= _ROUNDING * np.abs(values).max()] = 0.0
@@ -242,11 +228,6 @@ def largest_shift(
     """Return the largest c at which `neighbours_delta` is within the budget.
 
     It errs downwards, by about one part in 1e9.
-
-    Raises
-    ------
-    InputError
-        If delta is below 1e-12 under REPLACE_ONE.
 
     Examples
     --------
@@ -277,11 +258,6 @@ def smallest_excess(
     epsilon: float, delta: float, *, shift: float, relation: Relation
 ) -> int:
     """Return the fewest degrees of freedom beyond d that are within the budget.
-
-    Raises
-    ------
-    InputError
-        If `MAX_EXCESS` are not enough, or delta is below 1e-12 under REPLACE_ONE.
 
     Examples
     --------

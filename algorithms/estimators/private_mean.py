@@ -42,10 +42,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Neighbouring, Positive
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
@@ -55,21 +56,8 @@ __all__ = ["GaussianMean", "LaplaceMean"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMechanism(Batched[ArrayLike], Checked):
-    """The sum of clipped rows, and their number if it is private, plus noise.
-
-    Parameters
-    ----------
-    claim : Claim
-        What is promised under `relation`.
-    relation : Relation
-    row_norm : float
-        R, the public bound on the l2 norm of a row; longer rows are clipped onto it.
-    """
-
-    claim: Claim
-    relation: Neighbouring = Relation.ADD_REMOVE
-    row_norm: Positive = 1.0
+class MeanMechanism(OnClippedRows):
+    """The sum of clipped rows, and their number if it is private, plus noise."""
 
     @abstractmethod
     def scale(self, dimension: int) -> float:
@@ -90,7 +78,6 @@ class MeanMechanism(Batched[ArrayLike], Checked):
         return self._query(row_sum(data, row_norm=self.row_norm))
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, stacked along the first axis."""
         return self.draw_from(row_sum(data, row_norm=self.row_norm), size, rng=rng)
 
     def draw_from(self, sums: RowSum, size: int, *, rng: Rng) -> Array:
@@ -101,19 +88,9 @@ class MeanMechanism(Batched[ArrayLike], Checked):
         return query + self.noise(size, len(query), scale, rng)
 
     def mean(self, release: Array, *, n_rows: int | None = None) -> Array:
-        """Return the mean that a release tells of, shape (d,).
+        """Return the mean that one release tells of, shape (d,).
 
-        Parameters
-        ----------
-        release : ndarray
-            One release.
-        n_rows : int, optional
-            Needed under REPLACE_ONE, where it is public, and not looked at else.
-
-        Raises
-        ------
-        InputError
-            If `n_rows` is needed and is no integer >= 1.
+        The number of rows is needed under REPLACE_ONE, where it is public.
         """
         if self.relation is Relation.REPLACE_ONE:
             mean = release / check_count("n_rows", n_rows)

@@ -87,11 +87,8 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         What is promised for the whole sequence, under REPLACE_ONE.
     n_components : int
         k, from 1 to d.
-    length : int, optional
-        m, the most rows that a stream may have; public. By default as many as the data
-        have; a stream that arrives row by row needs it.
-    row_norm : float
-        R, public: longer rows are scaled down to it, each on its own.
+    length, row_norm
+        See `PrefixSums`.
 
     Examples
     --------
@@ -111,10 +108,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        That is what the whole sequence promises, under REPLACE_ONE.
-        """
+        """Return the mechanism at the least noise, for the promise of the sequence."""
         rule = CalibratedRule(gaussian_mu(epsilon, delta))
         return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
@@ -126,24 +120,17 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         return cls(rule=rule, claim=ApproxDP(epsilon, delta), **fields)
 
     def plan(self, dimension: int, n_rows: int | None = None) -> EpochPlan:
-        """Return the numbers of the algorithm for rows of length d.
-
-        Parameters
-        ----------
-        dimension : int
-        n_rows : int, optional
-            Of the data; needed, and looked at, only where no length is declared.
-        """
+        """Return the numbers of the algorithm for rows of length d."""
         return self.rule.plan(
             dimension=dimension,
             n_components=self.n_components,
-            length=self._length(n_rows),
+            length=self.length_for(n_rows),
             row_norm=self.row_norm,
         )
 
     def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         n, d = rows.shape
-        width = max(1, _WORK // (d * d * tree_height(self._length(n))))
+        width = max(1, _WORK // (d * d * tree_height(self.length_for(n))))
         for first in range(0, len(releases), width):
             part = releases[first : first + width]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
@@ -151,11 +138,8 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return the noisy nodes from which all follows.
 
-        Returns
-        -------
-        dict of ndarray
-            ``sums``, shape (size, n, q): the node that ends with each row, in
-            coordinates, in units of the deviation of its noise.
+        ``sums``, shape (size, n, q), are the nodes that end with each row, in
+        coordinates, in units of the deviation of their noise.
         """
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
@@ -184,25 +168,9 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         return {"sums": means}
 
     def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
-        """Return a stream of rows of length d, which gives a basis after each.
-
-        Parameters
-        ----------
-        dimension : int
-            d.
-        rng : numpy.random.Generator
-            Belongs to the stream from now on.
-
-        Raises
-        ------
-        InputError
-            If no length is declared, or d < k.
-        """
+        """Return a stream of rows of length d, which gives a basis after each."""
         check_rank(self.n_components, check_count("dimension", dimension))
         return DoublingStream(self, dimension, rng=rng)
-
-    def _length(self, n_rows: int | None) -> int:
-        return check_count("length", n_rows if self.length is None else self.length)
 
     def _run(
         self,
@@ -214,21 +182,14 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     ) -> None:
         """Run trials side by side on given nodes, and fill in bases if there are any.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (n, d)
-        node : callable
-            Takes the row's number and the exact node, shape (size, q), in units of the
-            deviation of its noise; returns the noisy one.
-        rng : numpy.random.Generator, optional
-            For the padding of the bases.
-        bases : ndarray, shape (size, n, d, k), optional
+        From a row's number and the exact node, (size, q), in units of the deviation of
+        its noise, `node` makes the noisy one. The generator pads the bases.
         """
         n, d = rows.shape
         plan = self.plan(d, n)
         products = pack_rows(rows, self.rule.noise.ratio)
         prefixes = np.vstack([np.zeros_like(products[:1]), products.cumsum(axis=0)])
-        levels = tree_height(self._length(n))
+        levels = tree_height(self.length_for(n))
         epochs = Epochs(plan, size, levels, products.shape[1])
         for step in range(n):
             rows_of_node = epochs.advance()
@@ -250,14 +211,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return lines 6 to 10 of a row: bases, (size, d, k), and which epochs end.
 
-        Parameters
-        ----------
-        plan : EpochPlan
-        epochs : Epochs
-        exact, noise : ndarray, shape (size, q)
-            The prefixes of the epochs, and their noise.
-        rng : numpy.random.Generator, optional
-            For the padding.
+        Given are the exact prefixes of the epochs, and their noise, (size, q).
         """
         k, ratio, private = self.n_components, self.rule.noise.ratio, exact + noise
         values, vectors = np.linalg.eigh(unpack(private, ratio))
@@ -278,21 +232,8 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
 class DoublingStream(RowStream):
     """The subspaces of `DoublingOnlinePCA`, row by row.
 
-    The exact eigenvectors are computed for every row, since X needs the eigenvalues.
-
-    Parameters
-    ----------
-    mechanism : DoublingOnlinePCA
-        With a declared length.
-    dimension : int
-        d.
-    rng : numpy.random.Generator
-        Belongs to the stream from now on.
-
-    Attributes
-    ----------
-    basis : ndarray, shape (d, k)
-        With which the next row is met.
+    The exact eigenvectors are computed for every row, since X needs the eigenvalues. As
+    of all streams, `basis` is that with which the next row is met, shape (d, k).
     """
 
     def __init__(

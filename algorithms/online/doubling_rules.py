@@ -85,12 +85,7 @@ class EpochPlan:
 
 @dataclass(frozen=True)
 class PublishedRule(Checked):
-    """The numbers of Algorithm 4.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-    """
+    """The numbers of Algorithm 4."""
 
     epsilon: Positive
     delta: Fraction
@@ -120,13 +115,7 @@ class PublishedRule(Checked):
 
 @dataclass(frozen=True)
 class CalibratedRule(Checked):
-    """The least proven noise, and a margin that is proven.
-
-    Parameters
-    ----------
-    mu : float
-        The whole sequence is mu-GDP.
-    """
+    """The least proven noise by which the sequence is mu-GDP, and a proven margin."""
 
     mu: Positive
 
@@ -162,28 +151,15 @@ class EagerRule(CalibratedRule):
 
     For audits that need few rows: the guess is 6 R^2 and the margin 0. Privacy does not
     depend on either, so it is as private as any other rule.
-
-    Parameters
-    ----------
-    mu : float
-        The whole sequence is mu-GDP.
     """
 
     first_guess: ClassVar[float] = 6.0
     """In units of R^2."""
 
-    def plan(
-        self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> EpochPlan:
-        plan = super().plan(
-            dimension=dimension,
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
-        )
-        return replace(
-            plan, guess=self.first_guess * row_norm**2, margin=0.0, forgets=True
-        )
+    def plan(self, *, row_norm: float, **shape: int) -> EpochPlan:
+        plan = super().plan(row_norm=row_norm, **shape)
+        guess = self.first_guess * row_norm**2
+        return replace(plan, guess=guess, margin=0.0, forgets=True)
 
 
 Integers = NDArray[np.int64]
@@ -192,21 +168,8 @@ Integers = NDArray[np.int64]
 class Epochs:
     """Where each trial is, and the noise of its prefix.
 
-    Parameters
-    ----------
-    plan : EpochPlan
-    trials : int
-    levels : int
-        Of the tree.
-    width : int
-        Coordinates of a matrix.
-
-    Attributes
-    ----------
-    number : ndarray, shape (trials,)
-        j, from 0.
-    step : ndarray, shape (trials,)
-        Rows of the epoch so far.
+    The number of its epoch is j, from 0, and the step that of rows in it so far. The
+    width is that of a matrix in coordinates.
     """
 
     def __init__(self, plan: EpochPlan, trials: int, levels: int, width: int) -> None:
@@ -230,10 +193,7 @@ class Epochs:
     def noise_of_prefix(self, unit: Array) -> Array:
         """Return the noise of the prefixes, given that of the nodes that end here.
 
-        Parameters
-        ----------
-        unit : ndarray, shape (trials, q)
-            In units of `deviation`.
+        The latter is in units of `deviation`, shape (trials, q).
         """
         before = _level(self.step & (self.step - 1))
         noise = self.stack[self._trials, before]

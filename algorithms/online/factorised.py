@@ -111,7 +111,6 @@ from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
-from dpaudit.validation import check_count
 
 __all__ = ["FactorisedOnlinePCA", "FactorisedSums"]
 
@@ -148,33 +147,21 @@ class FactorisedSums(StreamableSums):
         return multiply(self._series(prefixes.shape[-2])[2], prefixes)
 
     def deviations(self, n_rows: int | None = None) -> Array:
-        """Return the deviation of a coordinate of every prefix, shape (m,).
-
-        Parameters
-        ----------
-        n_rows : int, optional
-            Of the data, where no length is declared.
-        """
-        length = check_count("length", n_rows if self.length is None else self.length)
+        """Return the deviation of a coordinate of every prefix, shape (m,)."""
+        length = self.length_for(n_rows)
         grown = np.sqrt(np.cumsum(_factors(length, self.poles)[0] ** 2))
         return np.asarray(self.deviation(length) * grown)
 
     def overhead(self, n_rows: int | None = None) -> float:
-        """Return the largest ratio of `deviations` to those with the exact root.
-
-        Parameters
-        ----------
-        n_rows : int, optional
-            Of the data, where no length is declared.
-        """
-        length = check_count("length", n_rows if self.length is None else self.length)
+        """Return the largest ratio of `deviations` to those with the exact root."""
+        length = self.length_for(n_rows)
         best = root(length)
         exact = np.sqrt(np.cumsum(best**2)) * np.linalg.norm(best)
         ours = np.sqrt(np.cumsum(_factors(length, self.poles)[0] ** 2))
         return float(np.max(ours * sqrt(self.uses(length)) / exact))
 
     def memory(self, width: int) -> NoiseMemory:
-        length = check_count("length", self.length)
+        length = self.length_for(None)
         if self.poles is None:
             return PastMemory(root(length), width)
         return PolesMemory(*few_poles(length, self.poles), width)

@@ -54,18 +54,8 @@ _LONGEST_PAUSE = 63  # steps without a warm start after failures
 class LeadingSubspace:
     """Follows the leading k-dimensional subspace of a sequence of matrices.
 
-    Parameters
-    ----------
-    dimension, n_components : int
-        d and k <= d.
-    tolerance : float
-        In [0, 1): bound on the sine of the largest angle to the exact subspace; with 0
-        there are no warm starts.
-
-    Attributes
-    ----------
-    exact_steps : int
-        How often the exact subspace was computed.
+    The tolerance, in [0, 1), bounds the sine of the largest angle to the exact one;
+    with 0 there are no warm starts. How often it was computed is counted.
 
     Examples
     --------

@@ -135,28 +135,16 @@ class Noise(Checked, ABC):
 
     @abstractmethod
     def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
-        """Return the deviation of a coordinate.
+        """Return the deviation of a coordinate, for at most m rows of norm R.
 
-        Parameters
-        ----------
-        uses : float
-            How many noisy sums show one row, at most; where they show it with weights,
-            the sum of the squares of these.
-        length : int
-            m, the number of rows at most.
-        row_norm : float
-            R.
+        The uses are how many noisy sums show one row, at most; where they show it with
+        weights, the sum of the squares of these.
         """
 
 
 @dataclass(frozen=True)
 class CalibratedNoise(Noise):
     """The least GOE noise that makes all sums together mu-GDP: sqrt(2 uses) R^2/mu.
-
-    Parameters
-    ----------
-    mu : float
-        > 0.
 
     Examples
     --------
@@ -176,10 +164,7 @@ class CalibratedNoise(Noise):
 class PublishedNodeNoise(Noise):
     """What section 2.3.2 prints for a node: sqrt(50 log^3(m/delta)) R^2/epsilon.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        What the paper claims for the whole sequence.
+    Claimed are epsilon and delta for the whole sequence.
 
     Examples
     --------
@@ -201,10 +186,7 @@ class PublishedNodeNoise(Noise):
 class PublishedStepNoise(Noise):
     """What Algorithm 1 prints for one step: sqrt(2 log(1.25/delta)) R^2/epsilon.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        What the paper claims for one step.
+    Claimed are epsilon and delta for one step.
 
     Examples
     --------
@@ -263,14 +245,7 @@ def differences(prefixes: Array) -> Array:
 
 
 class NoiseMemory(ABC):
-    """The noise of prefixes, one after the other.
-
-    Parameters
-    ----------
-    name : str
-        Of the array in a state.
-    shape : tuple of int
-    """
+    """The noise of prefixes, one after the other, kept in an array of that name."""
 
     def __init__(self, name: str, shape: tuple[int, int]) -> None:
         self._name = name
@@ -290,15 +265,7 @@ class NoiseMemory(ABC):
 
 
 class StackMemory(NoiseMemory):
-    """That of a tree, or of prefixes with noise of their own.
-
-    Parameters
-    ----------
-    levels : int
-        Of the tree, or 0.
-    width : int
-        Coordinates of a matrix.
-    """
+    """That of a tree, or of prefixes with noise of their own, a tree of no levels."""
 
     def __init__(self, levels: int, width: int) -> None:
         super().__init__("stack", (levels, width))
@@ -312,15 +279,7 @@ class StackMemory(NoiseMemory):
 
 
 class PastMemory(NoiseMemory):
-    """All that was drawn: as many vectors as there are steps.
-
-    Parameters
-    ----------
-    series : ndarray, shape (m,)
-        r_0, ..., r_(m-1).
-    width : int
-        Coordinates of a matrix.
-    """
+    """All that was drawn, a vector for every r_0, ..., r_(m-1)."""
 
     def __init__(self, series: Array, width: int) -> None:
         super().__init__("past", (len(series), width))
@@ -332,15 +291,7 @@ class PastMemory(NoiseMemory):
 
 
 class PolesMemory(NoiseMemory):
-    """One vector per pole.
-
-    Parameters
-    ----------
-    ratios, weights : ndarray, shape (J,)
-        The theta_j, and what each is worth in r.
-    width : int
-        Coordinates of a matrix.
-    """
+    """One vector per pole: the theta_j, and what each is worth in r."""
 
     def __init__(self, ratios: Array, weights: Array, width: int) -> None:
         super().__init__("poles", (len(ratios), width))

@@ -100,13 +100,7 @@ class RowSequence(Batched[ArrayLike]):
         """Return a pair whose sides differ in the row at that place."""
 
     def prepared(self, data: ArrayLike) -> Array:
-        """Return the rows, clipped.
-
-        Raises
-        ------
-        InputError
-            If they are no finite matrix, or none, or more than the declared length.
-        """
+        """Return the rows, clipped, or raise `InputError` if they do not do."""
         rows = clip_rows(check_matrix("data", data, min_rows=1), self.row_norm)
         if self.length is not None and len(rows) > self.length:
             raise InputError(
@@ -115,10 +109,13 @@ class RowSequence(Batched[ArrayLike]):
             )
         return rows
 
+    def length_for(self, n_rows: int | None) -> int:
+        """Return m as declared, or else the number of rows there are."""
+        return check_count("length", n_rows if self.length is None else self.length)
+
     @property
     def step_scales(self) -> dict[str, float]:
-        """1: sums are in units of the deviation of their noise."""
-        return {"sums": 1.0}
+        return {"sums": 1.0}  # in units of the deviation of their noise
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, then the middle row, then the last."""
@@ -158,10 +155,7 @@ class PrefixSums(RowSequence, Checked, ABC):
     @hands_on()
     @classmethod
     def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        That is what the whole sequence promises, under REPLACE_ONE.
-        """
+        """Return the mechanism at the least noise, for the promise of the sequence."""
         noise = CalibratedNoise(gaussian_mu(epsilon, delta))
         return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
 
@@ -185,14 +179,8 @@ class PrefixSums(RowSequence, Checked, ABC):
     # What follows
 
     def deviation(self, n_rows: int | None = None) -> float:
-        """Return the deviation of a coordinate of the independent noise.
-
-        Parameters
-        ----------
-        n_rows : int, optional
-            Of the data; needed, and looked at, only where no length is declared.
-        """
-        length = check_count("length", n_rows if self.length is None else self.length)
+        """Return the deviation of a coordinate of the independent noise."""
+        length = self.length_for(n_rows)
         return self.noise.deviation(
             uses=self.uses(length), length=length, row_norm=self.row_norm
         )
@@ -202,7 +190,6 @@ class PrefixSums(RowSequence, Checked, ABC):
         return unpack(self._prefixes(self.prepared(data)), self.noise.ratio)
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, n, d, d)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         n, d = rows.shape
@@ -229,13 +216,9 @@ class PrefixSums(RowSequence, Checked, ABC):
             yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
-        """Return the noisy sums that the prefixes are made of.
+        """Return the noisy ``sums`` that the prefixes are made of, shape (size, n, q).
 
-        Returns
-        -------
-        dict of ndarray
-            ``sums``, shape (size, n, q): one per step, in coordinates, in units of the
-            deviation of their noise.
+        One per step, in coordinates, in units of the deviation of their noise.
         """
         sums = self._exact_sums(data)
         size = check_count("size", size, minimum=0)

@@ -65,15 +65,10 @@ __all__ = [
 
 
 def rewards(data: ArrayLike, bases: Array) -> Array:
-    """Return ||V_t^T x_t||^2 for every row, shape (..., n).
+    """Return ||V_t^T x_t||^2 for every row as the mechanism saw it, shape (..., n).
 
-    Parameters
-    ----------
-    data : array_like, shape (n, d)
-        Rows, as the mechanism saw them (clipped).
-    bases : ndarray, shape (..., n, d, k)
-        V_2, ..., V_(n+1), as mechanisms release them; the last earns nothing. V_1 is
-        the first k basis vectors, as for all mechanisms here.
+    Mechanisms release V_2, ..., V_(n+1), shape (..., n, d, k); the last earns nothing.
+    V_1 is the first k basis vectors, as for all mechanisms here.
 
     Examples
     --------
@@ -111,12 +106,7 @@ def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
 
 
 def regret(data: ArrayLike, bases: Array) -> Array:
-    """Return OPT minus what the bases earned, shape (...).
-
-    Parameters
-    ----------
-    data, bases
-        As for `rewards`.
+    """Return OPT minus what the bases earned, see `rewards`, shape (...).
 
     Examples
     --------
@@ -129,14 +119,7 @@ def regret(data: ArrayLike, bases: Array) -> Array:
 
 
 def follow_the_leader(data: ArrayLike, n_components: int) -> Array:
-    """Return the exact leaders after every row, (n, d, k): no noise, no privacy.
-
-    Parameters
-    ----------
-    data : array_like, shape (n, d)
-    n_components : int
-        k.
-    """
+    """Return the exact leaders after every row, (n, d, k): no noise, no privacy."""
     rows = check_matrix("data", data, min_rows=1)
     k = check_count("n_components", n_components)
     check_rank(k, rows.shape[1])
@@ -155,16 +138,8 @@ def proven_regret_bound(
 ) -> float:
     """Return the bound of Theorem 14 with its constants (proof: head of this module).
 
-    Parameters
-    ----------
-    optimum : float
-        OPT, rows of norm at most 1.
-    length, dimension, n_components : int
-        m, d and k.
-    sigma : float
-        Deviation of the entries of E_t, above the diagonal.
-    epsilon, delta : float
-        What is true of one step if a row is added.
+    OPT is of rows of norm at most 1, sigma the deviation of the entries of E_t above
+    the diagonal; epsilon and delta are true of one step if a row is added.
 
     Examples
     --------

@@ -54,19 +54,11 @@ _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
 class RowStream:
-    """What all streams share: rows are counted and checked, states are kept.
+    """What all streams share: rows of length d are counted and checked, states kept.
 
-    Parameters
-    ----------
-    mechanism
-        Whose stream it is, with a declared length and a row norm; it goes into the
-        state as the configuration.
-    dimension : int
-        d.
-    rng : numpy.random.Generator
-        Belongs to the stream from now on.
-    options
-        What else the configuration says.
+    The mechanism, whose stream it is, has a declared length and a row norm; it goes
+    into the state as the configuration, and so do the options. The generator belongs to
+    the stream from now on.
     """
 
     def __init__(
@@ -89,13 +81,7 @@ class RowStream:
         }
 
     def prepared(self, row: ArrayLike) -> Array:
-        """Return a row, clipped, shape (1, d), and count it.
-
-        Raises
-        ------
-        InputError
-            If it is no finite vector of length d, or one row too many.
-        """
+        """Return a row, clipped, shape (1, d), and count it; or raise `InputError`."""
         values = check_real("row", row, "a numeric vector")
         if values.shape != (self.dimension,):
             raise InputError(
@@ -124,10 +110,7 @@ class RowStream:
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Go on from a state that a stream of the same configuration gave.
 
-        Raises
-        ------
-        InputError
-            If something is missing, or the configuration is another one: it is named.
+        If something is missing or different, it is named in an `InputError`.
         """
         arrays = {name: np.asarray(value) for name, value in state.items()}
         _check_keys(arrays, {"configuration", "generator", "step"})
@@ -161,19 +144,7 @@ class RowStream:
 
 
 class PrefixStream(RowStream):
-    """Noisy prefix sums, row by row.
-
-    Parameters
-    ----------
-    sums : StreamableSums
-        With a declared length.
-    dimension : int
-        d.
-    rng : numpy.random.Generator
-        Belongs to the stream from now on.
-    mechanism, options
-        Of the stream that this one is a part of, if it is.
-    """
+    """Noisy prefix sums, row by row; maybe a part of the stream of a mechanism."""
 
     def __init__(
         self,
@@ -217,11 +188,6 @@ class Streamed:
         """Return a stream that goes on where another one gave this state.
 
         Options are those of `start`, but for the generator, which is in the state.
-
-        Raises
-        ------
-        InputError
-            If the state is of another configuration, which is named.
         """
         rng = np.random.default_rng(0)
         stream = self.start(_saved_dimension(state), rng=rng, **options)
@@ -241,28 +207,10 @@ class StreamableSums(Streamed, PrefixSums):
 
     @abstractmethod
     def memory(self, width: int) -> NoiseMemory:
-        """Return what a stream remembers of its noise, at the declared length.
-
-        Parameters
-        ----------
-        width : int
-            Coordinates of a matrix.
-        """
+        """Return what a stream remembers of its noise, of q coordinates."""
 
     def start(self, dimension: int, *, rng: Rng) -> PrefixStream:
-        """Return a stream of rows of length d.
-
-        Parameters
-        ----------
-        dimension : int
-            d.
-        rng : numpy.random.Generator
-            Belongs to the stream from now on.
-
-        Raises
-        ------
-        InputError
-            If no length is declared.
+        """Return a stream of rows of length d; a length must be declared.
 
         Examples
         --------
@@ -280,21 +228,8 @@ class StreamableSums(Streamed, PrefixSums):
 class SubspaceStream(PrefixStream):
     """The leading subspaces of noisy prefixes, row by row.
 
-    Parameters
-    ----------
-    mechanism : SubspaceSequence
-        Of sums with a declared length.
-    dimension : int
-        d.
-    tolerance : float
-        See `dpaudit.algorithms.online.leading_subspace`; with 0 subspaces are exact.
-    rng : numpy.random.Generator
-        Belongs to the stream from now on.
-
-    Attributes
-    ----------
-    basis : ndarray, shape (d, k)
-        With which the next row is met.
+    The tolerance is that of `dpaudit.algorithms.online.leading_subspace`; with 0
+    subspaces are exact. The next row is met with the `basis`, shape (d, k).
     """
 
     def __init__(
@@ -308,13 +243,7 @@ class SubspaceStream(PrefixStream):
         self.basis = np.eye(dimension, k)
 
     def add(self, row: ArrayLike) -> Array:
-        """Take a row, and return the basis for the next one, shape (d, k).
-
-        Raises
-        ------
-        InputError
-            As for `PrefixStream`.
-        """
+        """Take a row, and return the basis for the next one, shape (d, k)."""
         self.basis = self.leading.of(super().add(row))
         return self.basis
 

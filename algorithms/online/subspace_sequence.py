@@ -105,7 +105,6 @@ class BasisSequence(RowSequence):
         return rows
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, n, d, k)."""
         rows = self.prepared(data)
         size = check_count("size", size, minimum=0)
         releases = np.empty((size, *rows.shape, self.n_components))
@@ -113,13 +112,7 @@ class BasisSequence(RowSequence):
         return releases
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the last basis of each sequence, shape (..., d, k).
-
-        Raises
-        ------
-        InputError
-            For another number of components than that of the mechanism.
-        """
+        """Return the last basis of each sequence, shape (..., d, k)."""
         check_components(n_components, self.n_components)
         return np.asarray(releases[..., -1, :, :])
 
@@ -161,11 +154,7 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
     def calibrated(
         cls, epsilon: float, delta: float, *, n_components: int = 1, **fields: Any
     ) -> Self:
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        That is what the whole sequence promises, under REPLACE_ONE. Fields are those of
-        the prefix sums.
-        """
+        """Return the mechanism on calibrated prefix sums, with their fields."""
         sums = cls.kind.calibrated(epsilon, delta, **fields)
         return cls(sums=sums, n_components=n_components)
 
@@ -193,20 +182,8 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
     ) -> SubspaceStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
-        Parameters
-        ----------
-        dimension : int
-            d.
-        tolerance : float
-            In [0, 1): no reward differs by more from that of the exact subspace; see
-            `dpaudit.algorithms.online.leading_subspace`. With 0 all are exact.
-        rng : numpy.random.Generator
-            Belongs to the stream from now on.
-
-        Raises
-        ------
-        InputError
-            If no length is declared, or d < k.
+        No reward differs by more than the tolerance, in [0, 1), from that of the exact
+        subspace; see `dpaudit.algorithms.online.leading_subspace`.
         """
         if not isinstance(self.sums, StreamableSums):
             raise UnsupportedError(f"{type(self.sums).__name__} has no stream")

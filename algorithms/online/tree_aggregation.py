@@ -118,7 +118,6 @@ from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
 
 __all__ = [
     "FollowPerturbedLeader",
@@ -167,7 +166,7 @@ class TreeAggregation(PublishedSums):
         return tree_height(length)
 
     def memory(self, width: int) -> NoiseMemory:
-        return StackMemory(tree_height(check_count("length", self.length)), width)
+        return StackMemory(tree_height(self.length_for(None)), width)
 
     def mixed(self, sums: Array) -> Array:
         return accumulate(sums)
@@ -176,17 +175,9 @@ class TreeAggregation(PublishedSums):
         return differences(prefixes)
 
     def mu(self, n_rows: int | None = None) -> float:
-        """Return the least mu for which the sequence is mu-GDP, over all pairs.
-
-        Parameters
-        ----------
-        n_rows : int, optional
-            Of the data, where no length is declared.
-        """
-        length = n_rows if self.length is None else self.length
-        deviation = self.deviation(n_rows)
-        height = tree_height(length) if length is not None else 0
-        return sqrt(2 * height) * self.row_norm**2 / deviation
+        """Return the least mu for which the sequence is mu-GDP, over all pairs."""
+        height = tree_height(self.length_for(n_rows))
+        return sqrt(2 * height) * self.row_norm**2 / self.deviation(n_rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,23 +63,10 @@ def uniform_complements(frames: Array, *, rng: Rng) -> Array:
 def deflated_frames(frames: Array, directions: Array) -> Array:
     """Return frames of what is left of the spans when one direction is taken away.
 
-    Parameters
-    ----------
-    frames : ndarray, shape (size, d, q)
-        q >= 1.
-    directions : ndarray, shape (size, q)
-        Unit vectors: coordinates, in the frames, of what is taken away.
-
-    Returns
-    -------
-    ndarray, shape (size, d, q - 1)
-        Orthonormal columns in the span, orthogonal to the direction.
-
-    Notes
-    -----
-    Columns two to q of F H, where H is the Householder reflection that exchanges the
-    first basis vector and minus or plus the direction, whichever is further from it:
-    no digits are lost.
+    Frames of shape (size, d, q) become (size, d, q - 1); directions are unit vectors in
+    their coordinates, (size, q). Returned are columns two to q of F H, where H is the
+    Householder reflection that exchanges the first basis vector and minus or plus the
+    direction, whichever is further from it: no digits are lost.
     """
     normals = directions.copy()
     normals[:, 0] += np.where(normals[:, 0] < 0, -1.0, 1.0)
@@ -90,14 +77,7 @@ def deflated_frames(frames: Array, directions: Array) -> Array:
 def orthonormalise(matrices: Array) -> Array:
     """Return the Q of QR decompositions whose R has a positive diagonal.
 
-    Parameters
-    ----------
-    matrices : ndarray, shape (..., d, k)
-        Of rank k <= d.
-
-    Returns
-    -------
-    ndarray, shape (..., d, k)
+    Matrices have the shape (..., d, k) and the rank k <= d.
 
     Examples
     --------
@@ -135,19 +115,12 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
         """Return `size` releases for the second-moment matrix A, (size, d, k)."""
 
     def moment(self, data: ArrayLike) -> Array:
-        """Return A for the clipped rows of `data`, shape (d, d).
-
-        Raises
-        ------
-        InputError
-            If `data` is not a finite matrix, or its rows are shorter than k.
-        """
+        """Return A for the clipped rows, which are at least k long, shape (d, d)."""
         moment = gram(data, row_norm=self.row_norm).moment
         check_rank(self.n_components, len(moment))
         return moment
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d, k)."""
         moment = self.moment(data)
         size = check_count("size", size, minimum=0)
         return self.draw_from(moment, size, rng=rng)
@@ -155,13 +128,7 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class PureSubspaceMechanism(SubspaceMechanism, ABC):
-    """A basis by the exponential mechanism: pure epsilon-DP.
-
-    Parameters
-    ----------
-    epsilon : float
-        The pure epsilon that is promised, > 0.
-    """
+    """A basis by the exponential mechanism, which is pure `epsilon`-DP."""
 
     n_components: int = 1
     epsilon: Positive = 1.0

@@ -115,12 +115,7 @@ _SHARPNESS = 1000.0  # of the smooth minimum
 class MatrixACG:
     """Rejection from a matrix ACG law, for the spans of matrix Bingham draws.
 
-    Parameters
-    ----------
-    values : array_like, shape (d,)
-        The eigenvalues of S, in any order; its eigenvectors are the basis vectors.
-    k : int
-        1 <= k <= d.
+    The eigenvalues of S have any order; its eigenvectors are the basis vectors.
 
     Examples
     --------
@@ -228,12 +223,8 @@ class ExactlyDrawn(PureSubspaceMechanism, ABC):
         """Return the pure epsilon of the pair: the largest loss, either way round.
 
         tr V^T (A - A') V ranges from the sum of the k least eigenvalues of A - A' to
-        that of the k largest, and the density is positive and continuous.
-
-        Raises
-        ------
-        UnsupportedError
-            Unless k is 1, d - 1 or d: Z(A) has no closed form otherwise.
+        that of the k largest, and the density is positive and continuous. Unless k is
+        1, d - 1 or d, Z(A) has no closed form, and the epsilon is not known.
         """
         difference, shift = self._difference(pair.data, pair.neighbour)
         values, k = np.linalg.eigvalsh(difference), self.n_components
@@ -290,12 +281,6 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
 
         For planning: it depends on the data, is not private, and releases do not use
         it. 1 where no frames are proposed (k = 1, d - 1 or d).
-
-        Raises
-        ------
-        InputError
-            If `data` is not a finite matrix, its rows are shorter than k, or `size`
-            is not an integer >= 1.
         """
         exponent, k = self.reduce(self.moment(data))
         size = check_count("size", size)
@@ -310,13 +295,7 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
         return total / size
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size, d, k) -> (size,).
-
-        Raises
-        ------
-        UnsupportedError
-            Unless k is 1, d - 1 or d: Z(A) has no closed form otherwise.
-        """
+        """Return the exact loss, where it is known, shape (size, d, k) -> (size,)."""
         difference, shift = self._difference(data, other)
         captured = (releases * (difference @ releases)).sum(axis=(-2, -1))
         return np.asarray(captured - shift)

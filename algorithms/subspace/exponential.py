@@ -116,29 +116,13 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
 
     @abstractmethod
     def draw_frames(self, values: Array, k: int, size: int, *, rng: Rng) -> Array:
-        """Return frames whose spans are those of matrix Bingham draws.
+        """Return frames whose spans are those of matrix Bingham draws, (size, d, k).
 
-        Parameters
-        ----------
-        values : ndarray, shape (d,)
-            The eigenvalues of S, ascending; its eigenvectors are the basis vectors.
-        k : int
-            From 2 to d/2.
-
-        Returns
-        -------
-        ndarray, shape (size, d, k)
-            Any orthonormal bases of the spans.
+        The eigenvalues of S are ascending, and its eigenvectors are the basis vectors;
+        k is from 2 to d/2. Any orthonormal bases of the spans will do.
         """
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases for the second-moment matrix A, shape (size, d, k).
-
-        Raises
-        ------
-        InputError
-            If A is not finite and symmetric, or k > d.
-        """
         exponent, fewer = self.reduce(moment)
         size = check_count("size", size, minimum=0)
         chunk = max(1, _BUDGET // exponent.size)
@@ -156,17 +140,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
     def reduce(self, moment: Array) -> tuple[Array, int]:
         """Return the smaller of the two draws that give one another, see above.
 
-        Returns
-        -------
-        exponent : ndarray, shape (d, d)
-            S, or -S if k > d - k.
-        fewer : int
-            The smaller of k and d - k: 0 and 1 need no `draw_frames`.
-
-        Raises
-        ------
-        InputError
-            As `draw_from`.
+        That is S and k, or -S and d - k if this is less: 0 and 1 need no `draw_frames`.
         """
         exponent = self.coefficient * check_symmetric("moment", moment)
         exponent = (exponent + exponent.T) / 2
@@ -258,17 +232,9 @@ class DeflationExponential(PureSubspaceMechanism):
 
     @property
     def true_epsilon(self) -> float:
-        """epsilon: the supremum over all pairs of rows with d > k."""
         return self.epsilon
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases for the second-moment matrix A, shape (size, d, k).
-
-        Raises
-        ------
-        InputError
-            If A is not finite and symmetric, or k > d.
-        """
         moment = check_symmetric("moment", moment)
         d = len(moment)
         check_count("n_components", self.n_components, maximum=d)

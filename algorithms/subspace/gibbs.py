@@ -95,14 +95,9 @@ _FEWEST_DRAWS = 8
 
 
 class PlaneRotations:
-    """Chains of frames whose stationary law is matrix Bingham.
+    """Chains from frames, (size, d, k), whose stationary law is matrix Bingham.
 
-    Parameters
-    ----------
-    values : array_like, shape (d,)
-        The eigenvalues of S, in any order; its eigenvectors are the basis vectors.
-    frames : ndarray, shape (size, d, k)
-        Where the chains start.
+    The eigenvalues of S have any order; its eigenvectors are the basis vectors.
 
     Examples
     --------

@@ -79,18 +79,8 @@ def gap_sensitivity(relation: Relation | str) -> float:
 def projector_sensitivity(gap: ArrayLike, relation: Relation | str) -> Array:
     """Return how far a top-k projector moves at most if its eigengap is `gap`.
 
-    Parameters
-    ----------
-    gap : array_like
-        Lower bounds for the eigengap of one of two neighbours whose rows are in the
-        unit ball.
-    relation : Relation or str
-
-    Returns
-    -------
-    ndarray
-        In Frobenius norm, of the shape of `gap`; NaN where the gap is not greater than
-        its own sensitivity.
+    That is a lower bound for one of two neighbours whose rows are in the unit ball. In
+    Frobenius norm; NaN where the gap is not greater than its own sensitivity.
 
     Examples
     --------
@@ -117,17 +107,7 @@ def turned_pair(
     Rows at each of the first k basis vectors, as many as give at least that eigengap;
     the row that is added is half-way between the k-th basis vector and the next, and
     what it replaces under REPLACE_ONE is orthogonal to it in their plane. For large
-    gaps no rows turn the subspace further.
-
-    Parameters
-    ----------
-    n_components, dimension : int
-        k < d.
-    gap : float
-        > 0, in the unit of A.
-    relation : Relation
-    row_norm : float
-        Length of every row.
+    gaps no rows turn the subspace further. k < d, and all rows have the same length.
 
     Examples
     --------
@@ -163,16 +143,6 @@ def new_direction_pair(
     the first basis vector takes the place of that row. For k = d there is no next one:
     then it is the last again, with the opposite sign.
 
-    Parameters
-    ----------
-    n_components, dimension : int
-        1 <= k <= d.
-    copies : int
-        At least 1.
-    relation : Relation
-    row_norm : float
-        Length of every row.
-
     Examples
     --------
     >>> new_direction_pair(2, 3, 1, Relation.ADD_REMOVE).neighbour
@@ -198,16 +168,6 @@ def repeated_direction_pair(
     `copies` rows at the first basis vector, but at most 10,000. ADD_REMOVE: another one
     joins them. REPLACE_ONE: it takes the place of a row at the last basis vector, or of
     one with the opposite sign where d = 1.
-
-    Parameters
-    ----------
-    dimension : int
-        d.
-    copies : int
-        At least 1.
-    relation : Relation
-    row_norm : float
-        Length of every row.
 
     Examples
     --------
@@ -237,18 +197,7 @@ def tied_directions_pair(
 
     `copies` rows at each of the first k + 1 basis vectors, but at most `most_rows` in
     all. ADD_REMOVE: another one at the first basis vector joins them. REPLACE_ONE: it
-    takes the place of one at the last of the k + 1.
-
-    Parameters
-    ----------
-    n_components, dimension : int
-        1 <= k < d.
-    copies : int
-        At least 1.
-    relation : Relation
-    row_norm : float
-        Length of every row.
-    most_rows : int
+    takes the place of one at the last of the k + 1; k < d.
 
     Examples
     --------

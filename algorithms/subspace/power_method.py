@@ -65,7 +65,7 @@ sqrt L or as L. The default L = 4 suits spectra that drop by a factor of a few.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any, Self
@@ -74,7 +74,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, end_of, transcribed
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import (
     SubspaceMechanism,
@@ -89,10 +89,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
-__all__ = [
-    "LaplacePowerMethod",
-    "PowerMethod",
-]
+__all__ = ["LaplacePowerMethod", "PowerMethod"]
 
 DEFAULT_ITERATIONS = 4
 
@@ -140,29 +137,16 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         """Return the standard deviation of every entry of the noise."""
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        basis = self._start(moment, size, rng)
-        for _ in range(self.iterations):
-            basis = orthonormalise(self._step(moment, basis, rng))
-        return basis
+        return end_of(self._walk(moment, size, rng))
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
-        """Return the start and every noisy product of `size` independent runs.
+        """Return the ``start``, V_0, and the ``steps`` of `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``start``: V_0, shape (size, d, k); ``steps``: Y_1, ..., Y_L, shape
-            (size, L, d, k). From the same state of `rng`, `draw` returns the
-            orthonormalised last steps.
+        These are Y_1, ..., Y_L, shape (size, L, d, k). From the same state of `rng`,
+        `draw` returns the orthonormalised last ones.
         """
-        moment = self.moment(data)
         size = check_count("size", size, minimum=0)
-        start = basis = self._start(moment, size, rng)
-        steps = []
-        for _ in range(self.iterations):
-            steps.append(self._step(moment, basis, rng))
-            basis = orthonormalise(steps[-1])
-        return {"start": start, "steps": np.stack(steps, axis=1)}
+        return transcribed(self._walk(self.moment(data), size, rng))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair that the last step shows, or for d = k all of them.
@@ -185,13 +169,15 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.n_components)
 
-    def _start(self, moment: Array, size: int, rng: Rng) -> Array:
-        return uniform_frames(size, len(moment), self.n_components, rng=rng)
-
-    def _step(self, moment: Array, basis: Array, rng: Rng) -> Array:
-        noisy = self.noise(len(basis), len(moment), rng=rng)
-        noisy += moment @ basis
-        return noisy
+    def _walk(self, moment: Array, size: int, rng: Rng) -> Iterator[list[Array]]:
+        """Yield V_0 twice, then each noisy product and the V that it leads to."""
+        basis = uniform_frames(size, len(moment), self.n_components, rng=rng)
+        yield [basis, basis]
+        for _ in range(self.iterations):
+            noisy = self.noise(size, len(moment), rng=rng)
+            noisy += moment @ basis
+            basis = orthonormalise(noisy)
+            yield [noisy, basis]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +238,6 @@ class PowerMethod(NoisyPowerMethod):
 
     @property
     def step_scales(self) -> dict[str, float]:
-        """The standard deviation of every entry of the steps."""
         return {"steps": self.sigma}
 
 

@@ -89,7 +89,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import symmetric_gaussian
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, orient
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
@@ -129,27 +129,13 @@ class NoisyProjector(SubspaceMechanism, ABC):
 
     @abstractmethod
     def projector_scale(self, gaps: ArrayLike) -> Array:
-        """Return the deviation of E above its diagonal; NaN stands for bottom.
+        """Return the deviation of E above its diagonal, for noisy eigengaps.
 
-        Parameters
-        ----------
-        gaps : array_like
-            Noisy eigengaps, in the unit of A.
-
-        Returns
-        -------
-        ndarray
-            Of the shape of `gaps`.
+        NaN stands for bottom.
         """
 
     def moment(self, data: ArrayLike) -> Array:
-        """Return A for the clipped rows of `data`, shape (d, d).
-
-        Raises
-        ------
-        InputError
-            If `data` is not a finite matrix, or its rows are not longer than k.
-        """
+        """Return A for the clipped rows, which are longer than k, shape (d, d)."""
         moment = super().moment(data)
         if len(moment) == self.n_components:
             raise InputError(
@@ -163,19 +149,15 @@ class NoisyProjector(SubspaceMechanism, ABC):
         bases = np.full((*projectors.shape[:2], self.n_components), np.nan)
         there = np.isfinite(projectors).all(axis=(-2, -1))
         top = top_components(projectors[there], self.n_components)
-        peaks = np.abs(top).argmax(axis=-2, keepdims=True)
-        bases[there] = top * np.sign(np.take_along_axis(top, peaks, axis=-2))
+        bases[there] = orient(top)
         return bases
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
         """Return what the proof releases in `size` independent runs.
 
-        Returns
-        -------
-        dict of ndarray
-            ``gap``: g in the unit of A, shape (size,); ``projector``: W, shape
-            (size, d, d), NaN for bottom. From the same state of `rng`, `draw` returns
-            bases of the top k eigenvectors of W.
+        ``gap``: g in the unit of A; ``projector``: W, shape (size, d, d), NaN for
+        bottom. From the same state of `rng`, `draw` returns bases of the top k
+        eigenvectors of W.
         """
         size = check_count("size", size, minimum=0)
         gaps, projectors = self._noisy(self.moment(data), size, rng)
@@ -186,13 +168,8 @@ class NoisyProjector(SubspaceMechanism, ABC):
         cut = len(values) - self.n_components
         gap = values[cut] - values[cut - 1]
         gaps = gap + rng.laplace(scale=self.gap_scale, size=size)
-        noisy = symmetric_gaussian(
-            size,
-            len(values),
-            off_diagonal=1.0,
-            diagonal=self.diagonal_ratio,
-            rng=rng,
-        )
+        ratio = self.diagonal_ratio
+        noisy = symmetric_gaussian(size, len(values), 1.0, ratio, rng=rng)
         noisy *= self.projector_scale(gaps)[:, np.newaxis, np.newaxis]
         noisy += vectors[:, cut:] @ vectors[:, cut:].T
         return gaps, noisy
@@ -235,12 +212,7 @@ class PrivateSubspace(NoisyProjector):
     ) -> Self:
         """Return the mechanism at the smallest proven noise for a split of the budget.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise.
-        gap_share : float
-            Share of epsilon and of delta that is spent on the eigengap, in (0, 1).
+        The gap's share is that of epsilon and of delta that is spent on the eigengap.
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
