@@ -22,3 +22,29 @@ def heeds_interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def in_few_rounds():
+    """Let each round of an audit draw as much as all before it, for a whole file.
+
+    An audit's time goes by its rounds, of which there are a third as many then. For
+    tests in which an audit of a few dozen releases is kept, told, drawn by others or
+    seen through; how rounds follow each other is in tests/audit/test_state.py, and what
+    they find in audit/checks/.
+    """
+    from dpaudit.audit.game import state
+
+    usual = state.AuditState._growth, state._FINEST
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state.AuditState, "_growth", lambda _, past: max(8, past))
+        patch.setattr(state, "_FINEST", 4)
+        yield usual
+
+
+@pytest.fixture
+def in_usual_rounds(in_few_rounds, monkeypatch):
+    """Undo that for one test."""
+    growth, finest = in_few_rounds
+    monkeypatch.setattr("dpaudit.audit.game.state.AuditState._growth", growth)
+    monkeypatch.setattr("dpaudit.audit.game.state._FINEST", finest)

@@ -19,6 +19,8 @@ from dpaudit.audit import Budget, Run, Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
 from dpaudit.audit.judged import UNFOUNDED
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 BUDGETS = {"quick": 20, "standard": 40, "full": 400}
 
 
@@ -104,8 +106,9 @@ def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
     def inner(data, rng):
         return leaking_sum(data, rng)
 
+    named = options | {"run": replace(FEW, name="a/b c")}
     with pytest.raises(AssertionError, match=r"json'? --mechanism MODULE:OBJECT"):
-        auditor.assert_dp(inner, **options | {"run": replace(FEW, name="a/b c")})
+        auditor.assert_dp(inner, **named, budget=400)
 
 
 def test_each_audit_writes_one_witness(auditor, records, tmp_path):

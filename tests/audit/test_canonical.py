@@ -16,6 +16,8 @@ from dpaudit.batches import Batch
 from dpaudit.outputs import Output
 from dpaudit.reports.bench.equal_reals import FORMS, UNITS, EqualReals
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 SCALES = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e290)
 ONE_ULP = [
     (1.0, 1 / 49 * 49),

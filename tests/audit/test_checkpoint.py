@@ -22,6 +22,8 @@ from dpaudit.audit.keeping.checkpoint import Recorder
 from dpaudit.audit.pairs import OnePair
 from dpaudit.errors import ExecutorError
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 
 def mixed(data, rng):
     if rng.random() < 0.1:
@@ -61,7 +63,7 @@ CASES = {
     ),
     "gaussian": (
         lambda data, rng: data.sum() + rng.normal(),
-        {"claim": GaussianDP(1.0), "budget": 25},
+        {"claim": GaussianDP(1.0), "budget": 40},
         attacks("mean-shift", "identity"),
     ),
 }
@@ -73,7 +75,7 @@ def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
     run, samples = Run(attacks=chosen), [0]
     expected = audited(mechanism, **options, run=run)
     kept = replace(run, store=tmp_path / "audits.db")
-    until = replace(kept, should_stop=Every(11 if "domain" in options else 5))
+    until = replace(kept, should_stop=Every(3 if "domain" in options else 2))
     while (result := audited(mechanism, **options, run=until)).interrupted:
         assert result.samples > samples[-1]
         samples.append(result.samples)
@@ -104,6 +106,7 @@ class Counted:
 OPTIONS = {"budget": 40}
 
 
+@pytest.mark.usefixtures("in_usual_rounds")
 def test_only_what_is_missing_is_drawn(tmp_path):
     """Whoever goes on looks again at the pilot, of two, and some ten of the last."""
     store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
@@ -315,7 +318,7 @@ def test_own_randomness_is_not_drawn_again_for_a_round_that_was_lost(
     refuses(SECOND_TRY, audited, mechanism, **OPTIONS, run=kept)
 
 
-@pytest.mark.parametrize("stop", [Every(5), None], ids=["ended", "finished"])
+@pytest.mark.parametrize("stop", [Every(2), None], ids=["ended", "finished"])
 def test_own_randomness_is_not_known_again(tmp_path, stop):
     """Where nothing was lost: other code with other randomness would look the same."""
     mechanism, kept = Own(0), Run(store=tmp_path / "audits.db")
@@ -348,13 +351,13 @@ def test_seconds_are_those_of_all_processes(tmp_path, clock):
         told.append(progress)
 
     run = Run(store=tmp_path / "audits.db", progress=tell)
-    first = audited(laplace_sum, **OPTIONS, run=replace(run, should_stop=Every(5)))
+    first = audited(laplace_sum, **OPTIONS, run=replace(run, should_stop=Every(2)))
     assert first.interrupted
-    assert first.seconds == 50.0
+    assert first.seconds == 20.0
     second = audited(laplace_sum, **OPTIONS, run=run)
-    assert second.seconds == 10.0 * len(told) > 50.0
-    assert {progress.resumed_at for progress in told[5:]} == {first.samples}
-    assert told[5].seconds == 50.0
+    assert second.seconds == 10.0 * len(told) > 20.0
+    assert {progress.resumed_at for progress in told[2:]} == {first.samples}
+    assert told[2].seconds == 20.0
 
 
 def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):

@@ -16,7 +16,7 @@ from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
 FEW = [Identity(), Abnormal()]
-pytestmark = pytest.mark.usefixtures("heeds_interrupts")
+pytestmark = pytest.mark.usefixtures("heeds_interrupts", "in_few_rounds")
 
 
 class Own(BaseException):

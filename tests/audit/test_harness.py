@@ -21,6 +21,8 @@ from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
 from dpaudit.claims import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 IDENTITY = attacks("identity")
 
 
@@ -33,33 +35,27 @@ def gaussian_sum(data, rng):
 
 
 @pytest.fixture(scope="module")
-def half_laplace():
-    return audit(half_laplace_sum, pair=PAIR, claim=CLAIM, seed=1)
-
-
-@pytest.fixture(scope="module")
 def true_laplace():
     """The whole portfolio on a true claim; refuted with probability <= 1e-3."""
     return audit(laplace_sum, pair=PAIR, claim=CLAIM, budget=300)
 
 
-def test_a_plain_callable_is_audited(half_laplace):
-    assert half_laplace.verdict is Verdict.REFUTED
-    assert half_laplace.name == "half_laplace_sum"
-    assert half_laplace.attack == "identity"
-    assert half_laplace.samples <= 1500
-    assert 1.0 <= half_laplace.epsilon_lower <= 2.0
-    assert 0.0 <= half_laplace.delta_lower <= float(PureDP(2.0).delta_at(1.0))
-    assert half_laplace.log_evidence >= math.log(1000)
-    assert half_laplace.witness is not None
-    assert half_laplace.detectable_epsilon is None
-    assert half_laplace.pairs == 1
-    assert half_laplace.warnings == ()
-    stored = json.loads(json.dumps(half_laplace.to_dict(), allow_nan=False))
-    assert stored["verdict"] == half_laplace.verdict
-    assert stored["drawn"] == list(half_laplace.drawn)
+@pytest.mark.usefixtures("in_usual_rounds")
+def test_a_plain_callable_is_audited():
+    result = audit(half_laplace_sum, pair=PAIR, claim=CLAIM, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert (result.name, result.attack) == ("half_laplace_sum", "identity")
+    assert result.samples <= 1500
+    assert 1.0 <= result.epsilon_lower <= 2.0
+    assert 0.0 <= result.delta_lower <= float(PureDP(2.0).delta_at(1.0))
+    assert result.log_evidence >= math.log(1000)
+    assert result.witness is not None
+    assert (result.detectable_epsilon, result.pairs, result.warnings) == (None, 1, ())
+    stored = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert stored["verdict"] == result.verdict
+    assert stored["drawn"] == list(result.drawn)
     derived = {"allowed_epsilon", "allowed_delta"}
-    assert set(stored) == {*half_laplace.__dataclass_fields__, *derived}
+    assert set(stored) == {*result.__dataclass_fields__, *derived}
 
 
 def test_the_result_says_what_it_does_not_know(true_laplace):
@@ -198,6 +194,7 @@ class Priced:
         return data.sum() + rng.laplace(scale=self.scale)
 
 
+@pytest.mark.usefixtures("in_usual_rounds")
 def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth():
     """Half the noise that is needed: the true epsilon is 2."""
     stopped = audited(half_laplace_sum, budget=60_000)
@@ -222,6 +219,7 @@ def test_refining_goes_by_releases_and_never_by_the_clock(monkeypatch):
     assert slow.samples == 4 * slow.refuted_at
 
 
+@pytest.mark.usefixtures("in_usual_rounds")
 @pytest.mark.parametrize("most", [1e-9, 20.0, 100.0])
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
     """But two rounds are always played, of which the first takes two seconds."""

@@ -16,6 +16,8 @@ from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.judged import UNFOUNDED
 from dpaudit.audit.sampling.sampler import Signs
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"
 

@@ -1,9 +1,9 @@
 """Audits of whatever a mechanism returns: layouts, words, NaN, rare atoms.
 
-Mechanisms that leak are refuted within the releases stated, in every one of some seeds
-unless a median is named; those that keep their claim are refuted with probability at
-most 1e-3 an audit, over seeds that are fixed. That scores do not depend on the company
-they keep is in tests/attacks/test_contract.py.
+Mechanisms that leak are refuted within the releases stated, in rounds that double;
+those that keep their claim are refuted with probability at most 1e-3 an audit, over
+seeds that are fixed. That scores do not depend on the company they keep is in
+tests/attacks/test_contract.py.
 """
 
 import numpy as np
@@ -12,6 +12,8 @@ from audit_cases import attacks, audited
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import Run, audit
+
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
 OPTIONS = {"pair": PAIR, "claim": PureDP(1.0)}

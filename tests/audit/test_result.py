@@ -18,6 +18,8 @@ from dpaudit.attacks import Identity
 from dpaudit.audit import Budget, Judged, Run, Verdict, audit, audit_guesses, replay
 from dpaudit.reports.audit_page import page_of, write_page
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 CLAIMS = [
     PureDP(1.0),
     GaussianDP(1.0),

@@ -13,6 +13,8 @@ from dpaudit.audit import Budget, Run, Store, audit
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.batches import Batch
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 
 def everything(sampler: Sampler, side: int = DATA, size: int = 40):
     return Batch.join(sampler.batches(side, size))
@@ -242,7 +244,7 @@ def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
         return data.sum() + rng.laplace()
 
     store = Store(tmp_path / "audits.db")
-    run = Run(store=store, should_stop=lambda: next(rounds) == 4)
+    run = Run(store=store, should_stop=lambda: next(rounds) == 2)
     first = audited(mechanism, budget=60, run=run)
     assert first.interrupted
     before = set(drawn)

@@ -13,6 +13,8 @@ from dpaudit import InputError
 from dpaudit.audit import Run, Store, StoreWarning
 from dpaudit.audit.keeping.store import Checkpoint
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 OPTIONS = {"budget": 4}
 RECORD = {"drawn": [4, 5], "name": "a", "witness": None, "warnings": [], "at": 0.5}
 

@@ -18,6 +18,7 @@ from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.sampling.sampler import Sampler
 
 NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it before"
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_searches_and_batches_are_known_again(tmp_path, options, fails):
     """After a round of more releases than are looked at, and at the end."""
     options = {**options, "budget": Budget(150, stop=False)}
     kept, played = Run(store=tmp_path / "audits.db"), itertools.count()
-    until = replace(kept, should_stop=lambda: next(played) == 19)
+    until = replace(kept, should_stop=lambda: next(played) == 4)
     first = audited(Many(fails), run=until, **options)
     again = audited(Many(fails), run=kept, **options)
     assert first.interrupted
@@ -168,9 +169,10 @@ def test_bits_are_known_by_a_few_dozen(tmp_path, monkeypatch):
         audited(mechanism, **options)
 
 
-def test_every_look_counts(tmp_path):
+def test_every_look_counts(tmp_path, monkeypatch):
     """At the pilot and at the last rounds, of the pair played last and of the best."""
-    options = {**SEARCH, "budget": 300}
+    monkeypatch.setattr("dpaudit.audit.game.state._FINEST", 50)  # several last rounds
+    options = {**SEARCH, "budget": 50}
     path = tmp_path / "audits.db"
     expected = values(audited(Many(), **options, run=Run(store=path)))
     (key,) = Store(path).to_pandas()["key"]

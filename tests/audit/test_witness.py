@@ -18,6 +18,8 @@ from dpaudit.audit import Run, Witness, audit, verify
 from dpaudit.audit.judged import UNFOUNDED
 from dpaudit.codec import encode
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 
 def through_json(witness):
     return Witness.from_dict(json.loads(json.dumps(witness.to_dict(), allow_nan=False)))

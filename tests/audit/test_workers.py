@@ -22,6 +22,8 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 ATTACKS = attacks("identity", "abnormal", "atoms")
 
 
@@ -217,7 +219,7 @@ class Short:
     ("mechanism", "error", "words"),
     [
         (refuses, InputError, "n must be >= 7, got 1"),
-        (Short(), MechanismError, "1 releases instead of 2"),
+        (Short(), MechanismError, "7 releases instead of 8"),
     ],
 )
 def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):

@@ -24,6 +24,8 @@ from dpaudit.attacks import Identity
 from dpaudit.audit import Run, Store, StoreWarning, audit
 from dpaudit.audit.keeping.store import Checkpoint
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 FEW = Run(attacks=[Identity()])
 OPTIONS = {
     "pair": Pair([0.0], [0.0, 1.0]),

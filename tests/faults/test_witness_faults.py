@@ -171,7 +171,7 @@ def check(path, text, shape, seed):
     return "not confirmed"
 
 
-def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path):
+def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path, in_few_rounds):
     run = Run(attacks=[LinearDiscriminant()])
     options = {"pair": PAIR, "claim": PureDP(1.0), "layer": "transcript"}
     found = audit(LeakyTranscript(), **options, run=run)
