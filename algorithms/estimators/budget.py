@@ -67,16 +67,7 @@ class _DrawsFromMoment(Protocol):
 
 @dataclass(frozen=True)
 class Spending:
-    """One release and the privacy it costs.
-
-    Parameters
-    ----------
-    release : str
-        ``"mean"`` or ``"components"``.
-    mechanism : str
-        The class that made it.
-    claim : Claim
-    """
+    """A release, ``"mean"`` or ``"components"``, which class made it, and its cost."""
 
     release: str
     mechanism: str
@@ -85,16 +76,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Spent:
-    """All that a fit has spent: it is (epsilon, delta)-DP under the relation.
-
-    Parameters
-    ----------
-    releases : tuple of Spending
-        In the order in which they were made.
-    epsilon, delta : float
-        For all of them together.
-    relation : Relation
-    """
+    """All that a fit has spent, in order: it is (epsilon, delta)-DP as a whole."""
 
     releases: tuple[Spending, ...]
     epsilon: float
@@ -104,16 +86,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """The mechanisms of a fit, and what they cost together.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Releases the principal components.
-    mean : MeanMechanism or None
-        Releases the centre, if it is private.
-    spent : Spent
-    """
+    """The mechanism of the components, that of a private centre, and what they cost."""
 
     mechanism: Any
     mean: MeanMechanism | None
@@ -190,18 +163,9 @@ class Budget(Checked):
     def plan(self, mechanism: Any, n_components: int, n_features: int) -> FitPlan:
         """Return the mechanisms to be run on rows of length `n_features`.
 
-        Parameters
-        ----------
-        mechanism : str or Mechanism
-            ``"auto"``, a name in the catalogue, or the mechanism itself.
-        n_components, n_features : int
-            k and d, with 1 <= k <= d.
-
-        Raises
-        ------
-        InputError
-            If there is no such mechanism, it releases no components, its claim is
-            known to be false, or it does not fit the budget.
+        The mechanism is ``"auto"``, a name in the catalogue, or the mechanism itself.
+        Refused is one that releases no components, does not fit the budget, or has a
+        name and a claim known to be false.
         """
         check_count("n_components", n_components, maximum=n_features)
         if not isinstance(mechanism, str):

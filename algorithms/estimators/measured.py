@@ -77,17 +77,9 @@ _BATCH_BYTES = 2**25
 
 
 def even(gap: float, *, d: int, k: int, n: float) -> Array:
-    """Return eigenvalues of rows of length 1: k equal ones, and equal ones below.
+    """Return eigenvalues of n rows of length 1: k equal ones, and equal ones below.
 
-    Of fewer rows than columns some eigenvalues are 0.
-
-    Parameters
-    ----------
-    gap : float
-        At most 1/k.
-    d, k : int
-    n : float
-        Rows, more than k.
+    Of fewer rows than columns some eigenvalues are 0. The gap is at most 1/k.
     """
     places = int(min(d, n))
     spectrum = np.zeros(d)
@@ -142,17 +134,9 @@ def errors(
     size: int,
     rng: Rng,
 ) -> Array:
-    """Return the errors of some releases, shape (size,).
+    """Return the errors of some releases of one of `MECHANISMS`, shape (size,).
 
-    Parameters
-    ----------
-    name : str
-        One of `MECHANISMS` that `takes` k and delta.
-    spectrum, n, k, rng
-        See `moment`.
-    epsilon, delta : float
-    relation : Relation
-    size : int
+    It `takes` k and delta. The data are those of `moment`.
     """
     chosen, d = entry(name), len(spectrum)
     options: dict[str, Any] = {"epsilon": epsilon, "relation": relation}
@@ -205,17 +189,9 @@ def expected(
     d = len(spectrum)
     if not takes(name, k=k, delta=delta) or slow(name, d):
         return None
-    drawn = errors(
-        name,
-        spectrum,
-        n=n,
-        k=k,
-        epsilon=epsilon,
-        delta=delta,
-        relation=relation,
-        size=releases(name, d),
-        rng=stream(SEED, MECHANISMS.index(name)),
-    )
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation}
+    rng, size = stream(SEED, MECHANISMS.index(name)), releases(name, d)
+    drawn = errors(name, spectrum, n=n, k=k, **budget, size=size, rng=rng)
     return quantiles(drawn)
 
 
@@ -277,21 +253,15 @@ class Grid:
         return cls(errors, " ".join(comments))
 
     def at(
-        self,
-        *,
-        replaced: bool,
-        delta: float,
-        epsilon: float,
-        d: float,
-        k: float,
-        signal: float,
+        self, *, replaced: bool, delta: float, d: float, k: float, **others: float
     ) -> dict[str, Array]:
         """Return low, median and high of every mechanism that was measured nearby.
 
-        At a point of the grid these are the very numbers that are kept. What is off the
-        grid is taken at its end.
+        Others are epsilon and the signal. At a point of the grid these are the very
+        numbers that are kept. What is off the grid is taken at its end.
         """
-        point = {"epsilon": epsilon, "d": d, "k": k, "signal": signal}
+        point = {"epsilon": others["epsilon"], "d": d, "k": k}
+        point["signal"] = others["signal"]
         found = {}
         for mechanism, errors in self.errors.items():
             here = errors[int(replaced)]

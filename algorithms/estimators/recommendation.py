@@ -244,14 +244,9 @@ def _of_grid(
             )
 
     def at(signal: float) -> dict[str, Array]:
-        found = grid.at(
-            replaced=budget["relation"] is Relation.REPLACE_ONE,
-            delta=delta,
-            epsilon=epsilon,
-            d=d,
-            k=k,
-            signal=signal,
-        )
+        replaced = budget["relation"] is Relation.REPLACE_ONE
+        point = {"delta": delta, "epsilon": epsilon, "d": d, "k": k, "signal": signal}
+        found = grid.at(replaced=replaced, **point)
         return {x: found[x] for x in found if among is None or x in among}
 
     signals = GRID["signal"]

@@ -34,14 +34,9 @@ _WORK = 2**21
 
 @dataclass(frozen=True, eq=False)
 class BatchNumbers:
-    """How often each distinct row is in a batch, and with which probability.
+    """How often each distinct row is in a batch, (C, m), with which probability, (C,).
 
     With noise, a mixture: the law of a noisy sum over a random batch.
-
-    Parameters
-    ----------
-    numbers : ndarray, shape (C, m)
-    log_weights : ndarray, shape (C,)
     """
 
     numbers: Array
@@ -50,18 +45,8 @@ class BatchNumbers:
     def log_likelihood(self, inner: Array, gram: Array, sigma: float) -> Array:
         """Return log p(Y | V), up to ||Y||^2/(2 sigma^2) and the noise's constant.
 
-        Parameters
-        ----------
-        inner : ndarray, shape (trials, m)
-            <g_j, Y>.
-        gram : ndarray, shape (trials, m, m)
-            <g_j, g_l>.
-        sigma : float
-            Standard deviation of the noise, on every entry.
-
-        Returns
-        -------
-        ndarray, shape (trials,)
+        Given are <g_j, Y>, shape (trials, m), <g_j, g_l>, shape (trials, m, m), and the
+        deviation of the noise on every entry.
         """
         numbers, variance = self.numbers, sigma**2
         result = np.empty(len(inner))
@@ -85,11 +70,6 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
     """Return the law of the numbers under Poisson sampling, at the rate q.
 
     The counts say how often each distinct row is in the data; they may be 0.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are too many numbers.
 
     Examples
     --------
@@ -116,11 +96,6 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
 
 def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbers:
     """Return the law of the numbers in a batch that is drawn with replacement.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are too many numbers.
 
     Examples
     --------
@@ -157,14 +132,9 @@ def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbe
 
 @dataclass(frozen=True, eq=False)
 class MixturePair:
-    """The mixtures of two datasets over the rows that either has.
+    """The mixtures of two datasets over the distinct rows that either has, (m, D).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (m, D)
-        The distinct ones.
-    ours, theirs : tuple of BatchNumbers and float
-        The law of a batch, and the deviation of the noise.
+    Each is the law of a batch, and the deviation of the noise.
     """
 
     rows: Array
@@ -180,21 +150,10 @@ class MixturePair:
         law: Callable[[NDArray[np.intp]], BatchNumbers],
         sigma: Callable[[int], float],
     ) -> "MixturePair":
-        """Return the contrast of two datasets.
+        """Return the contrast of two datasets, of at most 4 distinct rows together.
 
-        Parameters
-        ----------
-        ours, theirs : ndarray, shape (N, D), (N', D)
-        law : callable
-            From how often each distinct row is in a dataset, to that in a batch.
-        sigma : callable
-            From the number of rows to the deviation of the noise.
-
-        Raises
-        ------
-        UnsupportedError
-            If more than 4 rows of the two datasets together are distinct, or there are
-            too many numbers.
+        The law of a batch is given for how often each distinct row is in a dataset, and
+        the deviation of the noise for the number of rows.
         """
         distinct, inverse = np.unique(
             np.vstack([ours, theirs]), axis=0, return_inverse=True

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,13 +47,7 @@ class Batches(Checked, ABC):
 
     @abstractmethod
     def size_for(self, count: int) -> float:
-        """Return the B by which a sum is divided, for `count` rows.
-
-        Raises
-        ------
-        InputError
-            If there are too few rows.
-        """
+        """Return the B by which a sum is divided, unless there are too few rows."""
 
     @abstractmethod
     def drawing(self, rows: Array, rng: Rng) -> Drawing:
@@ -113,7 +107,7 @@ class PoissonBatches(RandomBatches):
     @classmethod
     def of_rows(
         cls, rows: int, batch_size: int | None, epsilon: float, iterations: int
-    ) -> "PoissonBatches":
+    ) -> Self:
         """Return batches of so many of about `rows` rows on average; both public.
 
         By default they are as many as the paper's rule says for epsilon and T steps.
@@ -182,7 +176,7 @@ class WithReplacement(RandomBatches):
     @classmethod
     def as_published(
         cls, epsilon: float, iterations: int, batch_size: int | None = None
-    ) -> "WithReplacement":
+    ) -> Self:
         """Return batches of that size, or of the paper's share, sqrt(epsilon/(4 T))."""
         epsilon = check_positive("epsilon", epsilon)
         share = sqrt(epsilon / (4 * check_count("iterations", iterations)))

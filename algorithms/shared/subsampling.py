@@ -97,15 +97,9 @@ _LARGEST = 600.0  # of the losses that are told apart
 
 @dataclass(frozen=True)
 class _Curve:
-    """A divergence as a function of epsilon, and where most losses lie.
+    """A divergence as a function of epsilons, and where most losses lie.
 
-    Parameters
-    ----------
-    delta : callable
-        From an array of epsilons to the divergences there.
-    low, high : float
-        Between them lie all losses but a share below 1e-22, or those that are larger
-        than 600.
+    All are between low and high, but a share below 1e-22, or those larger than 600.
     """
 
     delta: Callable[[Array], Array]
@@ -125,22 +119,8 @@ def subsampled_delta(
 ) -> float:
     """Return a delta at which a start and the steps after it are (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-    multiplier : float
-        sigma over the largest norm of a term, 1.
-    rate : float
-        q in (0, 1].
-    steps : int
-        T.
-    start : GaussianDP or PureDP, optional
-        What was spent before.
-    replaced : {"opposite", "orthogonal"}, optional
-        How the terms of a row and of its replacement lie at worst, under REPLACE_ONE;
-        see the module docstring. Without it the relation is ADD_REMOVE.
-    fineness : float
-        How many points of the grid of losses there are to q/multiplier.
+    The arguments are those of `noise_multiplier`, and how many points of the grid of
+    losses there are to q/multiplier.
     """
     whole = _distribution(multiplier, rate, steps, start, replaced, fineness)
     rounding = _ROUNDING * (100 + steps)
@@ -163,13 +143,21 @@ def noise_multiplier(
     ----------
     epsilon, delta : float
         For the start and all steps together.
-    rate, steps, start, replaced
-        As for `subsampled_delta`.
+    rate : float
+        q in (0, 1].
+    steps : int
+        T.
+    start : GaussianDP or PureDP, optional
+        What was spent before.
+    replaced : {"opposite", "orthogonal"}, optional
+        How the terms of a row and of its replacement lie at worst, under REPLACE_ONE;
+        see the module docstring. Without it the relation is ADD_REMOVE.
 
     Returns
     -------
     float
-        `subsampled_delta` there is at most `delta`. About 0.1 where less would do.
+        sigma over the largest norm of a term. `subsampled_delta` there is at most
+        `delta`. About 0.1 where less would do.
 
     Raises
     ------
@@ -199,17 +187,12 @@ def noise_multiplier(
             f"but it is {start}"
         )
     target = log(delta)
-    found = partial(
-        subsampled_delta,
-        epsilon,
-        rate=rate,
-        steps=steps,
-        start=start,
-        replaced=replaced,
-    )
+    given: dict[str, Any] = {"rate": rate, "steps": steps}
+    given |= {"start": start, "replaced": replaced}
 
     def excess(multiplier: float, *, fineness: float) -> float:
-        return log(found(multiplier, fineness=fineness)) - target
+        found = subsampled_delta(epsilon, multiplier, fineness=fineness, **given)
+        return log(found) - target
 
     # What the central limit theorem says of many steps, or one step alone.
     guess = max(rate * sqrt(steps) / gaussian_mu(epsilon, delta), 0.3)

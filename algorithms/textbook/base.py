@@ -63,7 +63,6 @@ class TextbookMechanism(Batched[ArrayLike], Checked):
         """Return the pair on which `true_epsilon` is attained or approached."""
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, stacked along the first axis."""
         answers = self.answers(data)
         whole, rest = divmod(check_count("size", size, minimum=0), _BLOCK)
         blocks = [self._sample(answers, _BLOCK, rng=rng) for _ in range(whole)]
@@ -72,13 +71,7 @@ class TextbookMechanism(Batched[ArrayLike], Checked):
 
 @dataclass(frozen=True)
 class PureTextbookMechanism(TextbookMechanism):
-    """A textbook mechanism that claims pure differential privacy.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0.
-    """
+    """A textbook mechanism that claims pure `epsilon`-DP."""
 
     epsilon: Positive = 0.1
 
@@ -88,7 +81,6 @@ class PureTextbookMechanism(TextbookMechanism):
 
     @property
     def true_epsilon(self) -> float:
-        """The claimed epsilon, where a subclass proves nothing else."""
         return self.epsilon
 
 
@@ -117,12 +109,8 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
         """Return the privacy profile of a pair on which one answer differs.
 
         Tabulated at 2001 points and their convex hull: exact there, and between them
-        too large by less than (r/2000)^2, r being the true epsilon of the pair.
-
-        Raises
-        ------
-        UnsupportedError
-            If several answers differ, or if they differ by more than 700 scales.
+        too large by less than (r/2000)^2, r being the true epsilon of the pair, which
+        is at most 700.
         """
         shifts = np.abs(self.answers(pair.data) - self.answers(pair.neighbour))
         differing = np.count_nonzero(shifts)
@@ -139,13 +127,7 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
 
 
 def check_scalars(data: ArrayLike) -> Array:
-    """Return rows of scalars, given as (n,) or (n, 1), in shape (n,).
-
-    Raises
-    ------
-    InputError
-        If the shape is another, or an entry is not finite.
-    """
+    """Return rows of scalars, given as (n,) or (n, 1), in shape (n,)."""
     rows = check_real("data", data, "a numeric array of scalar rows")
     if rows.ndim not in (1, 2) or rows.shape[1:] not in ((), (1,)):
         raise InputError(

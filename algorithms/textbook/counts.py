@@ -114,13 +114,7 @@ class CountingMechanism(PureTextbookMechanism, ABC):
 
 @dataclass(frozen=True)
 class FixedQueriesMechanism(CountingMechanism, ABC):
-    """A counting mechanism whose privacy depends on how many queries there are.
-
-    Parameters
-    ----------
-    queries : int
-        Columns that the data must have, >= 1.
-    """
+    """A counting mechanism whose privacy depends on how many columns there are."""
 
     _: KW_ONLY
     queries: Count = 10

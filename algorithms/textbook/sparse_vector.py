@@ -115,19 +115,10 @@ _DIGITS = 16  # base 4: they and the number of one of 2^20 patterns are exact as
 class Streams:
     """Releases of a sparse vector mechanism, sorted by the pattern of their answers.
 
-    Patterns are few where releases are many, so a law is evaluated once for each of
-    those that occur.
-
-    Parameters
-    ----------
-    releases : ndarray, shape (size, k)
-        At most 2^20.
-    codes : ndarray, shape (count, k)
-        The patterns that occur: BELOW, ABOVE, UNREACHED.
-    of : ndarray, shape (size,)
-        Which pattern each release has.
-    possible : ndarray, shape (count,)
-        Which patterns are those of a stream; the codes of the others mean nothing.
+    Patterns are few where releases are many, at most 2^20, so a law is evaluated once
+    for each of the `codes` that occur, BELOW, ABOVE, UNREACHED, of shape (count, k).
+    `of` says which pattern each release has, `possible` which patterns are those of a
+    stream; the codes of the others mean nothing.
     """
 
     releases: Array
@@ -199,13 +190,7 @@ def check_releases(releases: ArrayLike, length: int) -> Array:
 
 @dataclass(frozen=True)
 class SparseVector(CountingMechanism, ABC):
-    """A threshold, a stream of queries, and what is said of each.
-
-    Parameters
-    ----------
-    threshold : float
-        The public T, >= 0.
-    """
+    """A public threshold T, a stream of queries, and what is said of each."""
 
     _: KW_ONLY
     threshold: Nonnegative = 1.0
@@ -292,13 +277,7 @@ class SparseVector(CountingMechanism, ABC):
 
 @dataclass(frozen=True)
 class StoppingSparseVector(SparseVector, ABC):
-    """A sparse vector mechanism that stops after `cutoff` answers above.
-
-    Parameters
-    ----------
-    cutoff : int
-        Answers above that end the stream, >= 1.
-    """
+    """A sparse vector mechanism that stops after `cutoff` answers above."""
 
     _: KW_ONLY
     cutoff: Count = 1
@@ -341,7 +320,6 @@ class EndlessSparseVector(SparseVector, ABC):
 
     @property
     def true_epsilon(self) -> float:
-        """Infinite."""
         return inf
 
     def worst_case(self, dimension: int | None = None) -> Pair:

@@ -157,16 +157,9 @@ _INTEGRAL = _integral_coefficients(12)
 
 @dataclass(frozen=True, eq=False)
 class StreamLaw:
-    """The law of a stream of answers that share one noisy threshold.
+    """The law of a stream of answers, exact counts x_j, that share a noisy threshold.
 
-    Parameters
-    ----------
-    answers : ndarray, shape (k,)
-        The exact counts x_j.
-    threshold : float
-        T.
-    threshold_scale, query_scale : float
-        b1 and b2, > 0.
+    The scales of the noise are b1 and b2, > 0.
 
     Examples
     --------
@@ -206,13 +199,7 @@ class StreamLaw:
     def log_mass_up_to(self, values: Array, codes: Codes, of: Codes) -> Array:
         """Return log G(v) of each value, for the answers below in its pattern.
 
-        Parameters
-        ----------
-        values : ndarray, shape (size,)
-            The v; infinite where nothing was above.
-        codes : ndarray, shape (count, k)
-        of : ndarray, shape (size,)
-            Which row of `codes` belongs to the value.
+        v is infinite where nothing was above; `of` says which row of codes is its own.
         """
         cells, far = self._cells
         at = np.concatenate([cells.nodes(_CELL), *cells, self._breaks[:1]])

@@ -78,10 +78,7 @@ __all__ = ["Gaussian", "Laplace", "LaplaceParallel"]
 class BoundedSum(TextbookMechanism, ABC):
     """A mechanism on the sum of scalar rows, shape (n,) or (n, 1), under ADD_REMOVE.
 
-    Parameters
-    ----------
-    sensitivity : float
-        Rows are clipped to [0, sensitivity].
+    Rows are clipped to [0, sensitivity]. Releases are scalars, shape ().
     """
 
     _: KW_ONLY
@@ -103,8 +100,6 @@ class BoundedSum(TextbookMechanism, ABC):
 class Laplace(BoundedSum, LaplaceNoise):
     """The sum of scalar rows, with Laplace noise.
 
-    Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
-
     Parameters
     ----------
     noise_factor : float
@@ -125,11 +120,8 @@ class Laplace(BoundedSum, LaplaceNoise):
         cls, epsilon: float = 1.0, *, factor: float = 0.5, sensitivity: float = 1.0
     ) -> "Laplace":
         """Return a mechanism at `factor` times the noise that its claim needs."""
-        return cls(
-            epsilon,
-            sensitivity=sensitivity,
-            noise_factor=check_positive("factor", factor),
-        )
+        factor = check_positive("factor", factor)
+        return cls(epsilon, sensitivity=sensitivity, noise_factor=factor)
 
     @property
     def scale(self) -> float:
@@ -146,14 +138,7 @@ class Laplace(BoundedSum, LaplaceNoise):
 class LaplaceParallel(BoundedSum, LaplaceNoise):
     """Copies of the Laplace mechanism that share epsilon: exactly epsilon-DP.
 
-    Releases have shape (copies,). Rows are scalars, shape (n,) or (n, 1).
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0, for all copies together.
-    copies : int
-        >= 1.
+    Releases have shape (copies,).
     """
 
     _: KW_ONLY

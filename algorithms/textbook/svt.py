@@ -13,7 +13,7 @@ epsilon.
 
 from dataclasses import KW_ONLY, dataclass
 from math import inf, nan
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -239,12 +239,7 @@ class SVT34Parallel(CountingMechanism):
     Releases have shape (2 k,), k the length of a row: the k codes of `SVT3`, then the k
     codes of `SVT4`.
 
-    Parameters
-    ----------
-    threshold : float
-        The public T of both, >= 0.
-    cutoff : int
-        Answers above that end each stream, >= 1.
+    They share the threshold, and the number of answers above that end a stream.
     """
 
     _: KW_ONLY
@@ -254,29 +249,18 @@ class SVT34Parallel(CountingMechanism):
     @property
     def parts(self) -> tuple[SVT3, SVT4]:
         """The two mechanisms."""
-        return (
-            SVT3(self.epsilon, threshold=self.threshold, cutoff=self.cutoff),
-            SVT4(self.epsilon, threshold=self.threshold, cutoff=self.cutoff),
-        )
+        shared: dict[str, Any] = {"threshold": self.threshold, "cutoff": self.cutoff}
+        return SVT3(self.epsilon, **shared), SVT4(self.epsilon, **shared)
 
     @property
     def true_epsilon(self) -> float:
-        """Infinite, because that of SVT3 is."""
-        return inf
+        return inf  # as that of SVT3
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         return np.hstack([p._sample(answers, size, rng=rng) for p in self.parts])
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,): what the parts lose, together.
-
-        NaN where a release is impossible.
-
-        Raises
-        ------
-        InputError
-            If releases do not have two columns for each column of either dataset.
-        """
+        """Return the exact loss, what the parts lose together; NaN where impossible."""
         length = len(self.answers(data))
         halves = np.split(check_releases(releases, 2 * length), 2, axis=1)
         first, second = (

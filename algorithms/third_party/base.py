@@ -66,13 +66,7 @@ def _installed(library: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ThirdPartyMechanism(Checked, ABC):
-    """A mechanism of another library.
-
-    Parameters
-    ----------
-    epsilon : float
-        What the library claims, > 0.
-    """
+    """A mechanism of another library, which claims `epsilon`."""
 
     epsilon: Positive = 1.0
     claim: Claim = field(init=False)
@@ -149,13 +143,7 @@ class ScalarSum(ThirdPartyMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class ApproximateScalarSum(ScalarSum):
-    """The same under a claim of approximate differential privacy.
-
-    Parameters
-    ----------
-    delta : float
-        In (0, 1).
-    """
+    """The same under a claim of approximate differential privacy."""
 
     delta: Fraction = 1e-5
 
@@ -169,13 +157,7 @@ _DIMENSION = 8
 
 @dataclass(frozen=True, kw_only=True)
 class RowMechanism(ThirdPartyMechanism):
-    """A mechanism on rows of bounded length, for principal components.
-
-    Parameters
-    ----------
-    row_norm : float
-        Public bound on the l2 norm of a row; longer rows are clipped onto it.
-    """
+    """A mechanism on rows clipped to a public l2 norm, for principal components."""
 
     row_norm: Positive = 1.0
 
@@ -223,11 +205,6 @@ class PCAMechanism(RowMechanism):
 
     Releases are dictionaries of what a user reads off the fitted model, so far as it
     depends on the data; ``"components"`` has shape (k, d) and orthonormal rows.
-
-    Parameters
-    ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
     """
 
     n_components: Count = 1
@@ -251,14 +228,7 @@ def near_degenerate_pair(
     """Return neighbours whose two largest eigenvalues are nearly equal.
 
     With unit rows, A = diag(3000, 2998, 0, ...) and A' = diag(2999, 2999, 0, ...):
-    5998 rows, of which one is replaced (head of this module).
-
-    Parameters
-    ----------
-    dimension : int, optional
-        Length of a row, >= 2; 8 by default.
-    row_norm : float
-        Length of every row, > 0.
+    5998 rows, of which one is replaced (head of this module). By default d = 8.
 
     Examples
     --------

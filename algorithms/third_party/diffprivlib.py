@@ -104,13 +104,7 @@ class DiffprivlibLaplace(_ScalarNoise):
 
 @dataclass(frozen=True)
 class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
-    """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant.
-
-    Parameters
-    ----------
-    epsilon : float
-        In (0, 1]: the library refuses more.
-    """
+    """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,12 +128,7 @@ class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
 class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
     """``diffprivlib.mechanisms.Bingham`` on the second-moment matrix.
 
-    Releases are unit vectors, shape (d,); the sign is random.
-
-    Parameters
-    ----------
-    row_norm : float
-        Rows are clipped to it; the sensitivity is its square.
+    The sign of a release is random. The sensitivity is the square of the row norm.
 
     Examples
     --------
@@ -162,16 +151,8 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
 
     Releases have ``components`` (k, d), ``singular_values`` (k,),
     ``explained_variance`` (k,) and ``noise_variance`` (): all that a fitted model shows
-    of the data.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0, for all of it.
-    n_components : int
-        k.
-    row_norm : float
-        What the library calls ``data_norm``, and clips rows to.
+    of the data, and the claim is for all of it. The row norm is what the library calls
+    ``data_norm``.
     """
 
     def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:

@@ -116,15 +116,8 @@ class DPSGD(Batched[ArrayLike], Checked):
     ) -> "DPSGD":
         """Return the mechanism at the smallest noise of the accountant.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for all steps together.
-        relation : Relation or str
-        rows : int
-            A public number of about as many rows as there are.
-        batch_size : int
-            B, at most `rows`: how many of them are in a batch on average.
+        The promise is for all steps together. There are about so many rows, a public
+        number, of which B are in a batch on average.
         """
         relation = Relation.parse(relation)
         steps = fields.get("iterations", DEFAULT_ITERATIONS)
@@ -155,13 +148,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         return float(self.batches.size_for(count))
 
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        """Return `size` independent releases, shape (size, d).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d + 1)
-            Finite rows (x, label), d >= 1.
-        """
+        """Return `size` releases on rows (x, label), shape (n, d + 1)."""
         rows = self.rows(data)
         weights = np.zeros((check_count("size", size, minimum=0), rows.shape[1] - 1))
         for trials, _, noisy in self._steps(rows, size, rng):
@@ -170,13 +157,9 @@ class DPSGD(Batched[ArrayLike], Checked):
         return weights
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
-        """Return every noisy sum of `size` independent runs.
+        """Return the noisy sums of `size` runs, ``steps``, shape (size, T, d).
 
-        Returns
-        -------
-        dict of ndarray
-            ``steps``: Y_t, shape (size, T, d). From the same state of `rng`, `draw`
-            returns the releases that follow.
+        From the same state of `rng`, `draw` returns the releases that follow.
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
@@ -223,15 +206,7 @@ class DPSGD(Batched[ArrayLike], Checked):
     def summed(self, rows: Array, weights: Array) -> Array:
         """Return the sum of clipped gradients of each trial's rows at its weights.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (trials, B, d + 1), or (B, d + 1)
-            As from `rows`; rows of zeros add nothing.
-        weights : ndarray, shape (trials, d)
-
-        Returns
-        -------
-        ndarray, shape (trials, d)
+        Rows are those of `rows`, (trials, B, d + 1) or (B, d + 1); zeros add nothing.
         """
         lengths = np.minimum(self.gradient_lengths(rows, weights), self.clip_norm)
         return np.asarray((lengths[:, np.newaxis] @ rows[..., :-1])[:, 0])
@@ -248,11 +223,7 @@ class DPSGD(Batched[ArrayLike], Checked):
     ) -> Array:
         """Return log(density on `data`/density on `other`) of transcripts, (size,).
 
-        Raises
-        ------
-        UnsupportedError
-            If more than 4 rows of the two datasets together are distinct, or batches
-            are not random.
+        It is known for random batches, and at most 4 distinct rows in both together.
         """
         ours, theirs = self.rows(data), self.rows(other)
         if not isinstance(self.batches, RandomBatches):
@@ -277,12 +248,8 @@ class DPSGD(Batched[ArrayLike], Checked):
 
         Or, under REPLACE_ONE, that row with either label. It is so long that its
         gradient is clipped wherever the weights are likely to be; they move by
-        eta sigma C sqrt(T)/B or so. The default row has d = 1, and a label.
-
-        Parameters
-        ----------
-        dimension : int, optional
-            d + 1, the label included; at least 2.
+        eta sigma C sqrt(T)/B or so. The default row has d = 1, and a label, which is
+        counted in the dimension.
         """
         row = np.zeros((1, check_length(dimension, 2, minimum=2)))
         row[0, 0], row[0, -1] = 4 * self.clip_norm, 1.0

@@ -118,12 +118,7 @@ class MeanBatchSGD(_Planted):
 class RowsInTurn(Batches):
     """Every k-th row, from the first on, then from the second on, and so forth.
 
-    Parameters
-    ----------
-    epoch : int
-        k.
-    batch_size : float
-        B, a public number.
+    B is a public number.
     """
 
     epoch: Count
