@@ -58,7 +58,11 @@ def browser(executable: str) -> Iterator:
 
 
 def survey(
-    browser, folder: Path, screenshots: Path | None = None, most: int | None = None
+    browser,
+    folder: Path,
+    screenshots: Path | None = None,
+    most: int | None = None,
+    pages: tuple[str, ...] = (),
 ) -> dict:
     """Visit the pages of a folder; return what is wrong, by kind.
 
@@ -71,12 +75,15 @@ def survey(
         kind, but for its index.
     most : int, optional
         How many pages of a kind are visited; all by default.
+    pages : tuple of str
+        Their names, if not all are looked at.
     """
     visitor = _Visitor(browser, folder, screenshots)
-    pages = [path.relative_to(folder) for path in folder.rglob("*.html")]
-    pages.sort(key=lambda path: (len(path.parts), path.name != "index.html", path))
+    found = [path.relative_to(folder) for path in folder.rglob("*.html")]
+    found = [path for path in found if not pages or path.as_posix() in pages]
+    found.sort(key=lambda path: (len(path.parts), path.name != "index.html", path))
     seen = Counter()
-    for page in pages:
+    for page in found:
         kind = (page.parent, page.name == "index.html")
         if most is None or seen[kind] < most:
             visitor.visit(page.as_posix(), first=not seen[kind])

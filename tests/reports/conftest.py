@@ -1,7 +1,15 @@
-"""A profile whose reports take seconds, for the modules that ask for it."""
+"""A profile whose reports take seconds, and one report of it, for who asks for them."""
+
+import fcntl
+import json
+import os
+import shutil
+from pathlib import Path
 
 import pytest
-from tiny_profile import install_tiny
+from tiny_profile import RUN, install_tiny
+
+from dpaudit.reports import write_report
 
 
 @pytest.fixture(scope="module")
@@ -9,3 +17,32 @@ def tiny():
     with pytest.MonkeyPatch.context() as patch:
         install_tiny(patch)
         yield
+
+
+@pytest.fixture(scope="session")
+def tiny_report(tmp_path_factory) -> Path:
+    """The folder of a tiny report of `RUN`, written once for all workers of a session.
+
+    Nobody may write there. Beside it lies what was told on the way, and whether a
+    section failed.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "tiny-report"
+    folder.mkdir(exist_ok=True)
+    report, told = folder / "deep" / "report", []
+    with (folder / "lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "told.json").exists():
+            shutil.rmtree(report, ignore_errors=True)
+            install_tiny(patch)
+            written = write_report(
+                report, profile="tiny", seed=1, sections=RUN, progress=told.append
+            )
+            assert (written.index, written.failed) == (report / "index.html", {})
+            steps = [
+                [each.label, each.done, each.total, each.fraction] for each in told
+            ]
+            (folder / "told.json").write_text(json.dumps(steps))
+    return report

@@ -1,9 +1,10 @@
 """The written site, as a browser shows it: `make browser`.
 
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
-`DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of the one
-section that is written here: `DPAUDIT_PAGES` pages of each kind (30), for those of a
-kind come from one template, and `dpaudit report check` reads them all.
+`DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of two
+pages of a tiny report: `DPAUDIT_PAGES` pages of each kind (30), for those of a
+kind come from one template, and `dpaudit report check` reads them all. Where there are
+such folders, it is also seen that what is wrong would be found.
 `DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
 """
 
@@ -16,13 +17,12 @@ pytest.importorskip("playwright", reason="playwright is not installed: make brow
 
 import browsing
 from browsing import KINDS, browser, chromium, survey
-from tiny_profile import install_tiny
-
-from dpaudit.reports import write_report
 
 SITES = list(filter(None, os.environ.get("DPAUDIT_SITES", "").split(os.pathsep)))
 MOST = int(os.environ.get("DPAUDIT_PAGES", "30"))
 SCREENSHOTS = os.environ.get("DPAUDIT_SCREENSHOTS")
+
+TWO = ("mechanisms/index.html", "sections/privacy.html")
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +34,15 @@ def open_browser():
 
 
 @pytest.fixture(scope="module", params=SITES or ["tiny"])
-def found(request, open_browser, tmp_path_factory):
+def found(request, open_browser):
     folder = Path(request.param)
     if request.param == "tiny":
-        folder = tmp_path_factory.mktemp("site")
-        with pytest.MonkeyPatch.context() as patch:
-            install_tiny(patch)
-            write_report(folder, profile="tiny", sections=["suite"])
+        folder = request.getfixturevalue("tiny_report")
     elif not folder.is_dir():
         pytest.skip(f"{folder} has not been made yet")
     pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
-    most = 1 if request.param == "tiny" else MOST
-    return survey(open_browser, folder, pictures, most)
+    pages = TWO if request.param == "tiny" else ()
+    return survey(open_browser, folder, pictures, MOST, pages)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,6 +125,7 @@ def look(browser, folder, bodies):
     return seen
 
 
+@pytest.mark.skipif(not SITES, reason="looks at the looking: make browser")
 def test_what_is_wrong_is_found_and_nothing_else(open_browser, tmp_path, monkeypatch):
     *others, links = [body for _, body, _ in WRONG]
     (tmp_path / "links").mkdir()

@@ -1,4 +1,5 @@
 import io
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -15,7 +16,7 @@ from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from refusals import refuses
 from theorems_tables import theorems_tables
-from tiny_profile import TINY, tiny_plan
+from tiny_profile import RUN, TINY, tiny_plan
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
@@ -46,25 +47,13 @@ from dpaudit.reports.writer import draw_figures, write_results
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]
-# Their experiments run in test_dp_pca_section.py, test_recovery.py,
-# test_symmetric_noise_section.py and test_theorems.py; their pages are made of invented
-# tables below.
-ELSEWHERE = {"dp_pca", "robust", "symmetric_noise", "theorems"}
-RUN = [each for each in WHOLE if each.name not in ELSEWHERE]
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """A tiny report of what can be run in little time: its site, and what was told."""
-    told = []
-    folder = tmp_path_factory.mktemp("written") / "deep" / "report"
-    names = [each.name for each in RUN]
-    report = write_report(
-        folder, profile="tiny", seed=1, sections=names, progress=told.append
-    )
-    assert (report.index, report.failed) == (folder / "index.html", {})
-    return Site(folder), told
+def written(tiny_report):
+    """The site of a tiny report of what can be run in little time."""
+    return Site(tiny_report)
 
 
 BLANK = {
@@ -78,7 +67,7 @@ BLANK = {
 def shown(written, tmp_path_factory):
     """The site of all sections, of what is measured or invented and lies beside."""
     folder = tmp_path_factory.mktemp("shown")
-    found = results(**measured(WorkStore(written[0].root / STORE)))
+    found = results(**measured(WorkStore(written.root / STORE)))
     beside = {"libraries": Beside(COMPARISON, TOUR)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "draw_figures", lambda *_: BLANK)
@@ -394,7 +383,7 @@ def test_no_name_is_more_than_text_on_the_page(hostile, shown, written):
         page = site.text(name)
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
         tags.feed(page)
-    for other in (shown, written[0]):
+    for other in (shown, written):
         for name in other.pages:
             harmless.feed(other.text(name))
     assert set(tags.seen) <= set(harmless.seen)
@@ -482,24 +471,26 @@ def test_templates_trust_nothing_by_themselves():
 
 
 def test_report_from_start_to_end(written):
-    site, told = written
+    site, run = written, chosen_sections(RUN)
     assert faults(site) == []
     assert str(site.root) not in site.text("index.html")
     kinds = set(KINDS) - {"libraries", "theorems"}
     assert {path.name for path in site.root.iterdir()} == {
         *("index.html", "glossary.html", "assets", "sections", *kinds),
         *("report.md", "tour.csv", STORE, LIST),
-        *(f"{name}.csv" for name in plan("tiny", 1, RUN)),
-        *(f"{name}.svg" for each in RUN for name in each.figures),
+        *(f"{name}.csv" for name in plan("tiny", 1, run)),
+        *(f"{name}.svg" for each in run for name in each.figures),
         "witness-symmetric-noise.json",
         "witness-oja.json",
         "witness-dp-sgd-batch-means.json",
     }
     assert len(site.pages) > 100
-    fractions = [step.fraction for step in told]
+    told = json.loads((site.root.parents[1] / "told.json").read_text())
+    (first, *_), (*_, done, total, fraction) = told[0], told[-1]
+    fractions = [each for *_, each in told]
     assert fractions == sorted(fractions)
-    assert (told[0].label, fractions[0]) == ("Privacy wall", 0.0)
-    assert (told[-1].done, fractions[-1]) == (told[-1].total, 1.0)
+    assert (first, fractions[0]) == ("Privacy wall", 0.0)
+    assert (done, fraction) == (total, 1.0)
 
 
 @pytest.mark.parametrize("name", ["dp_pca", "theorems"])

@@ -8,6 +8,7 @@ all, at fixed seeds.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -99,15 +100,23 @@ FEW = FULL | {"rows": 30, "batch_size": 5}
 FORMS = {}
 for _name, (_full, _few) in KINDS.items():
     FORMS |= {
-        f"dp-{_name}": _full.calibrated(**FULL),
-        f"dp-{_name}-published": _full.as_published(**FULL),
-        f"dp-s{_name}": _few.calibrated(**FEW),
-        f"dp-s{_name}, a row more": _few.calibrated(**FEW, relation="add-remove"),
-        f"dp-s{_name}-published": _few.as_published(**FULL, batch_size=5),
+        f"dp-{_name}": partial(_full.calibrated, **FULL),
+        f"dp-{_name}-published": partial(_full.as_published, **FULL),
+        f"dp-s{_name}": partial(_few.calibrated, **FEW),
+        f"dp-s{_name}, a row more": partial(
+            _few.calibrated, **FEW, relation="add-remove"
+        ),
+        f"dp-s{_name}-published": partial(_few.as_published, **FULL, batch_size=5),
     }
 forms = pytest.mark.parametrize("form", list(FORMS))
 on_glad = pytest.mark.parametrize("form", [form for form in FORMS if "ggd" in form])
 on_reaper = pytest.mark.parametrize("form", [form for form in FORMS if "reap" in form])
+
+
+@cache
+def made(form):
+    """A mechanism: its noise takes a while to calibrate."""
+    return FORMS[form]()
 
 
 # The steps
@@ -115,7 +124,7 @@ on_reaper = pytest.mark.parametrize("form", [form for form in FORMS if "reap" in
 
 @on_glad
 def test_the_release_follows_from_the_transcript_on_glad(form):
-    mechanism = FORMS[form]
+    mechanism = made(form)
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 4, 2)
     values = {key: value for key, value in transcript.items() if key != "steps"}
@@ -150,7 +159,7 @@ def step_by_hand(form, matrix, step):
 
 @on_reaper
 def test_the_release_follows_from_the_transcript_on_reaper(form):
-    mechanism = replace(FORMS[form], step_sizes=RootSteps(0.5))
+    mechanism = replace(made(form), step_sizes=RootSteps(0.5))
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 10)
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
@@ -172,7 +181,7 @@ def test_the_release_follows_from_the_transcript_on_reaper(form):
 
 @forms
 def test_releases_are_bases(form):
-    mechanism = FORMS[form]
+    mechanism = made(form)
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)
     assert np.array_equal(mechanism.components(releases, 2), releases)
@@ -183,7 +192,7 @@ def test_releases_are_bases(form):
 
 @on_reaper
 def test_every_matrix_is_in_the_set_or_renormalised(form):
-    mechanism = FORMS[form]
+    mechanism = made(form)
     transcript = mechanism.transcript(ROWS, 20, rng=rng(2))
     path = list(mechanism.replayed(transcript, 30, 4))
     assert len(path) == 4
@@ -206,7 +215,7 @@ def test_the_printed_projection_leaves_the_set():
 def test_noise_is_what_it_says_on_glad(form):
     # Full batches have no other randomness; for the others all rows are in the span of
     # V_0 and add nothing, up to a term for each row that noise uncovers later.
-    mechanism = replace(FORMS[form], iterations=1, start=PublicStart())
+    mechanism = replace(made(form), iterations=1, start=PublicStart())
     transcript = mechanism.transcript(ROWS, 1000, rng=rng(3))
     noisy, count = transcript["steps"][:, 0], len(ROWS)
     if isinstance(mechanism, HasGaussianSteps):
@@ -222,7 +231,7 @@ def test_noise_is_what_it_says_on_glad(form):
 
 @on_reaper
 def test_noise_is_what_it_says_on_reaper(form):
-    mechanism = replace(FORMS[form], iterations=1)
+    mechanism = replace(made(form), iterations=1)
     # One row as often as there are rows: no batch differs from another but in number.
     rows = np.repeat(ROWS[:1], 30, axis=0)
     transcript = mechanism.transcript(rows, 2000, rng=rng(4))
@@ -249,7 +258,7 @@ def test_noise_is_what_it_says_on_reaper(form):
 
 @pytest.mark.parametrize("form", ["dp-sggd", "dp-sggd-published", "dp-sgd-reap"])
 def test_the_mean_of_a_batch_is_that_of_all_rows(form):
-    mechanism = replace(FORMS[form], iterations=1)
+    mechanism = replace(made(form), iterations=1)
     if "ggd" in form:
         mechanism = replace(mechanism, start=PublicStart())
     transcript = mechanism.transcript(ROWS, 10_000, rng=rng(5))
@@ -385,13 +394,13 @@ def test_minibatch_noise_on_glad_is_what_the_accountant_asks_for(relation, repla
 
 
 def test_minibatch_noise_on_reaper_is_what_the_accountant_asks_for():
-    mechanism = FORMS["dp-sgd-reap"]
+    mechanism = made("dp-sgd-reap")
     for relation, replaced in (("", "orthogonal"), (", a row more", None)):
         multiplier = noise_multiplier(
             1.0, 1e-5, rate=5 / 30, steps=4, replaced=replaced
         )
         for form in ("dp-sgd-reap", "dp-smd-reap"):
-            sigma = FORMS[form + relation].noise.sigma
+            sigma = made(form + relation).noise.sigma
             assert np.isclose(sigma, multiplier / np.sqrt(2))
     assert mechanism.batches == PoissonBatches(rate=5 / 30, batch_size=5.0)
     assert mechanism.budget.delta == 1e-5
@@ -471,7 +480,7 @@ test_bad_data_are_named = refused(
     ([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], "row 1 is zero"),
     ([[1.0, np.inf, 0.0]], "must be finite"),
     ([1.0, 0.0], "must have shape"),
-    by=lambda form, data: FORMS[form].draw(data, 1, rng=rng()),
+    by=lambda form, data: made(form).draw(data, 1, rng=rng()),
     each=("dp-ggd", "dp-sgd-reap-published"),
 )
 
@@ -483,7 +492,7 @@ def test_extreme_data_are_well_defined(form):
         rng(6).standard_normal((8, 2)) @ np.eye(4)[:2],
         np.repeat(np.eye(4)[:1], 8, axis=0),
     ):
-        mechanism = FORMS[form]
+        mechanism = made(form)
         release = mechanism.release(data, rng=rng(7))
         assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
         loud = mechanism.transcript(data, 2, rng=rng(7))
@@ -492,16 +501,16 @@ def test_extreme_data_are_well_defined(form):
 
 @forms
 def test_enormous_steps_neither_over_nor_underflow(form):
-    mechanism = replace(FORMS[form], step_sizes=RootSteps(1e6))
+    mechanism = replace(made(form), step_sizes=RootSteps(1e6))
     release = mechanism.release(ROWS, rng=rng(8))
     assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ggd", "md-reap"])
 def test_no_row_at_all_is_a_dataset_where_one_may_be_removed(name):
-    mechanism = FORMS[f"dp-s{name}, a row more"]
+    mechanism = made(f"dp-s{name}, a row more")
     assert mechanism.draw(np.empty((0, 4)), 2, rng=rng()).shape == (2, 4, 2)
-    refuses("n >= 1", FORMS[f"dp-{name}"].draw, np.empty((0, 4)), 2, rng=rng())
+    refuses("n >= 1", made(f"dp-{name}").draw, np.empty((0, 4)), 2, rng=rng())
 
 
 test_bad_promises_are_named = refused(
@@ -533,16 +542,16 @@ test_bad_arguments_are_named = refused(
         "batch_size must be",
     ),
     (
-        lambda: FORMS["dp-sggd-published"].draw(ROWS[:4], 1, rng=rng()),
+        lambda: made("dp-sggd-published").draw(ROWS[:4], 1, rng=rng()),
         "batch_size must be at most the number of rows, 4, got 5",
     ),
-    (lambda: replace(FORMS["dp-sggd"].batches, rate=1.5), "rate must be at most 1"),
+    (lambda: replace(made("dp-sggd").batches, rate=1.5), "rate must be at most 1"),
     (lambda: FixedNoise(0.0), "sigma must be"),
     (lambda: FixedNoise(-1.0), "sigma must be"),
-    (lambda: replace(FORMS["dp-gd-reap"], claim="1-DP"), "claim must be"),
-    (lambda: replace(FORMS["dp-gd-reap"], step_sizes=8.0), "must be StepSizes"),
+    (lambda: replace(made("dp-gd-reap"), claim="1-DP"), "claim must be"),
+    (lambda: replace(made("dp-gd-reap"), step_sizes=8.0), "must be StepSizes"),
     (
-        lambda: FORMS["dp-gd-reap"].components(np.eye(4)[None], 3),
+        lambda: made("dp-gd-reap").components(np.eye(4)[None], 3),
         "n_components must be the 2",
     ),
     (lambda: RootSteps(0.0), "first must be"),
@@ -567,17 +576,17 @@ def test_pairs_differ_where_they_say():
     assert np.allclose(tie.data[-1], np.sqrt([0, 0.5, 0.5]))
     assert np.array_equal(tie.neighbour[-1], tie.data[-1] * [1, 1, -1])
     for form in ("dp-ggd", "dp-gd-reap"):
-        assert isinstance(FORMS[form], HasCanonicalPairs)
-        worst, turned = FORMS[form].canonical_pairs()
-        sigma = FORMS[form].noise.sigma
+        assert isinstance(made(form), HasCanonicalPairs)
+        worst, turned = made(form).canonical_pairs()
+        sigma = made(form).noise.sigma
         assert len(worst.data) == 2 * max(4, round(4 * sigma)) + 1
         assert np.array_equal(turned.data, shown_pair(2, None, count=4).data)
-    loud = FORMS["dp-gd-reap-published"].worst_case()
+    loud = made("dp-gd-reap-published").worst_case()
     assert len(loud.data) == 201  # noise that hides so many hides one
     for form, count in (("dp-sggd", 9), ("dp-sggd-published", 100)):
-        assert len(FORMS[form].worst_case().data) == count
+        assert len(made(form).worst_case().data) == count
     for form, count in (("dp-sgd-reap", 9), ("dp-sgd-reap-published", 13)):
-        assert len(FORMS[form].worst_case().data) == count
+        assert len(made(form).worst_case().data) == count
 
 
 # Likelihoods
@@ -664,7 +673,7 @@ def test_the_loss_with_replacement_is_that_of_all_batches(kind):
     ],
 )
 def test_watched_descents_conform_and_their_losses_are_theirs(form, pair):
-    mechanism = replace(FORMS[form], n_components=1, iterations=2)
+    mechanism = replace(made(form), n_components=1, iterations=2)
     if "published" not in form:
         mechanism = replace(mechanism, noise=FixedNoise(0.8))
     watched = view_transcript(mechanism)
@@ -674,11 +683,11 @@ def test_watched_descents_conform_and_their_losses_are_theirs(form, pair):
 
 
 def test_likelihoods_that_are_long_sums_are_refused():
-    mechanism = FORMS["dp-sgd-reap"]
+    mechanism = made("dp-sgd-reap")
     transcript = mechanism.transcript(ROWS, 1, rng=rng(9))
     with pytest.raises(UnsupportedError, match="at most 4 distinct rows, got 30"):
         mechanism.transcript_loss(transcript, ROWS, ROWS[1:])
-    wishart = replace(FORMS["dp-sggd, a row more"], start=WishartStart(0.2))
+    wishart = replace(made("dp-sggd, a row more"), start=WishartStart(0.2))
     transcript = wishart.transcript(ROWS[:3], 2, rng=rng(9))
     with pytest.raises(UnsupportedError, match="closed form"):
         wishart.transcript_loss(transcript, ROWS[:3], ROWS[:2])
@@ -746,7 +755,7 @@ def test_any_parts_of_one_space_make_a_descent(geometry, batches, size, noise):
 
 
 def test_parts_that_do_not_fit_are_refused():
-    full, few = FORMS["dp-ggd"], FORMS["dp-sggd"]
+    full, few = made("dp-ggd"), made("dp-sggd")
     for mechanism, change, message in (
         (full, {"objective": Reaper()}, "geometry must be for matrices"),
         (full, {"batches": WithReplacement()}, "batches must be AllRows"),
@@ -763,7 +772,7 @@ def test_parts_that_do_not_fit_are_refused():
     ):
         refuses(message, replace, mechanism, **change)
     with pytest.raises(UnsupportedError, match="nothing is proven of WithReplacement"):
-        _ = FORMS["dp-sggd-published"].budget
+        _ = made("dp-sggd-published").budget
 
 
 CLAIM = ApproxDP(1.0, 1e-3)
