@@ -237,13 +237,7 @@ class GOEGaussian(GaussianPerturbation):
 def triangle_sensitivity(
     dimension: int, relation: Relation | str, row_norm: float = 1.0
 ) -> float:
-    """Return the exact l1 sensitivity of the upper triangle of A with its diagonal.
-
-    Examples
-    --------
-    >>> triangle_sensitivity(3, "add-remove"), triangle_sensitivity(6, "replace-one")
-    (2.0, 5.0)
-    """
+    """Return the exact l1 sensitivity of the upper triangle of A with its diagonal."""
     dimension = check_count("dimension", dimension)
     square = check_positive("row_norm", row_norm) ** 2
     if Relation.parse(relation) is Relation.ADD_REMOVE or dimension == 1:

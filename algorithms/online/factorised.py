@@ -221,13 +221,7 @@ def root(length: int) -> Array:
 
 
 def root_inverse(length: int) -> Array:
-    """Return the first coefficients of (1 - x)^(1/2).
-
-    Examples
-    --------
-    >>> root_inverse(4)
-    array([ 1.    , -0.5   , -0.125 , -0.0625])
-    """
+    """Return the first coefficients of (1 - x)^(1/2)."""
     return -root(length) / (2 * np.arange(length) - 1)
 
 
@@ -249,14 +243,7 @@ class Poles(NamedTuple):
 
 @lru_cache(maxsize=64)
 def few_poles(length: int, count: int) -> Poles:
-    """Return so many poles, for series of so many coefficients.
-
-    Examples
-    --------
-    >>> found = few_poles(1000, 12)
-    >>> float(np.abs(found.coefficients(1000) / root(1000) - 1).max()) < 2e-4
-    True
-    """
+    """Return so many poles, for series of so many coefficients."""
     start = 1 / np.sqrt(length)
     step = np.arcsinh(_LAST / start) / count
     v = (np.arange(count) + 0.5) * step
@@ -266,13 +253,7 @@ def few_poles(length: int, count: int) -> Poles:
 
 
 def inverse(series: Array) -> Array:
-    """Return as many coefficients of 1/r, by Newton's method; r_0 = 1.
-
-    Examples
-    --------
-    >>> inverse(np.ones(4)).round(12) + 0.0
-    array([ 1., -1.,  0.,  0.])
-    """
+    """Return as many coefficients of 1/r, by Newton's method; r_0 = 1."""
     length, found = len(series), np.ones(1)
     while len(found) < length:
         n = min(2 * len(found), length)

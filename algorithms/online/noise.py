@@ -216,13 +216,7 @@ def parent(step: int) -> int:
 
 
 def tree_height(length: int) -> int:
-    """Return the most nodes that a row is in, floor(log2 m) + 1.
-
-    Examples
-    --------
-    >>> [tree_height(m) for m in (1, 2, 3, 4, 7, 8)]
-    [1, 2, 2, 3, 3, 4]
-    """
+    """Return the most nodes that a row is in, floor(log2 m) + 1."""
     return length.bit_length()
 
 

@@ -63,12 +63,6 @@ def replaced_row(length: int, dimension: int, place: int, *, row_norm: float) ->
     """Return zero rows but for one, at e_1 on one side and at e_2 on the other.
 
     For d = 1 the other side is all zeros. Places are counted from 0.
-
-    Examples
-    --------
-    >>> replaced_row(2, 2, 0, row_norm=1.0).neighbour
-    array([[0., 1.],
-           [0., 0.]])
     """
     first, second = np.zeros((2, length, dimension))
     first[place, 0] = row_norm

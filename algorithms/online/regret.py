@@ -69,12 +69,6 @@ def rewards(data: ArrayLike, bases: Array) -> Array:
 
     Mechanisms release V_2, ..., V_(n+1), shape (..., n, d, k); the last earns nothing.
     V_1 is the first k basis vectors, as for all mechanisms here.
-
-    Examples
-    --------
-    >>> bases = np.array([[[0.0], [1.0]], [[1.0], [0.0]]])
-    >>> rewards([[0.6, 0.8], [0.6, 0.8]], bases).round(2)
-    array([0.36, 0.64])
     """
     rows = check_matrix("data", data, min_rows=1)
     bases = np.asarray(bases, dtype=np.float64)

@@ -10,7 +10,7 @@ objective with its terms g_i, a geometry, batches of rows, noise and a start (se
 2. P_(k+1) = where the step (eta_k/B) Y_k leads in the geometry.
 
 The release is a basis of shape (D, r), the one that its subspace names
-(`dpaudit.algorithms.robust.grassmannian.settle`): so nothing but the subspace is
+(`dpaudit.algorithms.robust.geometries.settle`): so nothing but the subspace is
 released, and two releases can be compared entry by entry. On GLAD the subspace is the
 last point, on REAPER that of the average of all but the first.
 
@@ -40,8 +40,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.glad import Glad, spherise
-from dpaudit.algorithms.robust.grassmannian import Polar, settle
+from dpaudit.algorithms.robust.geometries import Polar, settle
+from dpaudit.algorithms.robust.objectives import Glad, spherise
 from dpaudit.algorithms.robust.parts import (
     Geometry,
     Noise,

@@ -12,7 +12,7 @@ Zhang, Lerman, *A well-tempered landscape for non-convex robust subspace recover
 1. V_0: the PCA subspace of the spherised rows, or a uniformly random one.
 2. V_(k+1) = Exp_V(-eta_k grad F(V_k)), or the polar retraction of V_k - eta_k grad F;
    for SGGD the gradient is that of B rows drawn with replacement.
-3. Output V_T, settled (`dpaudit.algorithms.robust.grassmannian.settle`).
+3. Output V_T, settled (`dpaudit.algorithms.robust.geometries.settle`).
 
 With rows that lie exactly on a subspace and outliers that are not many (stability:
 S_rho of (3.1), S^PCA_rho of section 3.2), descent with halving steps finds the subspace
@@ -78,9 +78,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.descent import NoisyDescent
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import Geodesic, settle
+from dpaudit.algorithms.robust.geometries import Geodesic, settle
 from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart
+from dpaudit.algorithms.robust.objectives import spherise
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry, Start, check_start
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
@@ -332,11 +332,6 @@ def least_squares_eigenvalues(values: Array, n_components: int) -> Array:
 
     The l are >= 0, up to rounding, in any order. If less than r of them are positive,
     the first places, by size, are 1.
-
-    Examples
-    --------
-    >>> least_squares_eigenvalues(np.array([4.0, 1.0, 0.0]), 1)
-    array([0.8, 0.2, 0. ])
     """
     order = np.argsort(-values, kind="stable")
     ordered = values[order]

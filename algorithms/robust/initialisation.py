@@ -48,7 +48,7 @@ from dpaudit.algorithms.covariance.symmetric_noise import (
     SymmetricNoise,
     SymmetrisedWishart,
 )
-from dpaudit.algorithms.robust.grassmannian import settle
+from dpaudit.algorithms.robust.geometries import settle
 from dpaudit.algorithms.robust.parts import Space, Start, Values
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import orthonormalise

@@ -2,12 +2,12 @@
 
 `dpaudit.algorithms.robust.descent.NoisyDescent` takes steps along noisy sums of terms.
 Whose terms they are says an `Objective`; where a step leads, a `Geometry`; how large
-the noise is, a `Noise`; where it begins, a `Start`. The objectives are
-`dpaudit.algorithms.robust.glad.Glad` and `dpaudit.algorithms.robust.reaper.Reaper`; the
-geometries are in `dpaudit.algorithms.robust.grassmannian` for the first, whose points
-are subspaces, and in `dpaudit.algorithms.robust.fantope` for the second, whose points
-are matrices. Which rows a step reads is up to `dpaudit.algorithms.shared.batches`. The
-starts are in `dpaudit.algorithms.robust.initialisation`.
+the noise is, a `Noise`; where it begins, a `Start`. The objectives, `Glad` with points
+that are subspaces and `Reaper` with points that are matrices, stand in
+`dpaudit.algorithms.robust.objectives`, the geometries of both in
+`dpaudit.algorithms.robust.geometries`. Which rows a step reads is up to
+`dpaudit.algorithms.shared.batches`. The starts are in
+`dpaudit.algorithms.robust.initialisation`.
 """
 
 from abc import ABC, abstractmethod

@@ -7,8 +7,8 @@ Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*
 the source.
 
 **dp-GGD**, full batches. N is the same on both sides, hence public. Given V, the sum of
-the terms moves by at most 2 under REPLACE_ONE (`dpaudit.algorithms.robust.glad`), so
-step k is mu_k-GDP with mu_k = 2/sigma whatever came before; V_k is a function of the
+the terms moves by at most 2 under REPLACE_ONE (`dpaudit.algorithms.robust.objectives`),
+so step k is mu_k-GDP with mu_k = 2/sigma whatever came before; V_k is a function of the
 transcript. The T steps and a start that is mu_0-GDP compose to
 
     mu^2 = mu_0^2 + 4 T/sigma^2
@@ -67,9 +67,9 @@ transcript shows each of the about 20 steps that a row is in, and which row it w
 Algorithms 1 and 2, of the source; Goes, Zhang, Arora, Lerman, *Robust stochastic
 principal component analysis*, AISTATS 2014, for mirror descent without noise. P_0 is
 public and costs nothing. Gradient and mirror descent differ in their geometry alone
-(`dpaudit.algorithms.robust.fantope`), and what is done with a noisy sum is
-postprocessing: the sensitivities of `dpaudit.algorithms.robust.reaper` hold for every
-symmetric P, and so do the proofs.
+(`dpaudit.algorithms.robust.geometries`), and what is done with a noisy sum is
+postprocessing: the sensitivities of `dpaudit.algorithms.robust.objectives` hold for
+every symmetric P, and so do the proofs.
 
 The noise is symmetric, from the Gaussian orthogonal ensemble: in the coordinates of the
 transcript every entry has the deviation sigma, and a movement of the sum by S is
@@ -83,12 +83,12 @@ is exact: on `dpaudit.algorithms.robust.pairs.apart_pair` step 1 moves by that m
 is public, the release a function of the transcript.
 
 **Minibatches.** Batches are Poisson samples of rate q and B is public. A term has at
-most the length 1 in Frobenius norm, 1/sqrt 2 in these coordinates, and sigma is
-1/sqrt 2 times what `dpaudit.algorithms.shared.subsampling` computes for terms of length
-1; the proofs there are for any statistic of such terms. Under REPLACE_ONE, the paper's
+most the length 1 in Frobenius norm, 1/sqrt 2 in these coordinates, and sigma is 1/sqrt
+2 times what `dpaudit.algorithms.shared.subsampling` computes for terms of length 1; the
+proofs there are for any statistic of such terms. Under REPLACE_ONE, the paper's
 relation and the default, the terms of two rows are at worst orthogonal:
-`dpaudit.algorithms.robust.reaper` shows the inequality that the proof asks for. That is
-exact too: the terms of step 1 on `apart_pair` are.
+`dpaudit.algorithms.robust.objectives` shows the inequality that the proof asks for.
+That is exact too: the terms of step 1 on `apart_pair` are.
 
 **As published** sigma^2 is 32 T log^2(T/delta)/(epsilon^2 N^2) of dp-GD-REAP and
 dp-MD-REAP; dp-SGD-REAP and dp-SMD-REAP have the noise and the batches of dp-SGGD. The
@@ -113,13 +113,14 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import Any, ClassVar
 
-from dpaudit.algorithms.robust.fantope import Entropic, Euclidean, Renormalised
+from dpaudit.algorithms.robust.geometries import Entropic, Euclidean, Renormalised
 from dpaudit.algorithms.robust.initialisation import (
     CentralStart,
     GaussianStart,
     PublishedStart,
     RandomMatrixStart,
 )
+from dpaudit.algorithms.robust.objectives import Reaper
 from dpaudit.algorithms.robust.pairs import (
     added_pair,
     apart_pair,
@@ -133,7 +134,6 @@ from dpaudit.algorithms.robust.private_descent import (
     FullBatchDescent,
     RandomBatchDescent,
 )
-from dpaudit.algorithms.robust.reaper import Reaper
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import RootSteps, StepSizes
 from dpaudit.gaussian import gaussian_mu
@@ -339,6 +339,7 @@ class PrivateGradientReaper(PrivateReaper):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = PrivateGradientReaper.calibrated(1.0, 1e-5, n_components=2)
     >>> round(mechanism.noise.sigma, 2)
     16.68
@@ -358,6 +359,7 @@ class PrivateMirrorReaper(PrivateReaper):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = PrivateMirrorReaper.calibrated(1.0, 1e-5)
     >>> rows = np.repeat(np.eye(3), [5000, 100, 100], axis=0)
     >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape

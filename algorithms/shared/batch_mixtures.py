@@ -70,12 +70,6 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
     """Return the law of the numbers under Poisson sampling, at the rate q.
 
     The counts say how often each distinct row is in the data; they may be 0.
-
-    Examples
-    --------
-    >>> poisson_numbers(np.array([1, 0]), 0.25).numbers
-    array([[0., 0.],
-           [1., 0.]])
     """
     from scipy.stats import binom  # slow to import
 
@@ -95,15 +89,7 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
 
 
 def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbers:
-    """Return the law of the numbers in a batch that is drawn with replacement.
-
-    Examples
-    --------
-    >>> multinomial_numbers(np.array([3, 1]), 2).numbers
-    array([[0., 2.],
-           [1., 1.],
-           [2., 0.]])
-    """
+    """Return the law of the numbers in a batch that is drawn with replacement."""
     from scipy.stats import binom  # slow to import
 
     # One distinct row after the other, each a binomial share of what is left.

@@ -206,13 +206,7 @@ class WithReplacement(RandomBatches):
 
 
 def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
-    """Return max(N sqrt(epsilon/(4 T)), 1), rounded, and at most N.
-
-    Examples
-    --------
-    >>> published_batch_size(0.8, 2000, 2000)
-    20
-    """
+    """Return max(N sqrt(epsilon/(4 T)), 1), rounded, and at most N."""
     batches = WithReplacement.as_published(epsilon, iterations)
     return batches.size_for(check_count("rows", rows))
 

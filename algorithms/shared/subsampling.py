@@ -32,14 +32,14 @@ derivative (Plackett, 1954; the positive part is a limit of smooth convex functi
   grows with |u| and |v|. So (1 - q) N(0) + q N(1) against (1 - q) N(0) + q N(-1)
   dominates all.
 - *Orthogonal terms.* Suppose that -<u, v> <= sqrt((1 - |u|^2)(1 - |v|^2)) for any two
-  terms, as for REAPER (`dpaudit.algorithms.robust.reaper`). If <u, v> > 0 then H is at
-  most what it is for terms of the same lengths at right angles. So let <u, v> <= 0. The
-  Gram matrix of u and v then has no eigenvalue above 1, so there is a matrix M of norm
-  <= 1 that takes two orthonormal vectors to u and v, and with noise of the covariance
-  sigma^2 (I - M M^T) it takes N(0) and the two normal laws about these vectors to N(0),
-  N(u) and N(v): post-processing. For orthonormal terms the coordinates are independent,
-  and the pair is a product: a row that leaves, in one, and a row that joins, in the
-  other.
+  terms, as for REAPER (`dpaudit.algorithms.robust.objectives`). If <u, v> > 0 then H is
+  at most what it is for terms of the same lengths at right angles. So let <u, v> <= 0.
+  The Gram matrix of u and v then has no eigenvalue above 1, so there is a matrix M of
+  norm <= 1 that takes two orthonormal vectors to u and v, and with noise of the
+  covariance sigma^2 (I - M M^T) it takes N(0) and the two normal laws about these
+  vectors to N(0), N(u) and N(v): post-processing. For orthonormal terms the coordinates
+  are independent, and the pair is a product: a row that leaves, in one, and a row that
+  joins, in the other.
 
 *All steps.* Each pair dominates for every V that does not depend on this batch, and
 dominating pairs compose, also where the steps are adaptive (Zhu, Dong, Wang, *Optimal

@@ -90,13 +90,6 @@ def shuffled_delta(
 
     Each of the n is epsilon_0-DP. Far values of C, whose probability is `tail`, are not
     summed, but added.
-
-    Examples
-    --------
-    >>> shuffled_delta(0.5, 0.5, 10)
-    0.0
-    >>> round(shuffled_delta(0.1, 1.0, 1000), 6)
-    0.000353
     """
     from scipy.stats import binom  # slow to import
 

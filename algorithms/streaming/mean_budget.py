@@ -122,13 +122,7 @@ class MeanNoise(Checked):
 
 
 def laplace_scale(mu: float) -> float:
-    """Return the b for which Lap(b) hides a shift by 1 as well as mu-GDP asks.
-
-    Examples
-    --------
-    >>> round(laplace_scale(1.0), 4)
-    1.0357
-    """
+    """Return the b for which Lap(b) hides a shift by 1 as well as mu-GDP asks."""
     half = check_positive("mu", mu) / 2
     return float(-0.5 / (log(2) + log_ndtr(-half)))
 

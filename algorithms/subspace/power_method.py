@@ -97,15 +97,7 @@ DEFAULT_ITERATIONS = 4
 def step_sensitivity(
     n_components: int, relation: Relation | str, row_norm: float = 1.0
 ) -> float:
-    """Return the Frobenius sensitivity of A V over all orthonormal V with k columns.
-
-    Examples
-    --------
-    >>> step_sensitivity(1, "replace-one", row_norm=2.0)
-    4.0
-    >>> round(step_sensitivity(2, "replace-one"), 4)
-    1.4142
-    """
+    """Return the Frobenius sensitivity of A V over all orthonormal V with k columns."""
     two_rows = Relation.parse(relation) is Relation.REPLACE_ONE
     unit = sqrt(2) if two_rows and check_count("n_components", n_components) > 1 else 1
     return unit * check_positive("row_norm", row_norm) ** 2

@@ -229,14 +229,6 @@ def near_degenerate_pair(
 
     With unit rows, A = diag(3000, 2998, 0, ...) and A' = diag(2999, 2999, 0, ...):
     5998 rows, of which one is replaced (head of this module). By default d = 8.
-
-    Examples
-    --------
-    >>> pair = near_degenerate_pair(2)
-    >>> (pair.data.T @ pair.data).diagonal().astype(int).tolist()
-    [3000, 2998]
-    >>> (pair.neighbour.T @ pair.neighbour).diagonal().astype(int).tolist()
-    [2999, 2999]
     """
     dimension = check_length(dimension, _DIMENSION, minimum=2)
     data = np.zeros((_ROWS, dimension))

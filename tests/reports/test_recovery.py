@@ -15,7 +15,7 @@ from results_of import results_of, verdicts
 from strokes import marks, strokes, written
 from tiny_profile import TINY, tiny_plan
 
-from dpaudit.algorithms.robust.grassmannian import squared_distance
+from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.cli import main
 from dpaudit.neighbours import Relation

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from seeded import rng
 
+from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.ggd import MinibatchGeodesicDescent
-from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps, RootSteps
 from dpaudit.datasets import Dataset, haystack

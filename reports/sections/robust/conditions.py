@@ -56,7 +56,7 @@ from math import asin, cos, nan, sqrt
 import numpy as np
 import pandas as pd
 
-from dpaudit.algorithms.robust.grassmannian import squared_distance
+from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.algorithms.robust.pairs import odd_pair
 from dpaudit.algorithms.robust.parts import PublishedNoise

@@ -32,9 +32,9 @@ import numpy as np
 
 from dpaudit.algorithms import FastMedianSubspace, GeodesicDescent, PowerMethod, entry
 from dpaudit.algorithms.robust.descent import NoisyDescent
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import squared_distance
+from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.initialisation import PowerStart
+from dpaudit.algorithms.robust.objectives import spherise
 from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu

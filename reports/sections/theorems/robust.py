@@ -48,8 +48,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms.robust.descent import NoisyDescent
+from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.ggd import MinibatchGeodesicDescent
-from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublishedStart
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import (

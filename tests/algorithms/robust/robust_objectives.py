@@ -1,15 +1,14 @@
 """GLAD and REAPER, their gradients, projections onto H; and whether noise is normal.
 
-What descents minimise, in one line each: `dpaudit.algorithms.robust.glad` and
-`dpaudit.algorithms.robust.reaper` have the formulas, and compute sums of terms only.
+What descents minimise, in one line each: `dpaudit.algorithms.robust.objectives` has the
+formulas, and computes sums of terms only.
 """
 
 import numpy as np
 from scipy import stats
 
-from dpaudit.algorithms.robust.fantope import Entropic, Euclidean
-from dpaudit.algorithms.robust.glad import term_sum
-from dpaudit.algorithms.robust.reaper import reaper_term_sum
+from dpaudit.algorithms.robust.geometries import Entropic, Euclidean
+from dpaudit.algorithms.robust.objectives import reaper_term_sum, term_sum
 
 TYPE_I_ERROR = 1e-9
 

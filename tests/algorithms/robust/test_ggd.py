@@ -14,16 +14,20 @@ from dpaudit.algorithms import (
     IterativeReaper,
     MinibatchGeodesicDescent,
 )
-from dpaudit.algorithms.robust.fantope import Euclidean
+from dpaudit.algorithms.robust.geometries import (
+    Euclidean,
+    Geodesic,
+    Polar,
+    squared_distance,
+)
 from dpaudit.algorithms.robust.ggd import NoiselessGGD, least_squares_eigenvalues
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar, squared_distance
 from dpaudit.algorithms.robust.initialisation import (
     CentralStart,
     GaussianStart,
     PrincipalStart,
     PublicStart,
 )
+from dpaudit.algorithms.robust.objectives import spherise
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
 from dpaudit.datasets import haystack

@@ -30,8 +30,7 @@ from dpaudit import ApproxDP, GaussianDP, Relation, UnsupportedError
 from dpaudit.algorithms import GeodesicDescent, PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import ROBUST
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import (
+from dpaudit.algorithms.robust.geometries import (
     Geodesic,
     Polar,
     polar,
@@ -46,6 +45,7 @@ from dpaudit.algorithms.robust.initialisation import (
     RandomMatrixStart,
     WishartStart,
 )
+from dpaudit.algorithms.robust.objectives import Reaper, reaper_term_sum, spherise
 from dpaudit.algorithms.robust.pairs import (
     added_pair,
     apart_pair,
@@ -61,7 +61,6 @@ from dpaudit.algorithms.robust.private_mechanisms import (
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.reaper import Reaper, reaper_term_sum
 from dpaudit.algorithms.shared.batches import (
     AllRows,
     PoissonBatches,

@@ -20,14 +20,20 @@ from robust_objectives import (
 )
 from seeded import rng
 
-from dpaudit.algorithms.robust.fantope import (
+from dpaudit.algorithms.robust.geometries import (
     bregman_logs,
     clipped_eigenvalues,
+    geodesic_step,
+    polar,
     renormalised_logs,
+    to_tangent,
 )
-from dpaudit.algorithms.robust.glad import spherise, term_sum
-from dpaudit.algorithms.robust.grassmannian import geodesic_step, polar, to_tangent
-from dpaudit.algorithms.robust.reaper import reaper_term_sum, reaper_terms
+from dpaudit.algorithms.robust.objectives import (
+    reaper_term_sum,
+    reaper_terms,
+    spherise,
+    term_sum,
+)
 
 
 def points_of_h(d, r, trials=1, seed=0, scale=1.0):

@@ -16,8 +16,7 @@ from seeded import rng
 
 from dpaudit import GaussianDP, InputError, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.covariance.entrywise import GOEGaussian
-from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.grassmannian import (
+from dpaudit.algorithms.robust.geometries import (
     geodesic_step,
     polar,
     settle,
@@ -32,6 +31,7 @@ from dpaudit.algorithms.robust.initialisation import (
     PublishedStart,
     WishartStart,
 )
+from dpaudit.algorithms.robust.objectives import spherise
 from dpaudit.algorithms.robust.parts import check_start
 from dpaudit.subspace import principal_angles, top_components
 

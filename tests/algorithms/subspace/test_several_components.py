@@ -47,7 +47,6 @@ from dpaudit.algorithms.subspace.perturbation import (
     tied_directions_pair,
 )
 from dpaudit.errors import InputError
-from dpaudit.subspace import captured_variance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
