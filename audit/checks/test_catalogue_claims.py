@@ -18,14 +18,16 @@ its 80 audits or so (20 textbook mechanisms, the others under one relation or tw
 2.5e-7. Power: built for a larger epsilon than is claimed, a mechanism falls within its
 budget at two to eight times that epsilon if it adds noise to a covariance or is from a
 textbook (RAPPOR excepted), and mostly at up to sixteen times elsewhere; in rounds that
-double as well as in fifty of them. Hard are those
+double as well as in fifty of them, and of the former it is `FEWEST_SAMPLES` that show
+it, but for textbook mechanisms and `SEEN_LATE`. Hard are those
 audits that show little of that: of `UNSEEN`, which fell at no epsilon that was tried,
 and, of mechanisms with two relations, under add-remove, unless they fall at twice the
 epsilon under either: the calibrations for the two differ by less than the audit would
 see.
 
 The budgets of the second kind leave room for bad luck, but seeds are fixed, so a
-failure means that code has changed.
+failure means that code has changed. Witnesses that need many releases are hard cases,
+too.
 
 The truth about mechanisms of other libraries is not known, so they are left out of the
 first kind. Those with a claim known to be false are hard cases of the second, and need
@@ -85,6 +87,7 @@ SEEN = {
     "online-pca",
     "prefix-sums-factorised",
 }
+SEEN_LATE = {"dp-sgd-reap", "dp-smd-reap", "exponential-pca"}
 UNSEEN = {
     "private-oja",
     "dp-pca",
@@ -111,6 +114,7 @@ ONE_COMPONENT_ONLY = {
     "dp-pca-tuned",
 }
 OFTEN_ENOUGH = 300_000  # releases that are drawn in a minute or so
+OFTEN_ENOUGH_TO_VERIFY = 10_000  # or in a tenth of a second
 
 
 def pairs_of(mechanism: Mechanism) -> tuple[Pair, ...]:
@@ -175,10 +179,12 @@ def with_two_components(entry: Entry, relation: Relation) -> Mechanism:
     return entry.build(relation=relation, n_components=2 if free else None)
 
 
-def samples_of(entry: Entry) -> int:
+def samples_of(entry: Entry, *, few_rounds: bool) -> int:
     """Return how many releases a side to draw where nothing may be found."""
+    if few_rounds and not (entry.family == "textbook" or entry.name in SEEN_LATE):
+        return FEWEST_SAMPLES
     if entry.name not in SLOW:
-        return MAX_SAMPLES
+        return ENOUGH_IN_FEW_ROUNDS if few_rounds else MAX_SAMPLES
     few = entry.name not in SEEN | UNSEEN
     return FEWEST_SAMPLES if few else FEWER_SAMPLES
 
@@ -274,11 +280,9 @@ def test_nothing_is_found_that_is_not_there(
     entry: Entry, relation: Relation, few_rounds: bool
 ) -> None:
     mechanism = entry.build(relation=relation)
-    releases = samples_of(entry)
+    releases = samples_of(entry, few_rounds=few_rounds)
     if few_rounds:
-        result = audit_in_few_rounds(
-            mechanism, min(releases, ENOUGH_IN_FEW_ROUNDS), confidence=NEARLY_CERTAIN
-        )
+        result = audit_in_few_rounds(mechanism, releases, confidence=NEARLY_CERTAIN)
     else:
         result = audit(
             mechanism, confidence=NEARLY_CERTAIN, budget=Budget(releases, stop=False)
@@ -331,7 +335,8 @@ def test_a_false_claim_falls(
     assert result.refuted_at is not None
     assert result.refuted_at <= expected.releases
     assert result.witness is not None
-    assert verify(result.witness, seed=1).confirmed
+    if not few_rounds or expected.releases <= OFTEN_ENOUGH_TO_VERIFY:
+        assert verify(result.witness, seed=1).confirmed
 
 
 @pytest.mark.hard

@@ -122,7 +122,7 @@ def check(name, sees, seed, epsilon=1.0):
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 @pytest.mark.parametrize("name", [*KEPT, *RETRIES])
 def test_no_verdict_stands_beside_what_speaks_against_it(name, sees):
-    for seed in (6, 16) if name in RETRIES else (0,):
+    for seed in (6, 16) if (name in RETRIES and sees == "transcript") else (6,):
         check(name, sees, seed)
 
 

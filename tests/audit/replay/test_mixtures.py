@@ -233,7 +233,8 @@ def test_gaussian_noise_of_sampled_rows_keeps_its_claim_and_breaks_a_pure_one():
     assert replay(mechanism, pair=PAIR, claim=PureDP(1.0)).proof
     found = replay(mechanism, pair=PAIR, claim=ApproxDP(1.0, 0.05))
     assert str(found.verdict) == "NOT_REFUTED"
-    many = replay(lambda x, rng: mechanism(x, rng, 3), pair=PAIR, claim=PureDP(0.1))
+    options = {"pair": PAIR, "claim": PureDP(0.1), "budget": 2}
+    many = replay(lambda x, rng: mechanism(x, rng, 3), **options)
     assert (str(many.verdict), many.proof) == ("NOT_FOLLOWED", False)
 
 

@@ -13,6 +13,7 @@ from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.declare.untrusted import Handed, UntrustedCall
 from dpaudit.audit.replay.judge.primitive_audits import ShownOutputs, audit_primitives
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
 CLAIM = PureDP(1.0)
 OWN = np.random.RandomState(3)  # which no audit seeds
@@ -77,7 +78,7 @@ def seeded():
     OWN.seed(3)
 
 
-def judged(mechanism, claim=CLAIM, sees="transcript", budget=400):
+def judged(mechanism, claim=CLAIM, sees="transcript", budget=200):
     options = {"pair": PAIR, "confidence": SURE, "budget": budget}
     return replay(mechanism, claim=claim, sees=sees, **options)
 
@@ -85,10 +86,10 @@ def judged(mechanism, claim=CLAIM, sees="transcript", budget=400):
 def test_what_keeps_its_declaration_counts_as_trusted():
     result = judged(lambda x, rng: (right(float(len(x)), 2.5), NOISE.add(len(x) / 4)))
     assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
-    assert [each.releases for each in result.primitives] == [400, 400]
+    assert [each.releases for each in result.primitives] == [200, 200]
     for each in result.primitives:  # which share half of the error
         assert 1 - each.confidence == pytest.approx(0.25e-6, rel=1e-3)
-    assert "is not refuted in 400 releases a side of its own" in str(result)
+    assert "is not refuted in 200 releases a side of its own" in str(result)
     assert len(result.to_dict()["primitives"]) == 2
 
 
@@ -128,7 +129,7 @@ def test_it_does_not_refute_a_claim_that_has_room_for_it(mechanism, claim, sees)
 def test_a_proof_by_the_declared_law_rests_on_the_declaration():
     kept = judged(lambda x, rng: right(float(len(x)), 0.5))
     assert (str(kept.verdict), kept.proof) == ("REFUTED", True)
-    assert "noisy keeps its declaration (not refuted in 400" in kept.assumes
+    assert "noisy keeps its declaration (not refuted in 200" in kept.assumes
     false = judged(lambda x, rng: wrong(float(len(x)), 0.9), PureDP(1.1), budget=2000)
     assert (str(false.verdict), false.proof) == ("REFUTED", False)
     bare = judged(lambda x, rng: wrong(float(len(x)), 1.0) / len(x))
