@@ -62,6 +62,9 @@ class Attack(ABC):
     patient: ClassVar[bool] = False
     """Whether what it looks for may turn up late, so that it is never given up."""
 
+    dear: ClassVar[bool] = False
+    """Whether a fit takes much longer than to draw what it learns from."""
+
     exclusive: ClassVar[bool] = False
     """Whether what never occurred on one of the datasets is likely impossible there."""
 

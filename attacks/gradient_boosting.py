@@ -59,7 +59,7 @@ class GradientBoosting(Attack):
     """Score = log-odds, by boosted trees, that a release was made on D."""
 
     name = "gradient-boosting"
-    learns = True
+    learns = dear = True
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether releases have several entries and no better score is known."""

@@ -315,7 +315,7 @@ class LogisticClassifier(Attack):
     """Score = estimated log-likelihood ratio: log-odds at even odds beforehand."""
 
     name = "logistic"
-    learns = True
+    learns = dear = True
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say that it applies to whatever has entries."""

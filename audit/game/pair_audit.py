@@ -109,7 +109,7 @@ class PairAudit:
         self.favourite: str | None = None
         self.score = 0.0  # how promising a search found it
 
-    def pilot(self, size: int, most: int | None = None) -> None:
+    def pilot(self, size: int, most: int | None = None, *, bets: bool = True) -> None:
         """Draw the round that only teaches.
 
         Where nothing but one failure comes back it is longer: a mechanism may fail, or
@@ -121,6 +121,8 @@ class PairAudit:
             Releases a side.
         most : int, optional
             No more than so many.
+        bets : bool
+            Whether bets are to follow.
 
         Raises
         ------
@@ -145,7 +147,7 @@ class PairAudit:
                 f"{self.sampler.last_words()}; releases must be numbers or numeric "
                 "arrays"
             )
-        self.portfolio.begin(*self.first_look)
+        self.portfolio.begin(*self.first_look, screens=not bets)
         self.drawn += self.pilot_size
 
     def repeats(self) -> bool:
@@ -193,7 +195,7 @@ class PairAudit:
         bets : bool
             Whether anything is staked; a round without only teaches, as a pilot does.
         """
-        events = self.portfolio.prepare()
+        events = self.portfolio.prepare(screens=not bets)
         n_p, n_q = size, size
         if not even:
             n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)

@@ -85,10 +85,15 @@ class Portfolio:
         self._bytes_each = 1.0
         self._recruited = 0
         self._candidates: list[CandidateAttack] = []
+        self._prepared: Events | None = None  # until more is seen
+        self._screens = False
         self.seen = np.zeros(2, dtype=np.intp)
 
-    def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
-        """Take the pilot outputs."""
+    def begin(
+        self, on_data: Batch, on_neighbour: Batch, *, screens: bool = False
+    ) -> None:
+        """Take the pilot outputs; see `prepare`."""
+        self._screens = screens
         each = max(on_data.bytes_each, on_neighbour.bytes_each, 1.0)
         self._bytes_each = each
         hungriest = max((self._useful(attack) for attack in self._attacks), default=64)
@@ -97,8 +102,16 @@ class Portfolio:
             self._remember(side, batch)
             self.seen[side] += batch.size
 
-    def prepare(self) -> Events:
-        """Refit what is due, and return the candidate events for the next round."""
+    def prepare(self, *, screens: bool | None = None) -> Events:
+        """Refit what is due, and return the candidate events for the next round.
+
+        Attacks that are dear to fit wait for many releases where one `screens`, that is
+        only asks whether the pair is worth more. By default it is as before.
+        """
+        if screens is not None and screens is not self._screens:
+            self._screens, self._prepared = screens, None
+        if self._prepared is not None:
+            return self._prepared
         self._learn_sizes()
         self._recruit()
         for candidate in self._candidates:
@@ -113,12 +126,13 @@ class Portfolio:
         ]
         offers = self._without_the_beaten(offers)
         unbeaten = len(offers) == 1
-        return Events.join(
+        self._prepared = Events.join(
             [
                 self._candidates[e.attack[0]].sharpened(e, unbeaten=unbeaten)
                 for e in offers
             ]
         )
+        return self._prepared
 
     def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
         """Return the events of the sufficient attack, if any, and of who beats it."""
@@ -278,6 +292,7 @@ class Portfolio:
 
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.
+        self._prepared = None
         room = self._pool_limit - sum(b.size for b in self._pool[side])
         if room > 0:
             kept = Batch.join([batch.section(0, room)])
@@ -343,16 +358,15 @@ class Portfolio:
         useful = min(self._available(candidate.layout), self._useful(candidate.attack))
         if not candidate.attack.learns:
             # What no null bet on may have become telling since it was last scored.
-            again = (
-                not candidate.in_use and useful >= _REFIT_SELDOM * candidate.fitted_on
-            )
-            return candidate.fitted is None or again
+            late = useful >= _REFIT_SELDOM * candidate.fitted_on
+            return candidate.fitted is None or (late and not candidate.in_use)
         learners_only = all(
             c.attack.learns
             for c in self._candidates
             if c.fitted and c.layout == candidate.layout
         )
-        patience = _EARLY if learners_only else _LATE
+        waits = not learners_only or (self._screens and candidate.attack.dear)
+        patience = _LATE if waits else _EARLY
         needed = (candidate.in_use and learners_only) or candidate.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
         return useful >= max(patience, factor * candidate.fitted_on)

@@ -33,7 +33,7 @@ from dpaudit.mechanism import Mechanism
 
 __all__ = ["AuditState", "StrongestEvent", "Trail"]
 
-_PILOT = 10
+_PILOT, _MOST_PILOT = 10, 100  # releases a side; the latter where nothing is bet
 _SMALLEST_ROUND = 4
 # Growth of the past by one round: the share of the releases that stopping at the end
 # of a round costs at most. Less while a refutation may be a matter of dozens, more
@@ -51,6 +51,8 @@ _PLANNED, _PLANNED_BESIDE = 40, 16
 # A pair so many standard errors inside the claim is played in rounds as large as its
 # past, for the bounds alone.
 _HOPELESS = 2.0
+# Rounds on a pair that is new to a long search are no smaller than this share of it.
+_LEAST_SHARE = 1 / 20
 # Where the claim is half refuted, rounds are small again: so much of the past.
 _NEARLY, _LAST_GROWTH = 0.5, 0.06
 # What is kept of a state between two rounds, beside its trail.
@@ -299,7 +301,8 @@ class AuditState:
                 bits=self._bits,
             )
             try:
-                pair_audit.pilot(min(size, _PILOT), most=left // 2)
+                most = _PILOT if bets else _MOST_PILOT
+                pair_audit.pilot(min(size, most), most=left // 2, bets=bets)
             except (InputError, MechanismError):
                 # The mechanism refuses the pair, or does nothing but fail on it.
                 self._report(asked, arm, -math.inf, 0)
@@ -312,7 +315,8 @@ class AuditState:
         else:
             before = pair_audit.drawn.copy()
             if bets and pair_audit.score > -_HOPELESS:
-                size = min(size, self._growth(before.sum() / 2))
+                least = int(_LEAST_SHARE * self.samples)
+                size = min(size, max(self._growth(before.sum() / 2), least))
         if size > 0:
             pair_audit.play(
                 list(self.tests.values()),

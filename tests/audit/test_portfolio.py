@@ -205,6 +205,14 @@ def test_learned_attacks_wait_when_others_apply():
     assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
+def test_attacks_that_are_dear_to_fit_wait_while_a_pair_is_only_looked_at():
+    portfolio = Portfolio(TARGET, [LogisticClassifier()])
+    noise = ordinary(np.arange(20.0)), ordinary(np.arange(20.0) + 1)
+    portfolio.begin(*noise, screens=True)
+    assert not len(portfolio.prepare())
+    assert len(portfolio.prepare(screens=False))
+
+
 def test_hits_equal_a_recount():
     rng = np.random.default_rng(1)
     mechanism, target = Laplace(), Target(Laplace(), PAIR)

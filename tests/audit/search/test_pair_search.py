@@ -100,6 +100,15 @@ def test_a_good_first_arm_gets_two_thirds_of_the_releases_from_the_start():
     assert (on_best >= total * 2 / 3 - 1).all()
 
 
+def test_bets_wait_until_a_pair_is_known():
+    search = PairSearch(FixedPairs(2), 0)
+    search.next_round(10_000)
+    search.report(0, -50.0, 10_000)
+    probe = search.next_round(10_000)
+    search.report(1, 5.0, probe.size)
+    assert search.next_round(10_000) == (1, (10_000 + probe.size) // 40 - 16, False)
+
+
 def test_given_pairs_are_looked_at_again_as_long_as_they_may_be_better():
     """Nothing is violated: exploring goes on, on all arms alike."""
     search = PairSearch(FixedPairs(5), 0)
