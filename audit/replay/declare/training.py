@@ -307,6 +307,8 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
     """
     with ExitStack() as stack:
         for path, replacement in several:
+            if path.partition(".")[0] not in sys.modules:
+                continue
             owner, name = _owner(path)
             real = vars(owner).get(name) if owner is not None else None
             new = replacement(real) if callable(real) else None

@@ -101,17 +101,26 @@ def _default(real: Any) -> Callable[..., Any]:
     return default
 
 
+def _waits(value: Any) -> bool:
+    """Say whether a number with noise may stay what it is.
+
+    Draws alone may, and all of them in executions that decide what the code compares.
+    """
+    keeps = value.tape.mode.keeps and value.noisy and not value.tape.closed
+    return bool(value.is_alone or keeps)
+
+
 def _float(value: Any = 0.0, /) -> Any:
-    if isinstance_tracked(value) and value.is_alone and value.size == 1:
+    if isinstance_tracked(value) and value.size == 1 and _waits(value):
         return value.reshape(())
     return float(value)
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
     value, *more = args or (0,)
-    if isinstance_tracked(value) and value.is_alone and value.size == 1:
+    if isinstance_tracked(value) and value.size == 1 and _waits(value):
         value = value.reshape(())
-        if value.on_lattice():
+        if value.on_lattice() or value.is_whole():
             return value
         made = derived("trunc", value)
         if made is not NotImplemented:

@@ -45,6 +45,7 @@ _MODULES = (np, np.random, np.linalg, math, random, os, builtins)
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 _ENTROPY = 2**31 + 9  # of the streams that stand for it
 _STARTED = "another process is started"
+_SIGNALS = tuple(map(int, signal.valid_signals()))
 
 
 @contextmanager
@@ -146,6 +147,8 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
     finally:
         for module, before in modules:
             now = vars(module)
+            if _is_alike(now, before):
+                continue
             for name in [n for n, each in before.items() if now.get(n) is not each]:
                 setattr(module, name, before[name])
                 _note_replaced(tape, module, name)
@@ -156,6 +159,14 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
                 signal.signal(number, handler)
         if os.getcwd() != folder:
             os.chdir(folder)
+
+
+def _is_alike(now: Any, before: dict[str, Any]) -> bool:
+    """Say, without a look at each name, whether a module is what it was."""
+    try:
+        return dict(now) == before  # the same objects are equal
+    except Exception:
+        return False  # arrays that are not the same
 
 
 def _note_replaced(tape: Tape | None, owner: Any, name: str) -> None:
@@ -169,5 +180,5 @@ def _handlers() -> dict[int, Any]:
     """Return the handlers of signals that Python can put back; none in a thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    every = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    every = {number: signal.getsignal(number) for number in _SIGNALS}
     return {number: each for number, each in every.items() if each is not None}

@@ -101,7 +101,7 @@ class _Parts:
 
     def _drawn(self, draws: NDArray[np.intp], *, bare: bool) -> Expression | None:
         """Return what draws are, one to each entry."""
-        if (draws < 0).any():
+        if not draws.size or (draws < 0).any():
             return None
         made = self.tape.draws.made_of(draws)
         if made is not None:

@@ -10,7 +10,8 @@ until the code looks at them: they may become part of a number that has a law.
 All of this is done in executions whose mode `keeps` draws.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import State
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
-from dpaudit.audit.replay.laws.coded import FIRST, Lattice, code_of, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, code_of, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.expressions import Expression, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import distribution
@@ -39,6 +40,7 @@ def split(
     ends: Array,
     above: NDArray[np.bool_],
     shape: tuple[int, ...],
+    holds: Callable[[int, Array], Any],
 ) -> Any:
     """Return whether draws are above numbers, or below them, as choices.
 
@@ -54,25 +56,46 @@ def split(
         Which of the two it is that is asked for.
     shape : tuple of int
         That the answers have.
+    holds : callable
+        Answers for the draw at a place, and any numbers in its stead: of numbers on a
+        lattice an end itself has a probability.
     """
     draws = tape.draws
-    families = draws.families[which].tolist()
-    laws = list(map(distribution, families))
     fresh = np.isin(draws.states[which], (State.FRESH, State.CUT)).all()
-    if not (fresh and all(hasattr(law, "ppf") for law in laws)):
+    if not fresh or draws.made.mixed(which, draws.states):
         return NotImplemented
-    if draws.made.mixed(which, draws.states):
-        return NotImplemented
-    sides = zip(laws, ends.tolist(), above.tolist(), strict=True)
-    p = [float(law.sf(end) if over else law.cdf(end)) for law, end, over in sides]
-    held = (draws.values[which] > ends) == above
+    p, held = np.empty(len(which)), (draws.values[which] > ends) == above
+    for place, draw in enumerate(which):
+        family = int(draws.families[draw])
+        lattice, law = lattice_of(family), distribution(family)
+        if lattice is not None:
+            start, table = lattice.table()
+            k = start + np.arange(len(table), dtype=np.float64)
+            some = np.asarray(holds(place, k), dtype=np.bool_)
+            p[place] = min(table[some].sum(), 1 - table[~some].sum())
+            held[place] = holds(place, draws.values[draw])
+        elif hasattr(law, "ppf"):
+            p[place] = (law.sf if above[place] else law.cdf)(ends[place])
+        else:
+            return NotImplemented
     tape.selected = True
-    law = ChoiceLaw.flips(np.array(p), len(p))
+    law = ChoiceLaw.flips(p, len(p))
     found = tape.choose(law, held.astype(np.intp), shape).astype(np.bool_)
-    for draw, end, up in zip(which, ends.tolist(), found.ravel() == above, strict=True):
-        if not _cut(draws, int(draw), ((end, np.inf) if up else (-np.inf, end),)):
+    for place, (draw, answer) in enumerate(zip(which, found.ravel(), strict=True)):
+        end = float(ends[place])
+        side = (end, np.inf) if answer == above[place] else (-np.inf, end)
+        left = partial(_agrees, partial(holds, place), answer)
+        whole = lattice_of(int(draws.families[draw])) is not None
+        if not (
+            _among(draws, draw, left) if whole else _cut(draws, int(draw), (side,))
+        ):
             draws.use_up(np.array([draw]))
     return found[()]
+
+
+def _agrees(holds: Callable[[Array], Any], answer: Any, u: Array) -> Any:
+    """Say for which numbers an answer is this one."""
+    return holds(u) == answer
 
 
 def _cut(draws: Any, draw: int, intervals: _Intervals) -> bool:
@@ -213,21 +236,26 @@ def _left(draws: Any, root: int, expression: Expression, value: float) -> bool:
     """Let a draw be such that a function of it has a value; False if that fails."""
     ((slot, own),) = roots(expression).items()
     if own.lattice is not None:
-        lattice: Lattice = own.lattice
 
         def held(k: Array) -> NDArray[np.bool_]:
             made = evaluate(expression, [k] * (slot + 1))
             return np.asarray(np.abs(made - value) <= 1e-9 * max(1.0, abs(value)))
 
-        left = lattice.among_those(held)
-        code = None if left is None else code_of(left)
-        if left is None or code is None:
-            return False
-        now = draws.values[root : root + 1]
-        if not held(now)[0]:
-            start, p = left.table()
-            now = start + np.argmax(p)
-        _become(draws, root, code, float(now))
-        return True
+        return _among(draws, root, held)
     found = pieces(expression, own)
     return found is not None and _cut(draws, root, found.where(value))
+
+
+def _among(draws: Any, draw: int, held: Callable[[Array], Any]) -> bool:
+    """Let something hold of a draw on a lattice; False if nothing is left of it."""
+    lattice = lattice_of(int(draws.families[draw]))
+    left = None if lattice is None else lattice.among_those(held)
+    code = None if left is None else code_of(left)
+    if left is None or code is None:
+        return False
+    value = float(draws.values[draw])
+    if not held(np.array([value]))[0]:
+        start, p = left.table()
+        value = float(start + np.argmax(p))
+    _become(draws, draw, code, value)
+    return True

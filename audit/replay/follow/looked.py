@@ -119,6 +119,11 @@ class Looked:
         kinds = np.unique(self.tape.draws.families[draws])
         return all(map(lattice_of, kinds.tolist()))
 
+    def is_whole(self) -> bool:
+        """Whether its entries are integers, whatever the draws on a lattice are."""
+        whole = not ((self.centre % 1).any() or (self.coef % 1).any())
+        return whole and self.on_some_lattice()
+
     def on_lattice(self) -> bool:
         """Whether its entries are draws, or multiples of draws, that are integers."""
         if not self.bare:

@@ -36,6 +36,11 @@ __all__ = [
 
 _LESS = frozenset({np.less, np.less_equal})
 _MOST_EVENTS = 6  # that are taken for choices at once
+_PARTS = 2.0**20  # of one: sums of multiples of such are not rounded
+_TIE = (
+    "a number on a lattice is compared with one of its values, and rounding decides: "
+    "compare whole numbers, or with a number in between"
+)
 COMPARISONS = _LESS | {np.greater, np.greater_equal}
 
 
@@ -155,8 +160,25 @@ def _kept(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:
         ends = (level - mean) / coef
     if np.isnan(ends).any():
         return NotImplemented
+    if _rounded_away(mean, coef, level, ends) and Tracked.on_some_lattice(noisy):
+        tape.cannot_follow(_TIE)
+        return NotImplemented
     above = (coef < 0) == ((ufunc in _LESS) == first)
-    return split(tape, draws, ends, above, shape)
+
+    def holds(place: int, u: Array) -> Any:
+        """Compare as the code does, for any value of the draw at a place."""
+        numbers = mean[place] + coef[place] * u
+        return ufunc(*((numbers, level[place]) if first else (level[place], numbers)))
+
+    return split(tape, draws, ends, above, shape, holds)
+
+
+def _rounded_away(mean: Array, coef: Array, level: Array, ends: Array) -> bool:
+    """Say whether rounding may decide how a whole number compares with its end."""
+    numbers = np.stack([mean, coef, level])
+    exact = (numbers * _PARTS == np.rint(numbers * _PARTS)) & (abs(numbers) < _PARTS)
+    whole = np.abs(ends - np.rint(ends)) <= 1e-9 * np.maximum(1.0, np.abs(ends))
+    return bool((whole & ~exact.all(axis=0)).any())
 
 
 def _events(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:

@@ -6,9 +6,10 @@ from functools import partial, reduce
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
-from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.observations import Observation, Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.handed import handed
 from dpaudit.audit.replay.judge.judgement import (
@@ -27,6 +28,7 @@ from dpaudit.audit.replay.judge.sampled import (
     flips_by_row,
 )
 from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript
+from dpaudit.audit.replay.judge.ways import Ways, loss_over_ways
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
@@ -36,6 +38,7 @@ from dpaudit.audit.replay.laws.composition import (
     pure_epsilon,
 )
 from dpaudit.claims import Claim
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 
 __all__ = ["judge_closed"]
@@ -67,8 +70,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         there = _given_back(pair, first, second, judgement.findings)
         here = _given_back(pair.swapped, second, first, Findings())
     except NotThroughNoise as error:
-        judgement.sampled = True
-        judgement.suspect("coin", error.place, error.why)
+        _remember(judgement, first, second, error)
         return
     judgement.sampled = there.sampled
     # The other dataset one way round is the own one the other way.
@@ -115,9 +117,13 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
                 break
     if promised:
         judgement.loss += promised
-    if judgement.followed and finite and not (over or beyond):
+    # The supremum over secret batches is that of these distances, which others follow.
+    sampled = there.sampled and judgement.sees == "transcript"
+    more = pure is not None and sampled and spent.supremum > most
+    if judgement.followed and finite and not (over or beyond or more):
         if possible or pure is not None:
             return
+    judgement.exceeds = more or (sampled and _exceeds(spent, claim))
     judgement.suspicious = True
     judgement.bare = judgement.loss == np.inf
     if there.loss == there.loss and not here.loss > there.loss:
@@ -127,7 +133,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     if costly is not None:
         step, judgement.loss = costly
         judgement.find("distance", step.place, step.words)
-    elif (over and finite) or beyond or _exceeds(spent, claim):
+    elif (over and finite) or beyond or more or _exceeds(spent, claim):
         _find_costs(judgement, max(there, here, key=lambda each: each.loss))
     if coins:
         judgement.followed = False
@@ -262,7 +268,8 @@ def _find_costs(judgement: Judgement, worst: Transcript) -> None:
             for number in islice(costly, 5)
         ],
         worst.place_of_step(int(np.argmax(known))),
-        f"{len(worst.steps)} steps add up to {judgement.loss:.6g}",
+        f"{len(worst.steps)} steps add up to {judgement.loss:.6g}"
+        + ", and may be more than is claimed" * judgement.exceeds,
     )
 
 
@@ -284,15 +291,7 @@ def _sampled_transcript(
     ------
     NotThroughNoise
     """
-    place, _ = pair.changed
-    values = list(trace.tape.observations)
-    bits = np.zeros(len(shapes[0]), dtype=bool)
-    for turn, number in enumerate(shapes[0]):
-        flips = values[number].value
-        if place is not None:
-            bits[turn] = flips[place]
-            flips = np.delete(flips, place)
-        values[number] = replace(values[number], value=flips)
+    values, bits = _of_others(pair, trace, shapes[0])
     here, there = (
         Side.of(partial(trace.again, data=data), trace.tape.seed, values, at, each)
         for data, at, each in zip(
@@ -332,6 +331,61 @@ def _sampled_transcript(
             batches[batched.over[-1]].append(step)
     made.composed += [reduce(SampledComparison.joined, e) for e in batches.values()]
     return made
+
+
+def _of_others(
+    pair: Pair, trace: Trace, shapes: Shapes
+) -> tuple[list[Observation], NDArray[np.bool_]]:
+    """Return a transcript with the flips of all rows but one, and those of this row."""
+    place, _ = pair.changed
+    values = list(trace.tape.observations)
+    bits = np.zeros(len(shapes), dtype=bool)
+    for turn, number in enumerate(shapes):
+        flips = values[number].value
+        if place is not None:
+            bits[turn] = flips[place]
+            flips = np.delete(flips, place)
+        values[number] = replace(values[number], value=flips)
+    return values, bits
+
+
+def _remember(
+    judgement: Judgement, first: Trace, second: Trace, error: NotThroughNoise
+) -> None:
+    """Note that the code remembers batches: losses are those over all ways, if few."""
+    judgement.sampled, followed = True, judgement.followed
+    pair, claim = judgement.pair, judgement.claim
+    shapes = flips_by_row(pair, first, second)
+    values, _ = _of_others(pair, first, shapes[0])
+    ways = [
+        Ways(partial(first.again, data=data), place, each)
+        for data, place, each in zip(
+            (pair.data, pair.neighbour), pair.changed, shapes, strict=True
+        )
+    ]
+
+    def lost() -> float:
+        groups = ways[ways[0].place is None].groups(values)
+        return loss_over_ways((ways[0], ways[1]), values, first.value, groups)
+
+    def again(turn: int) -> tuple[bool, int]:
+        alike = np.isclose(abs(lost()), judgement.loss, rtol=1e-6)
+        return bool(alike), judgement.executions
+
+    judgement.loss = np.nan
+    if judgement.sees == "transcript" and followed and not first.tape.coins:
+        try:
+            judgement.loss = abs(lost())  # that way round or the other
+        except UnsupportedError:
+            followed = False
+    if np.isnan(judgement.loss):
+        judgement.suspect("coin", error.place, error.why)
+        return
+    judgement.suspect("budget", error.place, error.why)
+    judgement.transcripts, judgement.again = True, again
+    judgement.executions += 2 ** min(len(shapes[0]), 5)
+    judgement.proven = judgement.loss > most_loss(claim)
+    judgement.bare = not np.isfinite(judgement.loss)
 
 
 def _add_value(

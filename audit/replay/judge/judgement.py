@@ -256,6 +256,8 @@ class Judgement:
         Executes again what a refutation rests on.
     bare : bool
         Whether it rests on something without recorded noise.
+    exceeds : bool
+        Whether steps of the distances that were seen would break the claim.
     shows_more : bool
         Whether the code shows what no loss of noisy values has: objects that cannot be
         read, invariants that differ.
@@ -289,6 +291,7 @@ class Judgement:
     sampled: bool = False
     again: Repeat | None = None
     bare: bool = False
+    exceeds: bool = False
     shows_more: bool = False
     opening: tuple[int, Mode, int] | None = None
     taken: tuple[Unfollowed, ...] = ()

@@ -33,7 +33,7 @@ more is shown than noisy values over secret batches.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -60,6 +60,8 @@ __all__ = [
     "Shapes",
     "Side",
     "flips_by_row",
+    "is_same",
+    "with_flips",
 ]
 
 Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
@@ -99,6 +101,18 @@ def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shape
         ):
             here[number], there[number] = (one.shape for one in found)
     return here, there
+
+
+def with_flips(
+    values: list[Observation], place: int | None, shapes: Shapes, bits: Iterable[bool]
+) -> Observations:
+    """Return a transcript in which the row at a place has flips, one in each batch."""
+    script = list(values)
+    for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
+        flips = script[number].value
+        flips = flips if place is None else np.insert(flips, place, bit)
+        script[number] = replace(script[number], value=flips, shape=shape)
+    return Observations(script)
 
 
 @dataclass(eq=False)
@@ -148,12 +162,7 @@ class Side:
         """
 
         def drawn(bits: Bits) -> Trace:
-            script = list(values)
-            for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
-                flips = script[number].value
-                flips = flips if place is None else np.insert(flips, place, bit)
-                script[number] = replace(script[number], value=flips, shape=shape)
-            return given(script=Observations(script))
+            return given(script=with_flips(values, place, shapes, bits))
 
         turns = np.arange(len(shapes))
         without = drawn(turns < 0)
@@ -205,7 +214,7 @@ class Side:
         A transcript alone does not say which of the laws it came from.
         """
         if number in self.shapes:
-            return not _is_same(self.rest(number), other.rest(number))
+            return not is_same(self.rest(number), other.rest(number))
         laws = [*self.laws(number), *other.laws(number)]
         return not all(_have_densities(laws[0], each) for each in laws[1:])
 
@@ -237,12 +246,12 @@ class Side:
             recent = drawn[: -_RECENT - 1 : -1]
             laws = self.laws(number)
             by_row = number in self.shapes
-            if by_row or not recent or _is_same(*laws):
-                right = all(_is_same(laws[0], each.law_of(number)) for each in traces)
+            if by_row or not recent or is_same(*laws):
+                right = all(is_same(laws[0], each.law_of(number)) for each in traces)
             else:
                 for trace, bits in self.others:
                     law = trace.law_of(number)
-                    out, within = (_is_same(law, each) for each in laws)
+                    out, within = (is_same(law, each) for each in laws)
                     recent = [
                         each
                         for each in recent
@@ -347,7 +356,8 @@ def _log_mixed(weights: Array, logs: Array) -> float:
     return float(np.logaddexp.reduce((weights + logs)[possible]))
 
 
-def _is_same(law: AnyLaw, other: AnyLaw) -> bool:
+def is_same(law: AnyLaw, other: AnyLaw) -> bool:
+    """Say whether two laws are one."""
     compared = compare(law, other)
     return bool(compared.known and not compared.moved and not compared.scales_differ)
 

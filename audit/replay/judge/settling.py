@@ -104,6 +104,10 @@ _ABOVE = (
     "a loss of {:.4g} was seen, which is above the claim, and neither proof nor test "
     "settled it"
 )
+_MORE = (
+    "steps of the distances that were seen cost more than is claimed, and no test "
+    "settled it: a larger budget may"
+)
 _DIFFER = "releases differ by more than is claimed; here noise and data meet last"
 _STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
@@ -181,8 +185,11 @@ class Settlement:
         if self.refuted and not worst.findings and worst.meeting is not None:
             here, there = worst.meeting()
             worst.find("release", here, _DIFFER, neighbour=there)
-        if worst.followed and not self.refuted and worst.loss > most_loss(worst.claim):
+        open_end = worst.followed and not self.refuted
+        if open_end and worst.loss > most_loss(worst.claim):
             self._withdraw(_ABOVE.format(worst.loss))
+        elif open_end and worst.exceeds:
+            self._withdraw(_MORE)
 
     def _audit_primitives(self) -> None:
         """Hold primitives that are not trusted to what they declare.

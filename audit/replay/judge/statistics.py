@@ -45,6 +45,7 @@ from dpaudit.audit.replay.judge.sampled import (
     Side,
     flips_by_row,
 )
+from dpaudit.audit.replay.judge.ways import Groups, Ways, loss_over_ways
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
@@ -142,6 +143,12 @@ class ReplayedMechanism:
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _remembers: list[bool] = field(
+        init=False, repr=False, compare=False, default_factory=list
+    )
+    _groups: list[Groups] = field(
+        init=False, repr=False, compare=False, default_factory=list
+    )
 
     def __post_init__(self) -> None:
         for name in ("claim", "relation"):
@@ -231,14 +238,20 @@ class ReplayedMechanism:
         self, script: list[Observation], release: Array, data: Array, other: Array
     ) -> float:
         """Return the loss of a transcript over secret batches."""
-        here, there = (
-            Side.of(partial(self._execute, each), 0, script, *self._side(each))
-            for each in (data, other)
-        )
+        sides = [(partial(self._execute, x), x) for x in (data, other)]
+        if self._remembers:
+            ways = [Ways(given, *self._side(x)) for given, x in sides]
+            if not self._groups:
+                has_it = ways[ways[0].place is None]
+                self._groups.append(has_it.groups(script))
+            both = ways[0], ways[1]
+            return loss_over_ways(both, script, release, self._groups[0])
+        here, there = (Side.of(given, 0, script, *self._side(x)) for given, x in sides)
         try:
             batched = SecretBatches(here, there)
-        except NotThroughNoise as error:
-            raise UnsupportedError(f"{error.place}: {error.why}") from None
+        except NotThroughNoise:
+            self._remembers.append(True)
+            return self._mixed(script, release, data, other)
         traces = here.without, here.within, there.without, there.within
         for trace in traces:
             _check_followed(trace)

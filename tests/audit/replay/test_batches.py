@@ -168,11 +168,15 @@ def over_two(x, rng):
     return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
 
 
-def test_a_value_over_two_batches_is_never_taken_for_one_over_one():
+@pytest.mark.parametrize(
+    ("more", "verdict"), [(1e-6, "NOT_REFUTED"), (-0.1, "REFUTED")]
+)
+def test_a_value_over_two_batches_is_never_taken_for_one_over_one(more, verdict):
     pair = Pair(rows(0.5, 1.0), rows(0.5))
+    claim = PureDP(np.log1p(0.36 * (np.e - 1)) + more)
     for seed in range(3):
-        result = replay(over_two, pair=pair, claim=PureDP(0.1), seed=seed, **SEEN)
-        assert result.verdict == "NOT_FOLLOWED"
+        result = replay(over_two, pair=pair, claim=claim, seed=seed, **SEEN)
+        assert result.verdict == verdict
 
 
 @pytest.mark.parametrize(

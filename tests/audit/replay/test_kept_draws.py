@@ -1,6 +1,7 @@
 """Draws that go on after a comparison, and choices that wait: exact laws and losses."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -158,6 +159,44 @@ def test_a_word_of_one_row_passes_the_threshold_with_delta(delta, verdict):
 
     pair = Pair([1.0, 1.0], [1.0, 1.0, 3.0])
     assert replay(words, pair=pair, claim=ApproxDP(1.0, delta)).verdict == verdict
+
+
+def geometric_words(x, rng, unit=1):
+    """Return words whose noisy count is above 4, an integer as Python has them."""
+    found, counts = np.unique(x, return_counts=True)
+    noise = [
+        rng.geometric(1 - 1 / math.e) - rng.geometric(1 - 1 / math.e) for _ in found
+    ]
+    noisy = {
+        word: unit * (k + z) for word, k, z in zip(found, counts, noise, strict=True)
+    }
+    return {word: int(n) for word, n in noisy.items() if n > 4 * unit}
+
+
+@pytest.mark.parametrize(
+    ("more", "unit", "verdict"),
+    [(1.0001, 1, "NOT_REFUTED"), (0.99, 1, "REFUTED"), (1.5, 0.1, "NOT_FOLLOWED")],
+)
+def test_a_threshold_of_whole_numbers_is_passed_with_delta(more, unit, verdict):
+    # 0.1 * 4 is compared with multiples of 0.1 in floats: rounding decides.
+    delta = more * math.exp(-4) / (1 + math.exp(-1))
+    result = replay(
+        partial(geometric_words, unit=unit),
+        pair=Pair([1.0, 1.0], [1.0, 1.0, 3.0]),
+        claim=ApproxDP(1.0, delta),
+        budget=8,
+    )
+    assert (result.verdict, result.proof) == (verdict, verdict == "REFUTED")
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(len, "REFUTED"), (lambda x: 9, "NOT_")])
+def test_a_cut_that_is_converted_first_is_exact(end, verdict):
+    def cut(x, rng):
+        noisy = float(x.sum() + rng.laplace())
+        return min(max(0.0, noisy), float(end(x)))
+
+    result = replay(cut, pair=MORE, claim=PureDP(1.0))
+    assert (result.verdict, result.samples) == (verdict.replace("_", "_REFUTED"), 0)
 
 
 @pytest.mark.parametrize("width", [1e-5, 5e-5, 1e-3])

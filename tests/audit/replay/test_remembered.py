@@ -1,0 +1,98 @@
+"""Secret batches that the code remembers: exact losses over all ways, and verdicts."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from replay_cases import rows
+from scipy.stats import norm
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.follow.tape import LAZY, Mode
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
+
+D = 2
+ROWS = np.random.default_rng(0).standard_normal((2, D))
+PAIR = Pair(np.vstack([ROWS, [[30.0, 30.0]]]), ROWS)
+
+
+def clipped(gradients):
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients / np.maximum(norms, 1.0)
+
+
+def remembered(x, rng, *, sigma=1.0):
+    """Two sums, the second of which is over both batches."""
+    total, seen = 0.0, []
+    for _ in range(2):
+        total = total + x[rng.random(len(x)) < 0.25].sum()
+        seen.append(total + rng.normal(0, sigma))
+    return seen
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_losses_over_remembered_batches_are_those_of_all_ways(swapped):
+    pair = Pair(rows(0.0, 1.0), rows(0.0))
+    pair = pair.swapped if swapped else pair
+    for mode in (Mode(eager=True), LAZY):
+        followed = ReplayedMechanism(remembered, pair=pair, mode=mode)
+        seen = followed.transcript(pair.data, 4, rng=np.random.default_rng(2))
+        found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+        flat = [v[:, None] if v.ndim == 1 else v for v in seen.values()]
+        noisy = np.concatenate([v for v in flat if v.dtype.kind == "f"], axis=1)[:, -2:]
+        ways = [
+            (0.25 if one else 0.75)
+            * (0.25 if two else 0.75)
+            * norm.pdf(noisy, [one, one + two]).prod(axis=1)
+            for one in (0, 1)
+            for two in (0, 1)
+        ]
+        wanted = np.log(sum(ways)) - norm.logpdf(noisy).sum(axis=1)
+        assert found == pytest.approx(-wanted if swapped else wanted)
+
+
+def one_batch(x, rng, steps=4):
+    w, batch = np.zeros(D), x[rng.random(len(x)) < 0.1]
+    for _ in range(steps):
+        w = w - 0.1 * (clipped(w - batch).sum(axis=0) + rng.normal(0, 1.0, D))
+    return w
+
+
+def accumulated(x, rng, noise=1.0):
+    w = np.zeros(D)
+    for _ in range(3):
+        batches = [x[rng.random(len(x)) < 0.2] for _ in range(3)]
+        total = sum(clipped(w - batch).sum(axis=0) for batch in batches)
+        w = w - 0.1 * (total + rng.normal(0, noise, D))
+    return w
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta", "verdict"),
+    [
+        (one_batch, 0.02, "NOT_REFUTED"),  # 0.0177 is lost
+        (one_batch, 1e-5, "REFUTED"),
+        (one_batch, 5e-3, "NOT_FOLLOWED"),
+        (accumulated, 1e-3, "REFUTED"),
+        (partial(accumulated, noise=20.0), 1e-2, "NOT_REFUTED"),
+    ],
+)
+def test_batches_that_the_code_remembers_are_mixtures_over_all_ways(
+    mechanism, delta, verdict
+):
+    budget = 60 if verdict == "REFUTED" else 8
+    claim = ApproxDP(1.1 if mechanism is one_batch else 0.3, delta)
+    result = replay(mechanism, pair=PAIR, claim=claim, sees="transcript", budget=budget)
+    assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(1.45, "NOT_"), (1.2, "")])
+def test_one_batch_for_two_values_costs_what_both_may(epsilon, verdict):
+    def twice(x, rng):
+        kept = x[rng.random(len(x)) < 0.5].sum()
+        return kept + rng.laplace(), kept + rng.laplace()  # at most log(1/2 + e^2/2)
+
+    pair = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
+    result = replay(twice, pair=pair, claim=PureDP(epsilon), sees="transcript")
+    assert result.verdict == verdict + "REFUTED"
