@@ -9,9 +9,9 @@ They are the script of an execution that is repeated: the values that are given 
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy import asarray  # the real ones, in an execution too
@@ -22,7 +22,17 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 
-__all__ = ["Observation", "ObservationSlice", "Observations", "Script", "Unfollowed"]
+__all__ = [
+    "Observation",
+    "ObservationSlice",
+    "Observations",
+    "Script",
+    "Shapes",
+    "Unfollowed",
+]
+
+Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
+"""Of the flips by row, by their number among all that was looked at."""
 
 _MANY = 64  # flips from which on they are kept as bits
 _NO_VALUE = np.empty(0)
@@ -102,6 +112,26 @@ class Observations(Sequence[Observation]):
         self._starts: tuple[NDArray[np.intp], ...] = ()
         for each in several:
             self.append(each)
+
+    @classmethod
+    def with_flips(
+        cls,
+        values: list[Observation],
+        place: int | None,
+        shapes: Shapes,
+        bits: Iterable[bool],
+    ) -> "Observations":
+        """Return a transcript in which the row at a place has flips, one in each batch.
+
+        The flips of `values` are those of the other rows, flat; the place is None where
+        there is no other.
+        """
+        script = list(values)
+        for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
+            flips = script[number].value
+            flips = flips if place is None else np.insert(flips, place, bit)
+            script[number] = replace(script[number], value=flips, shape=shape)
+        return cls(script)
 
     def __len__(self) -> int:
         return len(self._kind)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
-from dpaudit.audit.replay.follow.observations import Observation, Unfollowed
+from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
 from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.handed import handed
 from dpaudit.audit.replay.judge.judgement import (
@@ -23,12 +23,11 @@ from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     SecretBatches,
-    Shapes,
     Side,
     flips_by_row,
 )
 from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript
-from dpaudit.audit.replay.judge.ways import Ways, loss_over_ways
+from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
@@ -366,7 +365,7 @@ def _remember(
 
     def lost() -> float:
         groups = ways[ways[0].place is None].groups(values)
-        return loss_over_ways((ways[0], ways[1]), values, first.value, groups)
+        return ways[0].loss(ways[1], values, first.value, groups)
 
     def again(turn: int) -> tuple[bool, int]:
         alike = np.isclose(abs(lost()), judgement.loss, rtol=1e-6)

@@ -33,8 +33,8 @@ more is shown than noisy values over secret batches.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -45,27 +45,23 @@ from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import (
     Observation,
     Observations,
+    Shapes,
     Unfollowed,
 )
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, is_same, loss
 from dpaudit.neighbours import Pair
 
 __all__ = [
     "NotThroughNoise",
     "SecretBatches",
-    "Shapes",
     "Side",
     "flips_by_row",
-    "is_same",
-    "with_flips",
 ]
 
-Shapes: TypeAlias = Mapping[int, tuple[int, ...]]
-"""Of the flips by row, by their number among all that was looked at."""
 Bits: TypeAlias = NDArray[np.bool_]
 
 _RECENT = 4  # batches that a value may be over
@@ -101,18 +97,6 @@ def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shape
         ):
             here[number], there[number] = (one.shape for one in found)
     return here, there
-
-
-def with_flips(
-    values: list[Observation], place: int | None, shapes: Shapes, bits: Iterable[bool]
-) -> Observations:
-    """Return a transcript in which the row at a place has flips, one in each batch."""
-    script = list(values)
-    for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
-        flips = script[number].value
-        flips = flips if place is None else np.insert(flips, place, bit)
-        script[number] = replace(script[number], value=flips, shape=shape)
-    return Observations(script)
 
 
 @dataclass(eq=False)
@@ -162,7 +146,7 @@ class Side:
         """
 
         def drawn(bits: Bits) -> Trace:
-            return given(script=with_flips(values, place, shapes, bits))
+            return given(script=Observations.with_flips(values, place, shapes, bits))
 
         turns = np.arange(len(shapes))
         without = drawn(turns < 0)
@@ -354,12 +338,6 @@ def _log_mixed(weights: Array, logs: Array) -> float:
     """Return the log-density of a mixture, from those of its weights and parts."""
     possible = weights > -np.inf
     return float(np.logaddexp.reduce((weights + logs)[possible]))
-
-
-def is_same(law: AnyLaw, other: AnyLaw) -> bool:
-    """Say whether two laws are one."""
-    compared = compare(law, other)
-    return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
 def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:

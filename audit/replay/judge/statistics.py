@@ -36,16 +36,15 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.follow.observations import Observation, Observations
+from dpaudit.audit.replay.follow.observations import Observation, Observations, Shapes
 from dpaudit.audit.replay.follow.tape import EAGER, Mode
 from dpaudit.audit.replay.judge.sampled import (
     NotThroughNoise,
     SecretBatches,
-    Shapes,
     Side,
     flips_by_row,
 )
-from dpaudit.audit.replay.judge.ways import Groups, Ways, loss_over_ways
+from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
@@ -146,7 +145,7 @@ class ReplayedMechanism:
     _remembers: list[bool] = field(
         init=False, repr=False, compare=False, default_factory=list
     )
-    _groups: list[Groups] = field(
+    _groups: list[Any] = field(
         init=False, repr=False, compare=False, default_factory=list
     )
 
@@ -244,8 +243,7 @@ class ReplayedMechanism:
             if not self._groups:
                 has_it = ways[ways[0].place is None]
                 self._groups.append(has_it.groups(script))
-            both = ways[0], ways[1]
-            return loss_over_ways(both, script, release, self._groups[0])
+            return ways[0].loss(ways[1], script, release, self._groups[0])
         here, there = (Side.of(given, 0, script, *self._side(x)) for given, x in sides)
         try:
             batched = SecretBatches(here, there)

@@ -28,15 +28,18 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import Observation
-from dpaudit.audit.replay.judge.sampled import Shapes, is_same, with_flips
+from dpaudit.audit.replay.follow.observations import (
+    Observation,
+    Observations,
+    Shapes,
+)
 from dpaudit.audit.replay.laws.affine import AffineLaw, log_density
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST
-from dpaudit.audit.replay.laws.comparison import AnyLaw
+from dpaudit.audit.replay.laws.comparison import AnyLaw, is_same
 from dpaudit.errors import UnsupportedError
 
-__all__ = ["Groups", "Ways", "loss_over_ways"]
+__all__ = ["Ways"]
 
 _Way: TypeAlias = NDArray[np.intp]
 
@@ -48,7 +51,7 @@ _ROUGH = 1e-10  # of the scale
 _MANY = "more batches are remembered than can be executed"
 
 
-class Groups(NamedTuple):
+class _Groups(NamedTuple):
     """Flips of a row that hang together, by their numbers, and what goes by them.
 
     Parameters
@@ -80,11 +83,11 @@ class Ways:
     place: int | None
     shapes: Shapes
 
-    def groups(self, values: list[Observation]) -> Groups:
+    def groups(self, values: list[Observation]) -> _Groups:
         """Return which flips hang together, by executions with the row in one batch."""
         numbers = [n for n in (*range(len(values)), -1) if n not in self.shapes]
         if len(self.shapes) <= _MOST_FLIPS:
-            return Groups([list(self.shapes)], dict.fromkeys(numbers, 0))
+            return _Groups([list(self.shapes)], dict.fromkeys(numbers, 0))
         if len(self.shapes) > _MOST_TRIED:
             raise UnsupportedError(_MANY)
         none = self._in(values, [])
@@ -103,18 +106,20 @@ class Ways:
         if max(map(len, flips)) > _MOST_IN_GROUP:
             raise UnsupportedError(_MANY)
         of = {flip: turn for turn, each in enumerate(flips) for flip in each}
-        return Groups(flips, {n: of[meets[n]] if n in meets else 0 for n in numbers})
+        return _Groups(flips, {n: of[meets[n]] if n in meets else 0 for n in numbers})
 
     def _in(self, values: list[Observation], within: Iterable[int]) -> Trace:
         """Return an execution with the row in some batches."""
         bits = [number in within for number in self.shapes]
-        trace = self.given(script=with_flips(values, self.place, self.shapes, bits))
+        trace = self.given(
+            script=Observations.with_flips(values, self.place, self.shapes, bits)
+        )
         for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
             raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
         return trace
 
-    def executed(
-        self, values: list[Observation], release: Array, groups: Groups, seed: int
+    def _executed(
+        self, values: list[Observation], release: Array, groups: _Groups, seed: int
     ) -> list[tuple[Trace, _Way]]:
         """Return executions in all ways that are possible, and those that check them.
 
@@ -142,11 +147,11 @@ class Ways:
                 raise UnsupportedError("what is looked at depends on the batch")
         return found
 
-    def log_density(
+    def _log_density(
         self,
         values: list[Observation],
         release: Array,
-        groups: Groups,
+        groups: _Groups,
         executed: list[tuple[Trace, _Way]],
     ) -> float:
         """Return the log-density of a transcript that executions were given."""
@@ -184,44 +189,45 @@ class Ways:
         mixed = [np.logaddexp.reduce(list(each.values())) for each in logs]
         return total + float(sum(mixed))
 
+    def loss(
+        self,
+        other: "Ways",
+        values: list[Observation],
+        release: Array,
+        groups: _Groups,
+        seed: int = 0,
+    ) -> float:
+        """Return the loss of a transcript here, against another dataset.
 
-def loss_over_ways(
-    sides: tuple[Ways, Ways],
-    values: list[Observation],
-    release: Array,
-    groups: Groups,
-    *,
-    seed: int = 0,
-) -> float:
-    """Return the loss of a transcript over secret batches that the code remembers.
+        Parameters
+        ----------
+        other : Ways
+            On the neighbour.
+        values : list of Observation
+            Of the transcript, the flips being those of the common rows, flat.
+        release : ndarray
+        groups : tuple
+            What `groups` returned of a transcript like this one.
+        seed : int
 
-    Parameters
-    ----------
-    sides : tuple of Ways
-        D and D'.
-    values : list of Observation
-        Of the transcript, the flips being those of the common rows, flat.
-    release : ndarray
-    groups : Groups
-    seed : int
-
-    Raises
-    ------
-    UnsupportedError
-        If it is not known.
-    """
-    if len(groups.over) + sum(map(len, groups.flips)) != len(values) + 1:
-        raise UnsupportedError("transcripts are not alike")
-    both = [side.executed(values, release, groups, seed) for side in sides]
-    for number in (*range(len(values)), -1):
-        laws = [trace.law_of(number) for each in both for trace, _ in each]
-        if len({getattr(law, "unit", np.empty(0)).tobytes() for law in laws}) > 1:
-            raise UnsupportedError("a number has noise in some batches alone")
-    here, there = (
-        side.log_density(values, release, groups, each)
-        for side, each in zip(sides, both, strict=True)
-    )
-    return here - there
+        Raises
+        ------
+        UnsupportedError
+            If it is not known.
+        """
+        if len(groups.over) + sum(map(len, groups.flips)) != len(values) + 1:
+            raise UnsupportedError("transcripts are not alike")
+        sides = self, other
+        both = [side._executed(values, release, groups, seed) for side in sides]
+        for number in (*range(len(values)), -1):
+            laws = [trace.law_of(number) for each in both for trace, _ in each]
+            if len({getattr(law, "unit", np.empty(0)).tobytes() for law in laws}) > 1:
+                raise UnsupportedError("a number has noise in some batches alone")
+        here, there = (
+            side._log_density(values, release, groups, each)
+            for side, each in zip(sides, both, strict=True)
+        )
+        return here - there
 
 
 def _comes_to_an_end(trace: Trace, values: list[Observation], release: Array) -> bool:

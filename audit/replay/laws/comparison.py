@@ -24,6 +24,7 @@ __all__ = [
     "LawComparison",
     "compare",
     "equal",
+    "is_same",
     "loss",
     "losses",
     "unit_losses",
@@ -294,6 +295,12 @@ def _suprema(code: int, other: int, steps: float) -> tuple[float, float]:
         return forth, back
     both = law.supremum(steps, there)
     return both, both
+
+
+def is_same(law: AnyLaw, other: AnyLaw) -> bool:
+    """Say whether two laws are one."""
+    compared = compare(law, other)
+    return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
 def loss(

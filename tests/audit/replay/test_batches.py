@@ -169,7 +169,7 @@ def over_two(x, rng):
 
 
 @pytest.mark.parametrize(
-    ("more", "verdict"), [(1e-6, "NOT_REFUTED"), (-0.1, "REFUTED")]
+    ("more", "verdict"), [(1e-6, "NOT_REFUTED"), (-0.4, "REFUTED")]
 )
 def test_a_value_over_two_batches_is_never_taken_for_one_over_one(more, verdict):
     pair = Pair(rows(0.5, 1.0), rows(0.5))
