@@ -33,13 +33,12 @@ from dpaudit.algorithms.robust.private_mechanisms import (
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA, RankKDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.oja import Oja, PrivateOja
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
-from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA

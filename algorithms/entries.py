@@ -18,13 +18,8 @@ __all__ = ["Entry", "Refutation"]
 class Refutation:
     """How soon an audit must refute a false claim, in ``pytest audit/``.
 
-    Parameters
-    ----------
-    releases : int
-        An audit at confidence 0.999 refutes it within so many a side, with room for bad
-        luck.
-    pair : int
-        On which of the pairs that the mechanism names.
+    At confidence 0.999 it does within so many releases a side, with room for bad luck,
+    on one of the pairs that the mechanism names.
     """
 
     releases: int
@@ -157,27 +152,11 @@ class Entry:
         row_norm: float | None = None,
         n_components: int | None = None,
     ) -> Mechanism:
-        """Return the mechanism.
+        """Return the mechanism; delta is not used where the claim is pure.
 
-        Parameters
-        ----------
-        epsilon : float, optional
-            Default: the entry's own.
-        delta : float
-            Not used where the claim is pure.
-        relation : Relation or str, optional
-            Default: the first of the entry's `relations`.
-        row_norm : float, optional
-            Default: 1, where there is one.
-        n_components : int, optional
-            Default: 1, where it is fixed beforehand.
-
-        Raises
-        ------
-        InputError
-            If the relation is none of the entry's, if a row norm or a number of
-            components is given to a mechanism that has none, or a value is not
-            allowed.
+        By default epsilon is the entry's own, the relation the first of its relations,
+        and row norm and number of components 1, where there are such. Other relations
+        are refused, and so is a norm or a number for a mechanism that has none.
         """
         options: dict[str, Any] = {}
         chosen = self.relations[0] if relation is None else Relation.parse(relation)

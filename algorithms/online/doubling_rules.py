@@ -57,30 +57,14 @@ __all__ = ["CalibratedRule", "PublishedRule"]
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """The numbers of Algorithm 4 for streams of one shape.
+    """The numbers of Algorithm 4 for streams of one shape."""
 
-    Parameters
-    ----------
-    deviation : float
-        Of a coordinate of a node in epoch 0.
-    guess : float
-        Of epoch 0.
-    margin : float
-        Of epoch 0.
-    margin_grows : bool
-        Whether it is in proportion to the noise, or constant.
-    padded_to : int
-        To how many nodes the noise of a prefix is filled up for V_(t+1); 0 for none.
-    forgets : bool
-        Whether an epoch begins with V_1 again.
-    """
-
-    deviation: float
-    guess: float
-    margin: float
-    margin_grows: bool
-    padded_to: int
-    forgets: bool
+    deviation: float  # of a coordinate of a node in epoch 0
+    guess: float  # of epoch 0
+    margin: float  # of epoch 0
+    margin_grows: bool  # in proportion to the noise, or constant
+    padded_to: int  # nodes that the noise of a prefix is filled up to for V_(t+1); or 0
+    forgets: bool  # whether an epoch begins with V_1 again
 
 
 @dataclass(frozen=True)

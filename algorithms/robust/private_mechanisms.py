@@ -278,11 +278,24 @@ class _OnReaper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateReaper(_OnReaper, FullBatchDescent):
-    """Descent on REAPER on all rows; the release is a basis of shape (D, r).
+class PrivateGradientReaper(_OnReaper, FullBatchDescent):
+    """dp-GD-REAP: gradient descent on all rows; the release is a basis, shape (D, r).
 
     The claim is made under REPLACE_ONE. The deviation of the noise is that above the
     diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism = PrivateGradientReaper.calibrated(1.0, 1e-5, n_components=2)
+    >>> round(mechanism.noise.sigma, 2)
+    16.68
+    >>> rows = np.repeat(np.eye(5), [5000, 5000, 100, 100, 100], axis=0)
+    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
+    (5, 2)
+    >>> published = PrivateGradientReaper.as_published(0.8, 2000**-0.5, iterations=2000)
+    >>> round(published.noise.sigma / 2000, 2)  # on the mean of 2000 rows
+    1.8
     """
 
     @staticmethod
@@ -309,10 +322,13 @@ class PrivateReaper(_OnReaper, FullBatchDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
-    """Descent on REAPER on random batches; the release is a basis of shape (D, r).
+class PrivateStochasticGradientReaper(_OnReaper, RandomBatchDescent):
+    """dp-SGD-REAP: gradient descent on random batches; otherwise as dp-GD-REAP.
 
-    The deviation of the noise is that above the diagonal.
+    Examples
+    --------
+    >>> PrivateStochasticGradientReaper.calibrated(1.0, 1e-5).batches
+    PoissonBatches(rate=0.112, batch_size=224.0)
     """
 
     def worst_case(self, dimension: int | None = None) -> Pair:
@@ -334,27 +350,7 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateGradientReaper(PrivateReaper):
-    """dp-GD-REAP: gradient descent, all rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mechanism = PrivateGradientReaper.calibrated(1.0, 1e-5, n_components=2)
-    >>> round(mechanism.noise.sigma, 2)
-    16.68
-    >>> rows = np.repeat(np.eye(5), [5000, 5000, 100, 100, 100], axis=0)
-    >>> basis = mechanism.release(rows, rng=np.random.default_rng(0))
-    >>> basis.shape
-    (5, 2)
-    >>> published = PrivateGradientReaper.as_published(0.8, 2000**-0.5, iterations=2000)
-    >>> round(published.noise.sigma / 2000, 2)  # on the mean of 2000 rows
-    1.8
-    """
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateMirrorReaper(PrivateReaper):
+class PrivateMirrorReaper(PrivateGradientReaper):
     """dp-MD-REAP: mirror descent, all rows.
 
     Examples
@@ -371,18 +367,7 @@ class PrivateMirrorReaper(PrivateReaper):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateStochasticGradientReaper(PrivateStochasticReaper):
-    """dp-SGD-REAP: gradient descent on random batches.
-
-    Examples
-    --------
-    >>> PrivateStochasticGradientReaper.calibrated(1.0, 1e-5).batches
-    PoissonBatches(rate=0.112, batch_size=224.0)
-    """
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateStochasticMirrorReaper(PrivateStochasticReaper):
+class PrivateStochasticMirrorReaper(PrivateStochasticGradientReaper):
     """dp-SMD-REAP: mirror descent on random batches."""
 
     geometry: Geometry = field(default_factory=Entropic)

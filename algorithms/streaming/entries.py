@@ -3,7 +3,12 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, OverlappingDPPCA, PublishedDPPCA
+from dpaudit.algorithms.streaming.dp_pca import (
+    DPPCA,
+    OverlappingDPPCA,
+    PublishedDPPCA,
+    RankKDPPCA,
+)
 from dpaudit.algorithms.streaming.mean_estimation import (
     MeanEstimation,
     mean_with_constant_8,
@@ -14,7 +19,6 @@ from dpaudit.algorithms.streaming.private_histogram import (
     PrivateHistogram,
     UnthresholdedHistogram,
 )
-from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA

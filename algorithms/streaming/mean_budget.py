@@ -1,7 +1,6 @@
 r"""How Algorithm 5 divides its privacy: d histograms, then a Gaussian mean.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, Algorithm 5.
+Source: Liu et al., NeurIPS 2022, Algorithm 5.
 
 What one replaced row does. In each of the d histograms it moves from one bin to
 another: 2 d counts move by 1, and those of non-empty bins have noise Lap(b). Given the

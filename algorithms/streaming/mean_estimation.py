@@ -1,7 +1,6 @@
 r"""MeanEstimation: the mean of vectors near each other, wherever they are.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, Algorithm 5 and Lemma 6.2.
+Source: Liu et al., NeurIPS 2022, Algorithm 5 and Lemma 6.2.
 
 For vectors g_1, ..., g_m in R^d, and a scale Lambda of the largest eigenvalue of their
 covariance that is public, or private already:

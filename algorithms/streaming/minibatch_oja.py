@@ -1,8 +1,7 @@
 r"""Oja's algorithm on disjoint batches: `MinibatchOja` for one component, `BlockOja`.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, section 4, equation (7), and for k > 1 section 7, which names the
-extension.
+Source: Liu et al., NeurIPS 2022, section 4, equation (7), and for k > 1 section 7,
+which names the extension.
 
 1. V_0: a basis of a uniformly random k-dimensional subspace of R^d.
 2. For t = 1, ..., T, with the t-th batch of B = floor(n/T) matrices, in the order of

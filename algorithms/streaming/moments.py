@@ -1,12 +1,11 @@
 r"""The stream A_1, ..., A_n of d x d matrices that Oja's algorithm and DP-PCA read.
 
-Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private PCA*,
-NeurIPS 2022, section 2: the data are matrices A_i in R^(d x d), not necessarily
-symmetric, whose mean is the covariance; usually A_i = x_i x_i^T for rows x_i. The
-algorithms of the family need the products A_i w only: for rows (x_i^T w) x_i, and no
-d x d matrix is formed but where that is cheaper. `as_moments` makes a stream of an
-array of rows, or of a stack of matrices; a `StreamedMoments` is a function that reads
-any part of either, so that no more than one batch need be in memory.
+Liu et al., NeurIPS 2022, section 2: the data are matrices A_i in R^(d x d), not
+necessarily symmetric, whose mean is the covariance; usually A_i = x_i x_i^T for rows
+x_i. The algorithms of the family need the products A_i w only: for rows (x_i^T w) x_i,
+and no d x d matrix is formed but where that is cheaper. `as_moments` makes a stream of
+an array of rows, or of a stack of matrices; a `StreamedMoments` is a function that
+reads any part of either, so that no more than one batch need be in memory.
 
 How they are applied to vectors, and clipping: `Moments`, in
 `dpaudit.algorithms.streaming.moment_products`.
@@ -232,10 +231,6 @@ def as_moments(
     >>> as_moments(rows).apply(slice(0, 2), np.array([[1.0, 0.0]]))
     array([[[ 9., 12.],
             [ 0.,  0.]]])
-    >>> as_moments(np.ones((5, 2, 3)))
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InputError: data must be square matrices, got shape (5, 2, 3)
     """
     if isinstance(data, Moments):
         if row_norm is not None and getattr(data, "_norm", None) != row_norm:

@@ -76,24 +76,12 @@ def scale_rows(size: int, share: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """Data on which no step fails, and where things are in the last batch.
+    """Data on which no step fails, and where things are in the last batch."""
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Written to by what makes a pair of them.
-    places : ndarray of int, shape (k,)
-        In each group of the scale's, the row that is not 0.
-    second : int
-        Where the rows begin that the mean is of.
-    far : ndarray, shape (d,)
-        R (e_1 + h u), scaled to R.
-    """
-
-    rows: Array
-    places: NDArray[np.intp]
-    second: int
-    far: Array
+    rows: Array  # written to by what makes a pair of them
+    places: NDArray[np.intp]  # in each group of the scale's, the row that is not 0
+    second: int  # where the rows begin that the mean is of
+    far: Array  # R (e_1 + h u), scaled to R
 
     def pair(self, place: int, row: Array) -> Pair:
         """Return these rows, and the same with one replaced."""
@@ -161,11 +149,7 @@ def oblique_pair(
 def far_row(mechanism: Any, dimension: int | None = None) -> Pair:
     """Return a far row of the last batch's second part that changes sides.
 
-    Parameters
-    ----------
-    mechanism : MinibatchPCA
-    dimension : int, optional
-        Default: the larger one of 3 and k + 1; at least 2 and k.
+    The default d is the larger one of 3 and k + 1; at least 2 and k.
     """
     k = mechanism.rank
     d = check_length(dimension, max(3, k + 1), minimum=max(2, k))
@@ -293,11 +277,7 @@ def _far_from_zero(mechanism: Any, dimension: int) -> Pair:
 def far_row_of_a_half(mechanism: Any, dimension: int | None = None) -> Pair:
     """Return a far row of the second half that changes sides.
 
-    Parameters
-    ----------
-    mechanism : TwoStagePCA
-    dimension : int, optional
-        Default: the larger one of 3 and k + 1; at least k + 1.
+    The default d is the larger one of 3 and k + 1; at least k + 1.
     """
     k = mechanism.rank
     d = check_length(dimension, max(3, k + 1), minimum=k + 1)

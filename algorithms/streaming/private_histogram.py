@@ -1,9 +1,8 @@
 r"""PrivateHistogram: noisy counts of bins that nobody had to list beforehand.
 
-Source: Karwa, Vadhan, *Finite sample differentially private confidence intervals*,
-ITCS 2018, Lemma 2.3; it is the histogram of Algorithms 4 and 5 in Liu, Kong, Jain, Oh,
-*DP-PCA: statistically optimal and differentially private PCA*, NeurIPS 2022. (Stability
-based histograms are due to Bun, Nissim, Stemmer, ITCS 2016.)
+Source: Karwa, Vadhan, *Finite sample differentially private confidence intervals*, ITCS
+2018, Lemma 2.3; it is the histogram of Algorithms 4 and 5 in Liu et al., NeurIPS 2022.
+(Stability based histograms are due to Bun, Nissim, Stemmer, ITCS 2016.)
 
 1. c_k = the number of rows in bin k, for countably many bins k.
 2. Non-empty bins: c_k + Lap(b), and 0 if that is below a threshold T.

@@ -1,8 +1,7 @@
 r"""Private choice of the step sizes: MinibatchOja on a grid, and the best of the runs.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, section 5, end: eta_t = c1/(c2 + t), and (c1, c2) from rings of the
-grid of powers of two, round by round, until a run is good enough.
+Source: Liu et al., NeurIPS 2022, section 5, end: eta_t = c1/(c2 + t), and (c1, c2) from
+rings of the grid of powers of two, round by round, until a run is good enough.
 
 In print round i runs [2^(i-1), 2^(1-i)] x [2^(1-i), ..., 2^(i-1)] and the same with the
 factors exchanged, each at epsilon_i = epsilon/(2^(i+1) (2i - 1)), delta likewise. That

@@ -46,17 +46,8 @@ Indices: TypeAlias = NDArray[np.intp]
 class SparseCounts:
     """How many items each non-empty bin has, for a number of histograms.
 
-    The bins of a histogram follow each other, in the order of their labels.
-
-    Parameters
-    ----------
-    histograms : int
-        Their number; each has at least one item.
-    owner : ndarray of int, shape (bins,)
-        The histogram that a bin is of, from 0, not decreasing.
-    labels : ndarray, shape (bins,)
-    counts : ndarray of int, shape (bins,)
-        All at least 1.
+    The bins of a histogram follow each other, in the order of their labels. The owner
+    of a bin is the histogram that it is of, from 0; each has at least one item.
 
     Examples
     --------

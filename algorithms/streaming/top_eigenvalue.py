@@ -1,8 +1,7 @@
 r"""TopEigenvalue: how large the largest eigenvalue of a covariance is, roughly.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, Algorithm 4 and Theorem 6.1. The constants of its listing are not
-given there as numbers; they are parameters here.
+Source: Liu et al., NeurIPS 2022, Algorithm 4 and Theorem 6.1. The constants of its
+listing are not given there as numbers; they are parameters here.
 
 For vectors g_1, ..., g_m in R^d with mean mu and covariance H:
 

@@ -1,11 +1,10 @@
 r"""TwoStagePCA: noise on a covariance, then one step whose noise follows the spread.
 
-Source: dpaudit, from the parts of Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal
-and differentially private PCA*, NeurIPS 2022, and the noise of
+Source: dpaudit, from the parts of Liu et al., NeurIPS 2022, and the noise of
 `dpaudit.algorithms.covariance.entrywise`. DP-PCA spends most of its rows on the way
 from a random start, and its noise is as small as it is wherever that starts. Noise on
-the second-moment matrix needs no start, but is in proportion to the squared length of
-a row, however little rows vary. So:
+the second-moment matrix needs no start, but is in proportion to the squared length of a
+row, however little rows vary. So:
 
 1. V: the first k eigenvectors of a private second-moment matrix (GOE noise) of the
    first m = floor(n/2) rows; l_1 >= ... >= l_(k+1): its eigenvalues, over m, none

@@ -1,9 +1,8 @@
 r"""What vectors are truncated to, about the place where most of them are.
 
-`Tail` is the box of Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and
-differentially private PCA*, NeurIPS 2022, Algorithm 5; `Ball` is ours. Both are sized
-by Lambda, the largest eigenvalue of the covariance of the vectors, and by numbers that
-are public. Neither has to be right: privacy does not depend on the size.
+`Tail` is the box of Liu et al., NeurIPS 2022, Algorithm 5; `Ball` is ours. Both are
+sized by Lambda, the largest eigenvalue of the covariance of the vectors, and by numbers
+that are public. Neither has to be right: privacy does not depend on the size.
 
 **In doubles.** A vector in units of the size becomes whole numbers of steps of 1/L,
 L a power of 2, a function of that vector and the window alone. Sums of m of them are

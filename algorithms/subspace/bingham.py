@@ -91,21 +91,9 @@ _STEP, _REACH = 0.07, 6.2  # exp(-6.2^2) is 2e-17
 def log_bingham_normaliser(eigenvalues: ArrayLike) -> Array:
     """Return log E[exp(u^T S u)] for u uniform on the unit sphere of R^d.
 
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (..., d)
-        Those of S, in any order.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Between the mean and the largest of the eigenvalues. The absolute error is
-        about 1e-14, and a few rounding units of d log d and of the largest |s_i|.
-
-    Raises
-    ------
-    InputError
-        If `eigenvalues` is not finite or d is 0.
+    The eigenvalues of S, shape (..., d), are finite, and have any order. What is
+    returned is between their mean and the largest; its absolute error is about 1e-14,
+    and a few rounding units of d log d and of the largest |s_i|.
 
     Examples
     --------
@@ -201,11 +189,6 @@ class VectorBingham:
     ----------
     matrix : array_like, shape (d, d) or (m, d, d)
         S: finite and symmetric, of any sign, d >= 1.
-
-    Raises
-    ------
-    InputError
-        If `matrix` is something else.
 
     Examples
     --------

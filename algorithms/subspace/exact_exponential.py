@@ -308,11 +308,6 @@ _MOST_COPIES = 10_000
 class ExponentialMechanism(ExactlyDrawn):
     """A unit vector u with density proportional to exp(coefficient u^T A u).
 
-    Parameters
-    ----------
-    n_components : int
-        1, and no other number.
-
     Examples
     --------
     >>> mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)

@@ -114,6 +114,8 @@ _ENOUGH_VALUES = 50  # to hold two with full and disjoint filters
 
 @dataclass(frozen=True)
 class _BloomFilterResponse(PureTextbookMechanism, ABC):
+    """Releases are bits as floats, shape (20,); the row is one number, rounded."""
+
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     @property
@@ -195,14 +197,7 @@ class _BloomFilterResponse(PureTextbookMechanism, ABC):
 class Rappor(_BloomFilterResponse):
     """A Bloom filter after the permanent and the instantaneous response.
 
-    Releases are bits as floats, shape (20,). The row is one number, rounded.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0; the noise does not depend on it.
-    f, p, q : float
-        In (0, 1); see the head of the module.
+    The noise does not depend on epsilon, but on f, p and q: see the head of the module.
 
     Examples
     --------
@@ -225,14 +220,7 @@ class Rappor(_BloomFilterResponse):
 class OneTimeRappor(_BloomFilterResponse):
     """A Bloom filter after the permanent response.
 
-    Releases are bits as floats, shape (20,). The row is one number, rounded.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0; the noise does not depend on it.
-    f : float
-        In (0, 1); see the head of the module.
+    The noise does not depend on epsilon, but on f: see the head of the module.
 
     Examples
     --------

@@ -41,6 +41,7 @@ Drawing here does so, for the whole process: "contrib" for everything,
 "idealized-numerics" and "honest-but-curious" for PCA.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -78,8 +79,20 @@ class _OpenDP:
     seedable: ClassVar[bool] = False
 
 
+class _ScalarNoise(_OpenDP, ScalarSum, ABC):
+    """A sum that a measurement of the library randomises."""
+
+    @abstractmethod
+    def measurement(self) -> Any:
+        """Return the library's measurement."""
+
+    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
+        measurement = self.measurement()
+        return lambda rows: float(measurement(rows.tolist()))
+
+
 @dataclass(frozen=True)
-class OpenDPLaplace(_OpenDP, ScalarSum):
+class OpenDPLaplace(_ScalarNoise):
     """``then_clamp``, ``then_sum``, ``then_laplace``.
 
     Examples
@@ -89,39 +102,23 @@ class OpenDPLaplace(_OpenDP, ScalarSum):
     """
 
     def measurement(self) -> Any:
-        """Return the library's measurement."""
         return _laplace_sum(self.epsilon)
-
-    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
-        measurement = self.measurement()
-        return lambda rows: float(measurement(rows.tolist()))
 
 
 @dataclass(frozen=True)
-class OpenDPGaussian(_OpenDP, ApproximateScalarSum):
+class OpenDPGaussian(_ScalarNoise, ApproximateScalarSum):
     """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta."""
 
     def measurement(self) -> Any:
-        """Return the library's measurement."""
         return _gaussian_sum(self.epsilon, self.delta)
-
-    def _noisy_sum(self, rng: Rng) -> Callable[[Array], float]:
-        measurement = self.measurement()
-        return lambda rows: float(measurement(rows.tolist()))
 
 
 @dataclass(frozen=True)
 class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
     """``make_private_eigenvector`` on the second-moment matrix.
 
-    Releases are unit vectors, shape (d,); the sign is random.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0: ``unit_epsilon``.
-    row_norm : float
-        Rows are clipped to it; the library divides the matrix by its square.
+    The sign of a release is random. The claim is ``unit_epsilon``; the library divides
+    the matrix by the square of the row norm.
     """
 
     def measurement(self, dimension: int, size: int) -> Any:
@@ -147,16 +144,8 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
 
     Releases have ``mean`` (d,), ``components`` (k, d), ``singular_values`` (k,),
     ``explained_variance`` (k,) and ``noise_variance`` (): all that a fitted model shows
-    of the data.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0, for all of it: twice what the library's argument is called.
-    n_components : int
-        k.
-    row_norm : float
-        The library clips rows to it, around the private mean.
+    of the data. The claim for all of it is twice what the library's argument is called.
+    The library clips rows around the private mean.
     """
 
     def model(self, dimension: int, size: int) -> Any:
@@ -191,16 +180,8 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
 class OpenDPCentredPCA(_OpenDP, PCAMechanism):
     """``make_private_pca`` of data that are centred already.
 
-    Releases have ``components`` (k, d) and ``singular_values`` (d,).
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, > 0: a tenth for the eigenvalues, the rest for the eigenvectors.
-    n_components : int
-        k.
-    row_norm : float
-        The library clips rows to it.
+    Releases have ``components`` (k, d) and ``singular_values`` (d,). A tenth of epsilon
+    is for the eigenvalues, the rest for the eigenvectors. The library clips rows.
     """
 
     def measurement(self, dimension: int, size: int) -> Any:

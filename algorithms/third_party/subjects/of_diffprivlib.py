@@ -34,6 +34,7 @@ _APPROX: dict[str, Any] = {"delta": 1e-2}
 _BOUNDS: dict[str, Any] = {"lower": 0.0, "upper": 2.0}
 _INTEGERS: dict[str, Any] = {"lower": 0, "upper": 2}
 _ONE_REAL, _ONE_INTEGER = "scalar:0,1:rows=1", "codes:2:rows=1"
+_INTEGER: dict[str, Any] = {"read": int, "domain": _ONE_INTEGER} | _AT_ONE_INTEGER
 
 
 def _mechanism(
@@ -84,33 +85,12 @@ _mechanism("LaplaceTruncated", "laplace.py:152", **_AT_ONE, **_BOUNDS)
 _mechanism("LaplaceFolded", "laplace.py:221", **_AT_ONE, **_BOUNDS)
 _mechanism("LaplaceBoundedDomain", "laplace.py:282", **_AT_ONE, **_BOUNDS)
 _mechanism("LaplaceBoundedNoise", "laplace.py:423", **_AT_ONE, **_APPROX)
-_mechanism("Geometric", "geometric.py:29", int, _ONE_INTEGER, **_AT_ONE_INTEGER)
-_mechanism(
-    "GeometricTruncated",
-    "geometric.py:116",
-    int,
-    _ONE_INTEGER,
-    **_AT_ONE_INTEGER,
-    **_INTEGERS,
-)
-_mechanism(
-    "GeometricFolded",
-    "geometric.py:175",
-    int,
-    _ONE_INTEGER,
-    **_AT_ONE_INTEGER,
-    **_INTEGERS,
-)
+_mechanism("Geometric", "geometric.py:29", **_INTEGER)
+_mechanism("GeometricTruncated", "geometric.py:116", **_INTEGER, **_INTEGERS)
+_mechanism("GeometricFolded", "geometric.py:175", **_INTEGER, **_INTEGERS)
 _mechanism("Gaussian", "gaussian.py:32", **_AT_ONE, **_APPROX)
 _mechanism("GaussianAnalytic", "gaussian.py:120", **_AT_ONE, **_APPROX)
-_mechanism(
-    "GaussianDiscrete",
-    "gaussian.py:209",
-    int,
-    _ONE_INTEGER,
-    **_AT_ONE_INTEGER,
-    **_APPROX,
-)
+_mechanism("GaussianDiscrete", "gaussian.py:209", **_INTEGER, **_APPROX)
 _mechanism("Staircase", "staircase.py:30", **_AT_ONE)
 _mechanism("Snapping", "snapping.py:16", **_AT_ONE, **_BOUNDS)
 _mechanism("Uniform", "uniform.py:28, (0, delta)", delta=0.1, sensitivity=1.0)
@@ -265,8 +245,6 @@ def forest(data: Any, rng: Any) -> Any:
         made.fit(data[:, :1], _labels(data))
     return made.predict_proba(np.linspace(0, 1, 5)[:, np.newaxis])[:, 0]
 
-
-"""What is audited."""
 
 SUBJECTS = tuple(_of.subjects)
 """What is audited."""
