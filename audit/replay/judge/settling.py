@@ -71,6 +71,7 @@ from dpaudit.audit.replay.judge.primitive_audits import (
     ShownOutputs,
     audit_primitives,
 )
+from dpaudit.audit.replay.judge.shown import ShownTranscripts
 from dpaudit.audit.replay.judge.statistics import (
     ReplayedMechanism,
     SimulatedMechanism,
@@ -276,13 +277,18 @@ class Settlement:
             return
         mechanism, run = self.mechanism, self.run
         shown = tuple(each.name for each in self.primitives if each.refuted)
+        read: Any = None
         if shown:
             seen = shown if self.worst.sees == "transcript" else ()
-            mechanism = ShownOutputs(mechanism, seen)
-            run = replace(run, store=None, reference=None)
+            read = ShownOutputs(mechanism, seen)
+        elif self.worst.sees == "release" and self.worst.pair.rows is not None:
+            pair, seed = self.worst.pair, self.options["seed"]
+            read = ShownTranscripts.of(mechanism, pair, seed)
+        if read is not None:
+            mechanism, run = read, replace(run, store=None, reference=None)
         found = audit(mechanism, **self.options, run=run)
         self.refuted, self.samples = found.refuted, found.samples
-        self.witness = None if shown else found.witness
+        self.witness = None if read is not None else found.witness
 
     def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""

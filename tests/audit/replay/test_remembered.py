@@ -7,7 +7,7 @@ import pytest
 from replay_cases import rows
 from scipy.stats import norm
 
-from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
@@ -96,3 +96,23 @@ def test_one_batch_for_two_values_costs_what_both_may(epsilon, verdict):
     pair = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
     result = replay(twice, pair=pair, claim=PureDP(epsilon), sees="transcript")
     assert result.verdict == verdict + "REFUTED"
+
+
+def path_of_weights(x, rng, *, again=True):
+    """All weights of two steps; the second has noise of its own, or the first one's."""
+    w, path = np.zeros(D), []
+    noise = rng.normal(0, 2.0, D)
+    for step in range(2):
+        if step and not again:
+            noise = rng.normal(0, 2.0, D)
+        w = w - 0.1 * (clipped(w - x).sum(axis=0) + noise)
+        path.append(w)
+    return {"path": np.array(path)}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_release_that_shows_its_transcript_is_held_to_its_loss(again):
+    mechanism = partial(path_of_weights, again=again)
+    result = replay(mechanism, pair=PAIR, claim=GaussianDP(0.72), budget=40)
+    assert result.verdict == ("REFUTED" if again else "NOT_REFUTED")
+    assert 0 <= result.samples <= (30 if again else 0)
