@@ -1,18 +1,16 @@
 """The pages are true: what they tell to run is run, and prints what they show.
 
 The files of a page are saved, its commands and its pieces of code run, one after the
-other, in a folder of their own. The commands run in this process, which is no other
-thing: that the installed program starts is seen elsewhere.
+other, in a folder of their own. The commands and pytest run in this process, which is
+no other thing: that the installed program starts is seen elsewhere.
 """
 
 import contextlib
 import importlib
 import io
-import os
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -31,12 +29,15 @@ WORKFLOW = DOCS / "ci" / "github-actions.yml"
 
 # A checkout may have been installed before it declared the plugin.
 INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
-PYTEST = ["-m", "pytest", *([] if INSTALLED else ["-p", "dpaudit.pytest_plugin"])]
+PYTEST = [
+    *([] if INSTALLED else ["-p", "dpaudit.pytest_plugin"]),
+    *("--capture=sys", "-p", "no:faulthandler", "-W", "ignore:Module already imported"),
+]
 
 # What is not refuted is not, at any size: the fewer releases, the sooner that is seen.
-FEW = 200
-# And what falls within 700 releases does within the 2,000 of the profile.
-SMALL = 'from dpaudit.pytest_plugin import BUDGETS\n\nBUDGETS["quick"] = 700\n'
+FEW = 40
+# And what falls within 300 releases does within the 2,000 of the profile.
+SMALL = 300
 
 
 def read(page):
@@ -48,15 +49,19 @@ def blocks(page):
     return re.findall(r"^```(\w+)\n(.*?)^```", read(page), flags=re.DOTALL | re.M)
 
 
+def forget_modules_of(folder):
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder to work in, whose modules are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield tmp_path
-    for name, module in [*sys.modules.items()]:
-        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
+    forget_modules_of(tmp_path)
 
 
 def run(line):
@@ -78,21 +83,19 @@ def run(line):
         code, output = 0, written.getvalue()
     else:
         assert program == "pytest", line
-        done = subprocess.run(
-            [sys.executable, *PYTEST, *arguments],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), "."])},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        code, output = done.returncode, done.stdout
+        forget_modules_of(Path.cwd())
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            code = pytest.main([*PYTEST, *arguments])
+        output = written.getvalue()
     assert code == int(expected or "0"), f"{line}\n{output}"
     return output
 
 
 def fewer(text, few):
     """The text, with so many releases wherever it names a number of them."""
-    return re.sub(r"(max[-_]samples[ =])[\d_]+", rf"\g<1>{few}", text)
+    number = r"(\bmax[-_]samples[ =]|\bbudget=|--samples )[\d_]+"
+    return re.sub(number, rf"\g<1>{few}", text)
 
 
 def follow(page, names=None, few=None, besides=None):
@@ -161,12 +164,12 @@ def test_numbers_are_compared_to_their_last_digit():
             assert_prints("e^7.2 of 0.9522 (3.1 s)", other)
 
 
-def test_everything_in_the_guide_runs(folder):
+def test_everything_in_the_guide_runs(folder, monkeypatch):
     """With it the example that ``dpaudit init`` writes, by the guide's own pytest."""
     assert run("dpaudit init").startswith("wrote test_my_mechanism.py")
     example = folder / "test_my_mechanism.py"
     example.write_text(fewer(example.read_text(encoding="utf-8"), FEW))
-    (folder / "conftest.py").write_text(SMALL)
+    monkeypatch.setitem(BUDGETS, "quick", SMALL)
     names = {}
     for shown, printed in follow("auditing", names, few=FEW):
         for line in shown.splitlines():
@@ -182,8 +185,9 @@ def test_everything_in_the_guide_runs(folder):
 
 
 def test_everything_on_the_page_of_comparisons_runs(folder):
-    (folder / "last.py").write_text(blocks("compare")[-1][1])
-    for kind, text in blocks("compare")[:-1]:
+    pieces = [(kind, fewer(text, 60)) for kind, text in blocks("compare")]
+    (folder / "last.py").write_text(pieces.pop()[1])
+    for kind, text in pieces:
         if kind == "python":
             (folder / re.match(r"# (\w+\.py)\n", text)[1]).write_text(text)
         else:
