@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.cli import main
 
-NOISE = ("audit", "symmetric-noise", "--max-samples", "200", "--refine", "0")
+NOISE = ("audit", "symmetric-noise", "--max-samples", "60", "--refine", "0")
 
 
 def commands(group=main, path=()):

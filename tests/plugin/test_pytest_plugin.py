@@ -1,5 +1,7 @@
 """The pytest plugin: what a session with audits does, says and leaves behind."""
 
+import contextlib
+import io
 import json
 import re
 import shlex
@@ -85,23 +87,23 @@ class Session:
         return json.loads((self.folder / "out" / "dp.json").read_text())
 
 
-def run_suite(folder, *options):
-    (folder / "test_suite.py").write_text(SUITE)
-    files = ("--dp-report", "out/dp.json", "--junitxml", "out/junit.xml")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *PLUGIN, *files, *options],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return Session(folder, done.returncode, done.stdout)
+FILES = ("--dp-report", "out/dp.json", "--junitxml", "out/junit.xml")
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
-    return run_suite(tmp_path_factory.mktemp("plain"))
+    """The session of one process: of this one, which is no other thing."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "test_suite.py").write_text(SUITE)
+    quiet = ("--capture=sys", "-p", "no:faulthandler", "-p", "no:cacheprovider")
+    quiet += ("-W", "ignore:Module already imported")
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output):
+        patch.chdir(folder)
+        patch.setattr(sys, "path", [*sys.path])
+        code = pytest.main([*PLUGIN, *FILES, *quiet])
+    del sys.modules["test_suite"]
+    return Session(folder, code, output.getvalue())
 
 
 def without_circumstances(report):
@@ -184,7 +186,15 @@ def test_the_command_of_a_failure_replays_it_from_anywhere(session, tmp_path):
 
 
 def test_workers_change_nothing(session, tmp_path):
-    parallel = run_suite(tmp_path, "-n", "1")
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, *FILES, "-n", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    parallel = Session(tmp_path, done.returncode, done.stdout)
     assert parallel.code == session.code
     assert "differential privacy audits" in parallel.output
     assert parallel.output.count("6 audits: ") == 1

@@ -166,7 +166,7 @@ def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
 
 SECTION = TEXT[TEXT.index("## The command line") : TEXT.index("## In your tests")]
 QUICK, OWN, LONG = re.findall(r"```sh\n(.*?)```", SECTION, flags=re.DOTALL)
-FEW = {"audit": {"releases": 100, "refine": 0.0}}
+FEW = {"audit": {"releases": 40, "refine": 0.0}}
 
 
 def test_the_commands_end_as_they_say(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
-"""The wheel holds the whole package and nothing else, and works where it is installed.
+"""The wheel holds the whole package and nothing else.
 
-Everything is built and installed in temporary folders, without the network: the wheel
-with the setuptools of this environment, its dependencies lent from it. The version is
-that of the code that runs, whether or not it is installed.
+It is built in temporary folders, without the network, with the setuptools of this
+environment; that it works where it is installed is seen by `make first-contact`. The
+version is that of the code that runs, whether or not it is installed.
 """
 
 import importlib.metadata
@@ -12,9 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
@@ -137,42 +135,6 @@ def test_the_description_is_the_readme_without_what_is_not_beside_it(wheel):
 def test_checkout_without_links_builds_the_same_wheel(wheel, tmp_path):
     sources = copy_sources(tmp_path, links=False)
     assert payload(build_wheel(sources)) == payload(wheel)
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the programs' folder of an environment that holds only the wheel.
-
-    A path file lends it the dependencies of this environment. Path files inside a lent
-    folder are not read, so the editable dpaudit of a developer is out of sight.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder)
-    paths = {"base": str(folder), "platbase": str(folder)}
-    site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
-    programs = Path(sysconfig.get_path("scripts", "venv", vars=paths))
-    lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    (site_packages / "lent.pth").write_text("\n".join(sorted(lent)), encoding="utf-8")
-    run(
-        *(sys.executable, "-m", "pip", "--python", programs / "python", "install"),
-        *("--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel),
-        cwd=folder,
-    )
-    return programs
-
-
-def test_installed_package_comes_from_the_wheel(installed, tmp_path):
-    names = ["dpaudit", *(f"dpaudit.{name}" for name in SUBPACKAGES)]
-    script = "; ".join(f"import {name}; print({name}.__file__)" for name in names)
-
-    files = run(installed / "python", "-c", script, cwd=tmp_path).splitlines()
-    assert len(files) == len(names)
-    for file in files:
-        assert Path(file).is_relative_to(installed.parent), file
-
-
-def test_installed_command_lists_the_catalogue(installed, tmp_path):
-    assert run(installed / "dpaudit", "list", cwd=tmp_path).strip()
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -26,7 +26,7 @@ from dpaudit.reports.store import STORE
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) * [0.5, 0.3, 0.1, 0.05]
 SETTING = Setting(1e-5, Relation.ADD_REMOVE, 1.0, 2)
-SHORT = {"data": ROWS, "repetitions": 3, "budget": 20, "epsilons": [1.0]}
+SHORT = {"data": ROWS, "repetitions": 3, "budget": 8, "epsilons": [1.0]}
 
 
 def moment(rows):

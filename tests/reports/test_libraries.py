@@ -181,7 +181,7 @@ def catalogue(monkeypatch):
 def test_versions_of_the_library_are_recorded(monkeypatch):
     assert set(BUDGETS) == set(names_of("third-party"))
     monkeypatch.setitem(third_party._DISTRIBUTIONS, "numpy", ("numpy", "scipy"))
-    finding = examine(planted(extra="numpy"), max_samples=400)
+    finding = examine(planted(extra="numpy"), max_samples=200)
     assert finding["libraries"]["numpy"] == np.__version__
     assert set(finding["libraries"]) == {"numpy", "scipy"}
     versions = finding["result"]["witness"]["versions"]
@@ -196,14 +196,14 @@ def lines_of(folder):
 
 def test_a_refutation_is_written_with_its_witness(catalogue, tmp_path):
     folder = tmp_path / "store"
-    done = audit_command("--output", str(folder), "--max-samples", "400", *ALONE)
+    done = audit_command("--output", str(folder), "--max-samples", "200", *ALONE)
     assert done.exit_code == 0
     assert "elsewhere: left out, pip install 'no_such_library'" in done.stderr
     assert "REFUTED" in done.stdout
     (found,) = lines_of(folder)
     assert found["mechanism"] == "half-the-noise"
     assert found["result"]["verdict"] == "REFUTED"
-    assert found["result"]["samples"] == 400  # to the end
+    assert found["result"]["samples"] == 200  # to the end
     assert found["result"]["seed"] == 0
     witness = Witness.load(folder / found["result"]["witness"])
     assert verify(witness, mechanism=HalfTheNoise(), seed=1).confirmed

@@ -18,7 +18,7 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 
-SOME = {"repetitions": 3, "max_samples": 300, "suite_samples": 150, "timings": 2}
+SOME = {"repetitions": 3, "max_samples": 100, "suite_samples": 60, "timings": 2}
 
 
 def experiment(name, profile="tiny", seed=0):
@@ -188,7 +188,6 @@ def test_the_wall_refutes_what_is_false_and_says_how_fast():
         ("privacy-wall", "private-subspace-published"),
         ("robust-audits", "noiseless-ggd"),
         ("textbook-suite", "noisy-hist-2"),
-        ("textbook-suite", "svt-5"),
     ],
 )
 def test_a_bound_is_what_the_counts_beside_it_prove(name, mechanism):

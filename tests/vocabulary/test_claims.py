@@ -65,7 +65,7 @@ def largest_gap(claim, epsilon):
 # The three questions have one answer
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(CLAIMS, st.floats(-4.0, 4.0))
 def test_delta_is_the_support_function_of_tpr(claim, epsilon):
     # A tabulated envelope lies above the curve between its lines, by little.
@@ -90,6 +90,7 @@ def test_tpr_is_concave_and_its_own_mirror_image(claim):
     np.testing.assert_allclose(mirrored, 1 - fpr[rises], atol=1e-9)
 
 
+@settings(max_examples=50)
 @given(CLAIMS, st.floats(1e-9, 0.9))
 def test_epsilon_inverts_delta(claim, delta):
     epsilon = claim.epsilon_at(delta)
