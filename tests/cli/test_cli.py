@@ -127,7 +127,7 @@ def test_a_witness_touches_no_file_but_its_own(folder):
 
 
 def test_audit_does_not_refute(folder):
-    arguments = ["goe-gaussian", "--max-samples", "100", "--witness", "w.json"]
+    arguments = ["goe-gaussian", "--max-samples", "20", "--witness", "w.json"]
     result = run("audit", *arguments)
     assert result.exit_code == 0
     assert "NOT_REFUTED" in result.stdout
@@ -140,7 +140,7 @@ def test_audit_does_not_refute(folder):
 def test_options_reach_the_mechanism():
     result = run(
         *("audit", "analyze-gauss-published", "--epsilon", "0.5", "--delta", "1e-3"),
-        *("--relation", "replace-one", "--max-samples", "50", "--seed", "7"),
+        *("--relation", "replace-one", "--max-samples", "20", "--seed", "7"),
         *("--confidence", "0.9", "--dimension", "4", "--json"),
     )
     printed = json.loads(result.stdout)
@@ -148,7 +148,7 @@ def test_options_reach_the_mechanism():
     assert printed["relation"] == "replace-one"
     assert printed["seed"] == 7
     assert printed["confidence"] == pytest.approx(0.9)
-    assert printed["samples"] == 50
+    assert printed["samples"] == 20
 
 
 def test_delta_of_a_pure_mechanism_is_said_to_be_unused():
@@ -160,7 +160,7 @@ def test_delta_of_a_pure_mechanism_is_said_to_be_unused():
 def test_own_function():
     options = ("--pair", "own_mechanism:pair", "--epsilon", "1")
     assert run("audit", "own_mechanism:bad", *options, *AT_ONCE).exit_code == 1
-    short = (*options, "--max-samples", "100")
+    short = (*options, "--max-samples", "20")
     assert run("audit", "own_mechanism:good", *short).exit_code == 0
     # A shape is an output like any other; this one says nothing about the data.
     assert run("audit", "own_mechanism:changing", *short).exit_code == 0
@@ -169,7 +169,7 @@ def test_own_function():
 def test_no_verdict_is_neither_of_the_two(folder):
     result = run(
         *("audit", "own_mechanism:elsewhere", "--pair", "own_mechanism:pair"),
-        *("--epsilon", "1", "--max-samples", "100", "--witness", "w.json"),
+        *("--epsilon", "1", "--max-samples", "40", "--witness", "w.json"),
         *("--html", "page.html"),
     )
     assert result.exit_code == 2

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dpaudit.algorithms import names_of
+from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
@@ -14,8 +14,9 @@ from dpaudit.reports.sections.suite import section as suite
 from dpaudit.reports.sections.tracing import section as tracing
 from dpaudit.reports.sections.training import section as training
 from dpaudit.reports.sections.utility import section as utility
+from dpaudit.reports.site import mechanisms
 
-__all__ = ["RUN", "TINY", "install_tiny", "tiny_plan"]
+__all__ = ["PAGES", "RUN", "TINY", "install_tiny", "tiny_plan"]
 
 TINY = {
     "privacy": Size(epsilons=3, max_samples=40),
@@ -109,6 +110,10 @@ FEW = {
     "training": ("dp-sgd", "dp-sgd-batch-means"),
 }
 
+# Mechanisms that have a page of their own, audited or not.
+PAGES = {name for some in FEW.values() for name in some}
+PAGES |= {"dp-ggd", "dp-pca", "online-pca", *list(CATALOGUE)[::10]}
+
 # Sections without those whose experiments run in test_dp_pca_section.py,
 # test_recovery.py, test_symmetric_noise_section.py and test_theorems.py.
 ELSEWHERE = {"dp_pca", "robust", "symmetric_noise", "theorems"}
@@ -121,6 +126,8 @@ RUN = [
 
 def install_tiny(patch):
     """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
+    some = {name: each for name, each in CATALOGUE.items() if name in PAGES}
+    patch.setattr(mechanisms, "CATALOGUE", some)
     for module in (privacy, utility, suite, streaming, robust, online, training):
         patch.setattr(module, "names_of", FEW.get)
     # In 32 dimensions a matrix takes it seconds.

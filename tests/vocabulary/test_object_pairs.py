@@ -125,7 +125,7 @@ def test_a_black_box_audit_draws_releases_of_them():
     wrong = audit(letters, pair=("abc", "abbc"), claim=PureDP(1.0), **options)
     assert (wrong.refuted, wrong.witness) == (True, None)
     claim, pair = PureDP(0.9), (PEOPLE, PEOPLE[:1])
-    right = audit(total, pair=pair, claim=claim, budget=Budget(300), **options)
+    right = audit(total, pair=pair, claim=claim, budget=Budget(60), **options)
     assert str(right.verdict) == "NOT_REFUTED"  # wrongly with probability <= 1e-6
 
 
