@@ -17,7 +17,6 @@ import scipy
 
 __all__ = [
     "called_by_name",
-    "caller",
     "is_code",
     "is_returned_next",
     "place_in",
@@ -77,7 +76,7 @@ def place_of_caller() -> str:
     return "?"
 
 
-def caller(frame: FrameType | None) -> FrameType | None:
+def _caller(frame: FrameType | None) -> FrameType | None:
     """Return the frame of the code under audit that is running now, None if none is."""
     while frame is not None and _kind(frame.f_code.co_filename) == "own":
         frame = frame.f_back
@@ -101,7 +100,7 @@ def is_returned_next() -> bool:
     well, and make something else of it), and its next instruction returns what that
     leaves: nothing else can depend on the number.
     """
-    frame = caller(sys._getframe(1))
+    frame = _caller(sys._getframe(1))
     if frame is None or frame.f_back is None:
         return False
     return (

@@ -63,7 +63,7 @@ import numpy as np
 from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute, place_of_definition
 from dpaudit.audit.replay.follow.observations import Unfollowed
-from dpaudit.audit.replay.follow.tape import DrawLog
+from dpaudit.audit.replay.follow.tape import LAZY, DrawLog
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
 from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.primitive_audits import (
@@ -282,8 +282,9 @@ class Settlement:
             seen = shown if self.worst.sees == "transcript" else ()
             read = ShownOutputs(mechanism, seen)
         elif self.worst.sees == "release" and self.worst.pair.rows is not None:
+            followed = ReplayedMechanism(mechanism, mode=LAZY)
             pair, seed = self.worst.pair, self.options["seed"]
-            read = ShownTranscripts.of(mechanism, pair, seed)
+            read = ShownTranscripts.of(mechanism, followed, pair, seed)
         if read is not None:
             mechanism, run = read, replace(run, store=None, reference=None)
         found = audit(mechanism, **self.options, run=run)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import HasTranscriptLoss
 from dpaudit.neighbours import Pair
 
 __all__ = ["ShownTranscripts"]
@@ -35,7 +35,8 @@ class ShownTranscripts:
     Parameters
     ----------
     mechanism : Mechanism or callable
-    followed : ReplayedMechanism
+    followed : HasTranscriptLoss
+        The same, by its transcripts.
     layout : str
         Of the releases; others are all zeros.
     size : int
@@ -45,13 +46,15 @@ class ShownTranscripts:
     """
 
     mechanism: Any
-    followed: ReplayedMechanism
+    followed: Any
     layout: str
     size: int
     places: list[tuple[NDArray[np.intp], tuple[int, ...]]]
 
     @classmethod
-    def of(cls, mechanism: Any, pair: Pair, seed: int) -> "ShownTranscripts | None":
+    def of(
+        cls, mechanism: Any, followed: HasTranscriptLoss, pair: Pair, seed: int
+    ) -> "ShownTranscripts | None":
         """Return what reads transcripts off releases, None if they do not show them."""
         traces = [execute(mechanism, pair.data, seed + k) for k in range(_TURNS)]
         first = traces[0]
@@ -68,7 +71,6 @@ class ShownTranscripts:
         if any(place is None for place in places):
             return None
         known = [place for place in places if place is not None]
-        followed = ReplayedMechanism(mechanism, mode=first.tape.mode)
         found = list(zip(known, shapes[0], strict=True))
         return cls(mechanism, followed, first.layout, len(first.value), found)
 
