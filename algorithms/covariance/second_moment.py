@@ -202,18 +202,16 @@ def symmetric_laplace(size: int, dimension: int, *, scale: float, rng: Rng) -> A
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
 
 
-def wishart(
-    size: int, dimension: int, *, degrees: int, scale: float, rng: Rng
-) -> Array:
+def wishart(size: int, d: int, *, degrees: int, scale: float, rng: Rng) -> Array:
     """Draw Wishart matrices Z Z^T, Z having `degrees` columns N(0, scale I).
 
     They are exactly symmetric, positive semi-definite, and singular for less than d
     degrees. Of Z with many columns only its triangular factor is drawn (Bartlett 1933).
     """
-    if degrees <= 2 * dimension:
-        factors = rng.standard_normal((size, dimension, degrees))
+    if degrees <= 2 * d:
+        factors = rng.standard_normal((size, d, degrees))
     else:
-        factors = _bartlett_factors(size, dimension, degrees, rng)
+        factors = _bartlett_factors(size, d, degrees, rng)
     factors *= np.sqrt(scale)
     # NumPy hands a product of an array with its own transpose to BLAS syrk.
     return np.asarray(factors @ factors.swapaxes(-2, -1))

@@ -37,7 +37,7 @@ uses); a new epoch begins with the last subspace, which is an 'arbitrary' one as
 wants it, and a public one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -59,7 +59,7 @@ from dpaudit.algorithms.online.noise import (
 )
 from dpaudit.algorithms.online.streams import RowStream, Streamed
 from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_bases
-from dpaudit.algorithms.shared.bases import Rng, check_rank, orient
+from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -135,7 +135,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
             part = releases[first : first + width]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy nodes from which all follows.
 
         ``sums``, shape (size, n, q), are the nodes that end with each row, in
@@ -152,9 +152,7 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         self._run(rows, size, node, None, None)
         return {"sums": np.stack(seen, axis=1)}
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the nodes without their noise, given what was seen before each."""
         rows = self.prepared(data)
         sums = transcript["sums"]

@@ -26,7 +26,7 @@ post-processing and as private as they are.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -41,7 +41,7 @@ from dpaudit.algorithms.online.noise import (
     pack_rows,
     unpack,
 )
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, Values
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -209,7 +209,7 @@ class PrefixSums(RowSequence, Checked, ABC):
             noise += prefixes
             yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy ``sums`` that the prefixes are made of, shape (size, n, q).
 
         One per step, in coordinates, in units of the deviation of their noise.
@@ -218,9 +218,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         size = check_count("size", size, minimum=0)
         return {"sums": sums + rng.standard_normal((size, *sums.shape))}
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the sums without their noise, of the shape of the transcript."""
         sums = self._exact_sums(data)
         return {"sums": np.broadcast_to(sums, transcript["sums"].shape)}

@@ -16,7 +16,6 @@ of the subspaces where eigenvalues differ.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -32,6 +31,7 @@ from dpaudit.algorithms.online.streams import (
 )
 from dpaudit.algorithms.shared.bases import (
     Rng,
+    Values,
     check_components,
     check_rank,
     orient,
@@ -190,13 +190,11 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         check_rank(self.n_components, check_count("dimension", dimension))
         return SubspaceStream(self, dimension, tolerance=tolerance, rng=rng)
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy sums from which all follows; see `PrefixSums`."""
         return self.sums.transcript(self.prepared(data), size, rng=rng)
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the sums without their noise."""
         return self.sums.step_means(transcript, data)
 

@@ -49,7 +49,7 @@ from dpaudit.algorithms.robust.parts import (
     Start,
     check_start,
 )
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, Values
 from dpaudit.algorithms.shared.batches import AllRows, Batches
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
@@ -166,7 +166,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         rows = np.stack([self.rows(each) for each in data])
         yield from self._followed(rows, len(rows), rng)
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return what the start publishes, and every noisy sum, of `size` runs.
 
         Names begin with "start", see `initialisation`; ``steps`` are all Y_k in the
@@ -177,16 +177,16 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
         size = check_count("size", size, minimum=0)
         shape = self.objective.shape(rows.shape[1], self.n_components)
         steps = np.empty((size, self.iterations, *shape))
-        values: dict[str, Array] = {}
+        values: Values = {}
         for place, (seen, _) in enumerate(self._walk(rows, size, rng)):
-            if isinstance(seen, dict):
+            if isinstance(seen, Mapping):
                 values = seen
             else:
                 steps[:, place - 1] = self.objective.flattened(seen)
         return {**values, "steps": steps}
 
     def replayed(
-        self, transcript: Mapping[str, Array], count: int, dimension: int
+        self, transcript: Values, count: int, dimension: int
     ) -> Iterator[Array]:
         """Yield P_0, ..., P_(T-1) of transcripts on `count` rows of that length."""
         steps, r = transcript["steps"], self.n_components
@@ -204,7 +204,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
 
     def _walk(
         self, rows: Array, size: int, rng: Rng
-    ) -> Iterator[tuple[dict[str, Array] | Array, Array]]:
+    ) -> Iterator[tuple[Values | Array, Array]]:
         """Yield what is published and the points after it: the start, then each step.
 
         Rows are the same for all runs, or each run has its own.
@@ -231,6 +231,6 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
             yield noisy, points
 
 
-def published_values(transcript: Mapping[str, Array]) -> dict[str, Array]:
+def published_values(transcript: Values) -> Values:
     """Return what the start publishes."""
     return {key: value for key, value in transcript.items() if key != "steps"}

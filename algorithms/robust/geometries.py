@@ -160,9 +160,7 @@ class Polar(Geometry):
 
     space: ClassVar[Space] = "subspaces"
 
-    def moved(
-        self, state: Array, step: Array, n_components: int
-    ) -> tuple[Array, Array]:
+    def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         bases = polar(state + step)
         return bases, bases
 
@@ -173,9 +171,7 @@ class Geodesic(Geometry):
 
     space: ClassVar[Space] = "subspaces"
 
-    def moved(
-        self, state: Array, step: Array, n_components: int
-    ) -> tuple[Array, Array]:
+    def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         bases = geodesic_step(state, to_tangent(state, step))
         return bases, bases
 
@@ -242,11 +238,9 @@ class Euclidean(Geometry):
 
     space: ClassVar[Space] = "matrices"
 
-    def moved(
-        self, state: Array, step: Array, n_components: int
-    ) -> tuple[Array, Array]:
+    def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(state + step)
-        matrices = _composed(clipped_eigenvalues(values, n_components), vectors)
+        matrices = _composed(clipped_eigenvalues(values, rank), vectors)
         return matrices, matrices
 
 
@@ -262,11 +256,9 @@ class Entropic(Geometry):
         floor = np.exp(_LEAST_LOG)
         return _composed(np.log(np.maximum(values, floor)), vectors)
 
-    def moved(
-        self, state: Array, step: Array, n_components: int
-    ) -> tuple[Array, Array]:
+    def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(state + step)
-        logs = self._projected(values, n_components)
+        logs = self._projected(values, rank)
         return _composed(logs, vectors), _composed(np.exp(logs), vectors)
 
     def _projected(self, values: Array, n_components: int) -> Array:

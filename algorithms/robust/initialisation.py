@@ -49,8 +49,8 @@ from dpaudit.algorithms.covariance.symmetric_noise import (
     SymmetrisedWishart,
 )
 from dpaudit.algorithms.robust.geometries import settle
-from dpaudit.algorithms.robust.parts import Space, Start, Values
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.robust.parts import Space, Start
+from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Neighbouring, Positive

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from dpaudit.algorithms.shared.bases import Replaced, Rng
+from dpaudit.algorithms.shared.bases import Replaced, Rng, Values
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import Claim
@@ -28,9 +28,6 @@ from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Start"]
 
-
-Values: TypeAlias = dict[str, Array]
-"""Published values by name; trials leading."""
 
 Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""
@@ -107,9 +104,7 @@ class Geometry(ABC):
         return points
 
     @abstractmethod
-    def moved(
-        self, state: Array, step: Array, n_components: int
-    ) -> tuple[Array, Array]:
+    def moved(self, state: Array, step: Array, rank: int) -> tuple[Array, Array]:
         """Return the next state, and the next points."""
 
 

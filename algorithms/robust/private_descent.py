@@ -7,7 +7,6 @@ two rows may lie (`replaced`) and by how much a norm shrinks in their coordinate
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, ClassVar, Self
@@ -21,6 +20,7 @@ from dpaudit.algorithms.robust.descent import (
     published_values,
 )
 from dpaudit.algorithms.robust.parts import FixedNoise, Noise, PublishedNoise, Start
+from dpaudit.algorithms.shared.bases import Values
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import (
     AllRows,
@@ -109,9 +109,7 @@ class FullBatchDescent(PrivateDescent):
         steps = BudgetTree("steps", epsilon, delta, note=note)
         return _budget(self.title, self.claim, self.start, note, steps)
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the sums without their noise, and the start's means if Gaussian."""
         rows = self.rows(data)
         means = np.empty(transcript["steps"].shape)
@@ -206,7 +204,7 @@ class RandomBatchDescent(PrivateDescent):
         return _budget(self.title, self.claim, self.start, note)
 
     def transcript_loss(
-        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+        self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
         """Return log(density on `data`/density on `other`) of transcripts, (size,).
 

@@ -6,7 +6,7 @@ of components is refused.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,6 +33,9 @@ Data = TypeVar("Data", contravariant=True)
 
 Rng: TypeAlias = np.random.Generator
 """Where randomness is from."""
+
+Values: TypeAlias = Mapping[str, Array]
+"""Named values of independent runs, trials leading."""
 
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""

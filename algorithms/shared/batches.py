@@ -34,6 +34,8 @@ from dpaudit.validation import check_count, check_positive
 
 __all__ = ["AllRows", "Batches", "PoissonBatches", "RandomBatches", "WithReplacement"]
 
+Indices: TypeAlias = NDArray[np.intp]
+
 Drawing: TypeAlias = Callable[[int], Array]
 """From a number of trials to rows, (N, D) for all or (trials, B, D), drawn afresh."""
 
@@ -66,7 +68,7 @@ class RandomBatches(Batches):
     """Secret random batches."""
 
     @abstractmethod
-    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+    def numbers(self, counts: Indices) -> BatchNumbers:
         """Return how often each distinct row is in a batch."""
 
 
@@ -154,7 +156,7 @@ class PoissonBatches(RandomBatches):
 
         return draw
 
-    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+    def numbers(self, counts: Indices) -> BatchNumbers:
         return poisson_numbers(counts, self.rate)
 
 
@@ -201,7 +203,7 @@ class WithReplacement(RandomBatches):
 
         return draw
 
-    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+    def numbers(self, counts: Indices) -> BatchNumbers:
         return multinomial_numbers(counts, self.size_for(int(counts.sum())))
 
 
@@ -211,9 +213,7 @@ def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
     return batches.size_for(check_count("rows", rows))
 
 
-def poisson_batches(
-    count: int, rate: float, size: int, *, rng: Rng
-) -> NDArray[np.intp]:
+def poisson_batches(count: int, rate: float, size: int, *, rng: Rng) -> Indices:
     """Draw `size` batches of N rows, each row in each with probability q in (0, 1].
 
     What is returned has the shape (size, longest): the numbers of the rows in each
@@ -252,7 +252,7 @@ def padded_with_zeros(rows: Array) -> Array:
     return np.concatenate([rows, zeros], axis=-2)
 
 
-def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
+def taken(rows: Array, batches: Indices) -> Array:
     """Return the rows of each batch, shape (trials, B, D).
 
     Rows are the same for all trials, (N, D), or each trial's own, (trials, N, D);

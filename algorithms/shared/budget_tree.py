@@ -16,7 +16,7 @@ those of its parts:
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from dpaudit.checked import Checked, Nonnegative
 from dpaudit.claims import Claim
@@ -74,26 +74,20 @@ class BudgetTree(Checked):
             )
 
     @classmethod
-    def of_claim(cls, name: str, claim: Claim, note: str = "") -> "BudgetTree":
+    def of_claim(cls, name: str, claim: Claim, note: str = "") -> Self:
         """Return a leaf that costs what an (epsilon, delta) claim says."""
-        return cls(
-            name,
-            claim.parameters["epsilon"],
-            claim.parameters.get("delta", 0.0),
-            note=note,
-        )
+        epsilon, delta = claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
+        return cls(name, epsilon, delta, note=note)
 
     @classmethod
-    def sequential(
-        cls, name: str, *parts: "BudgetTree", note: str = ""
-    ) -> "BudgetTree":
+    def sequential(cls, name: str, *parts: "BudgetTree", note: str = "") -> Self:
         """Return a node whose parts read the same rows."""
         epsilon = sum(part.epsilon for part in parts)
         delta = sum(part.delta for part in parts)
         return cls(name, epsilon, delta, "sequential", parts, note)
 
     @classmethod
-    def parallel(cls, name: str, *parts: "BudgetTree", note: str = "") -> "BudgetTree":
+    def parallel(cls, name: str, *parts: "BudgetTree", note: str = "") -> Self:
         """Return a node whose parts read disjoint rows."""
         epsilon = max((part.epsilon for part in parts), default=0.0)
         delta = max((part.delta for part in parts), default=0.0)
@@ -101,13 +95,8 @@ class BudgetTree(Checked):
 
     @classmethod
     def accounted(
-        cls,
-        name: str,
-        epsilon: float,
-        delta: float,
-        *parts: "BudgetTree",
-        note: str = "",
-    ) -> "BudgetTree":
+        cls, name: str, epsilon: float, delta: float, *parts: "BudgetTree", note: str
+    ) -> Self:
         """Return a node whose cost is known to an accountant."""
         return cls(name, epsilon, delta, "accountant", parts, note)
 

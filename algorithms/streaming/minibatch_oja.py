@@ -48,18 +48,18 @@ which makes w known (up to its sign), and the one that differs lies obliquely to
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
     ReleasesVector,
     Rng,
+    Values,
     check_rank,
     drawn_in_parts,
     end_of,
@@ -72,7 +72,7 @@ from dpaudit.algorithms.shared.step_sizes import (
     StepSizes,
     TakesSteps,
 )
-from dpaudit.algorithms.streaming.moments import Moments, OnProducts
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive
@@ -144,7 +144,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
     def _bases(self, released: Array) -> Array:
         return released
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         moments = self.read(data)
         bases = drawn_in_parts(
             size,
@@ -154,9 +154,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         )
         return self._shaped(bases)
 
-    def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: Rng
-    ) -> dict[str, Array]:
+    def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return the ``start``, V_0, and the ``steps`` of `size` independent runs.
 
         These are Y_1, ..., Y_T, with an axis of length T after the first. From the same
@@ -166,9 +164,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         made = transcribed(self._walk(self.read(data), size, rng))
         return {name: self._shaped(values) for name, values in made.items()}
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike | Moments
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: Stream) -> Values:
         """Return the sums without their noise, given what was seen before each."""
         moments = self.read(data)
         basis = self._bases(transcript["start"])
@@ -222,7 +218,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.rank)
 
-    def read(self, data: ArrayLike | Moments) -> Moments:
+    def read(self, data: Stream) -> Moments:
         moments = super().read(data)
         if moments.count < self.iterations:
             raise InputError(

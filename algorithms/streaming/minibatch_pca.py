@@ -30,7 +30,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_rank, orient
+from dpaudit.algorithms.shared.bases import (
+    ReleasesVector,
+    Rng,
+    Values,
+    check_rank,
+    orient,
+)
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -44,6 +50,7 @@ from dpaudit.algorithms.streaming.moments import (
     Moments,
     OnStream,
     ProductGradients,
+    Stream,
     rebatched,
 )
 from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
@@ -163,16 +170,14 @@ class MinibatchPCA(TakesSteps, OnStream):
         steps = min(steps, count // _LEAST)
         return count // steps, steps
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         return self._released(self._draw(data, size, rng)["components"])
 
     def _released(self, bases: Array) -> Array:
         """Return bases, shape (size, d, k), in the shape that is released."""
         return bases
 
-    def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: Rng
-    ) -> dict[str, Array]:
+    def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return every estimate on the way of `size` independent runs.
 
         ``starts``: w_0, shape (size, k, d); ``scales``: Lambda_t, (size, k, T);
@@ -183,7 +188,7 @@ class MinibatchPCA(TakesSteps, OnStream):
         del runs["components"]
         return runs
 
-    def _draw(self, data: ArrayLike | Moments, size: int, rng: Rng) -> dict[str, Array]:
+    def _draw(self, data: Stream, size: int, rng: Rng) -> dict[str, Array]:
         """Return transcripts, and the components, shape (size, d, k)."""
         moments = self.read(data)
         d = moments.dimension

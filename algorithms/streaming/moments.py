@@ -17,7 +17,7 @@ them again, in parts of at most 4 MiB for all trials together.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,9 @@ __all__ = [
     "StreamedMoments",
     "as_moments",
 ]
+
+Stream: TypeAlias = ArrayLike | Moments
+"""Rows x_i, shape (n, d), for x_i x_i^T; or matrices; or what reads either."""
 
 _LARGEST = 2.0**1000
 _PART = 2**19  # numbers in a part of the gradients
@@ -206,9 +209,7 @@ class ProductGradients(Gradients):
         return products.reshape(self.trials, last - first, self.dimension)
 
 
-def as_moments(
-    data: "Moments | ArrayLike", *, row_norm: float | None = None
-) -> Moments:
+def as_moments(data: Stream, *, row_norm: float | None = None) -> Moments:
     """Return the stream that some data stand for.
 
     Parameters
@@ -241,7 +242,7 @@ def as_moments(
     return HeldMoments(data, row_norm)
 
 
-class OnStream(Batched[ArrayLike | Moments], Checked):
+class OnStream(Batched[Stream], Checked):
     """A mechanism on a stream, by places: n is public, the relation REPLACE_ONE."""
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
@@ -251,7 +252,7 @@ class OnStream(Batched[ArrayLike | Moments], Checked):
     def row_norm(self) -> float | None:
         """R, if there is one."""
 
-    def read(self, data: ArrayLike | Moments) -> Moments:
+    def read(self, data: Stream) -> Moments:
         """Return the stream, or raise if the mechanism cannot take it."""
         return as_moments(data, row_norm=self.row_norm)
 

@@ -62,12 +62,12 @@ from math import log, sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import (
     Batched,
     ReleasesVector,
     Rng,
+    Values,
     drawn_in_parts,
     end_of,
     transcribed,
@@ -82,7 +82,7 @@ from dpaudit.algorithms.shared.step_sizes import (
 )
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moment_products import own_products
-from dpaudit.algorithms.streaming.moments import Moments, OnProducts, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream, as_moments
 from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -101,7 +101,7 @@ _ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True)
-class Oja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
+class Oja(ReleasesVector, Batched[Stream], Checked):
     """Oja's algorithm with a random start; the release is w_T, shape (d,).
 
     Where a step gives zero or overflows there is no direction, and the release is NaN.
@@ -129,7 +129,7 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         """Return `size` releases from independent starts, on B rows or matrices."""
         moments = as_moments(data)
         if moments.count < self.batch_size:
@@ -262,7 +262,7 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
             multiplier = amplified_multiplier(epsilon, delta, count)
         return multiplier * self.sensitivity_of(1)
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         moments = self.read(data)
         return drawn_in_parts(
             size,
@@ -271,9 +271,7 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
             lambda number: end_of(self._walk(moments, number, rng)),
         )
 
-    def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: Rng
-    ) -> dict[str, Array]:
+    def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return the ``start``, w_0, and the ``steps`` of `size` independent runs.
 
         These are all noisy products Y_1, ..., Y_n, shape (size, n, d).

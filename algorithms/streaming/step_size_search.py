@@ -43,9 +43,9 @@ from math import sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, drawn_in_parts
+from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, Values, drawn_in_parts
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import (
@@ -54,7 +54,7 @@ from dpaudit.algorithms.streaming.minibatch_oja import (
     MinibatchOja,
 )
 from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
-from dpaudit.algorithms.streaming.moments import Moments, OnProducts
+from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
@@ -180,7 +180,7 @@ class StepSizeSearch(ReleasesVector, OnProducts):
         """Delta_u: how far the utility of a candidate can move."""
         return self.unit if self.row_norm is not None else 2 * self.unit
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         moments = self.read(data)
 
         def chosen(number: int) -> Array:
@@ -192,9 +192,7 @@ class StepSizeSearch(ReleasesVector, OnProducts):
         width = _WORK // (d * len(self.candidates))
         return drawn_in_parts(size, (d,), width, chosen)
 
-    def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: Rng
-    ) -> dict[str, Array]:
+    def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return the results of all ``runs``, (size, m, d), and the ``choice``."""
         moments = self.read(data)
         size = check_count("size", size, minimum=0)
@@ -229,7 +227,7 @@ class StepSizeSearch(ReleasesVector, OnProducts):
         )
         return Pair(first, second, self.relation)
 
-    def read(self, data: ArrayLike | Moments) -> Moments:
+    def read(self, data: Stream) -> Moments:
         moments = super().read(data)
         count = moments.count
         judges = int(self.share * count)

@@ -80,7 +80,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.entrywise import GOEGaussian
-from dpaudit.algorithms.shared.bases import ReleasesBasis, Rng, check_rank, orient
+from dpaudit.algorithms.shared.bases import (
+    ReleasesBasis,
+    Rng,
+    Values,
+    check_rank,
+    orient,
+)
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
@@ -89,6 +95,7 @@ from dpaudit.algorithms.streaming.moments import (
     Moments,
     OnStream,
     ProductGradients,
+    Stream,
     rebatched,
 )
 from dpaudit.algorithms.streaming.pairs import far_row_of_a_half, half_pairs, scale_rows
@@ -193,15 +200,13 @@ class TwoStagePCA(ReleasesBasis, OnStream):
             self.mean.budget,
         )
 
-    def draw(self, data: ArrayLike | Moments, size: int, *, rng: Rng) -> Array:
+    def draw(self, data: Stream, size: int, *, rng: Rng) -> Array:
         """Return `size` releases; a `Moments` for data must clip its rows to R."""
         moments = self.read(data)
         runs = self.transcript(moments, size, rng=rng)
         return self._released(runs, moments.count // 2)
 
-    def transcript(
-        self, data: ArrayLike | Moments, size: int, *, rng: Rng
-    ) -> dict[str, Array]:
+    def transcript(self, data: Stream, size: int, *, rng: Rng) -> Values:
         """Return what is found on the way of `size` independent runs.
 
         ``starts``: V, shape (size, d, k); ``eigenvalues``: l, (size, k + 1), with
@@ -297,7 +302,7 @@ class TwoStagePCA(ReleasesBasis, OnStream):
         means = self.mean.estimate(two, runs["scales"], rng=rng)
         runs["means"][:] = means.reshape(starts.shape)
 
-    def _released(self, runs: dict[str, Array], half: int) -> Array:
+    def _released(self, runs: Values, half: int) -> Array:
         """Return the bases of step 4, shape (trials, d, k)."""
         starts, means, values = runs["starts"], runs["means"], runs["eigenvalues"]
         found = np.isfinite(means).all(axis=(1, 2), keepdims=True)

@@ -58,13 +58,7 @@ class Window(Checked, ABC):
         """Return tau, the width of a bin, for Lambda."""
 
     @abstractmethod
-    def size(
-        self,
-        eigenvalue: ArrayLike,
-        count: int,
-        dimension: int,
-        zeta: float | None = None,
-    ) -> Array:
+    def size(self, of: ArrayLike, m: int, d: int, zeta: float | None = None) -> Array:
         """Return W, the half-width or the radius, for Lambda, m and d.
 
         Where it matters, zeta is how likely a failure may be, by the paper's analysis.
@@ -122,16 +116,9 @@ class Tail(Window):
     def width(self, eigenvalue: ArrayLike) -> Array:
         return np.sqrt(eigenvalue) * (2**0.25 * self.scale * log(25) ** self.power)
 
-    def size(
-        self,
-        eigenvalue: ArrayLike,
-        count: int,
-        dimension: int,
-        zeta: float | None = None,
-    ) -> Array:
-        numbers = count * dimension
-        factor = log(numbers / (self.zeta if zeta is None else zeta)) ** self.power
-        return np.sqrt(eigenvalue) * (3 * self.scale * factor)
+    def size(self, of: ArrayLike, m: int, d: int, zeta: float | None = None) -> Array:
+        factor = log(m * d / (self.zeta if zeta is None else zeta)) ** self.power
+        return np.sqrt(of) * (3 * self.scale * factor)
 
     def diameter(self, dimension: int) -> float:
         return 2 * sqrt(dimension)
@@ -171,14 +158,8 @@ class Ball(Window):
     def width(self, eigenvalue: ArrayLike) -> Array:
         return np.sqrt(eigenvalue) * self.bin_width
 
-    def size(
-        self,
-        eigenvalue: ArrayLike,
-        count: int,
-        dimension: int,
-        zeta: float | None = None,
-    ) -> Array:
-        return np.sqrt(eigenvalue) * (self.scale * (sqrt(dimension) + 1))
+    def size(self, of: ArrayLike, m: int, d: int, zeta: float | None = None) -> Array:
+        return np.sqrt(of) * (self.scale * (sqrt(d) + 1))
 
     def diameter(self, dimension: int) -> float:
         return 2.0

@@ -65,7 +65,7 @@ sqrt L or as L. The default L = 4 suits spectra that drop by a factor of a few.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any, Self
@@ -74,7 +74,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
-from dpaudit.algorithms.shared.bases import Rng, end_of, transcribed
+from dpaudit.algorithms.shared.bases import Rng, Values, end_of, transcribed
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import (
     SubspaceMechanism,
@@ -131,7 +131,7 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         return end_of(self._walk(moment, size, rng))
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the ``start``, V_0, and the ``steps`` of `size` independent runs.
 
         These are Y_1, ..., Y_L, shape (size, L, d, k). From the same state of `rng`,
@@ -219,9 +219,7 @@ class PowerMethod(NoisyPowerMethod):
     def deviation(self, dimension: int) -> float:
         return self.sigma
 
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
+    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return A V_0, ..., A V_(L-1) for A of `data`, shape (size, L, d, k)."""
         start, steps = transcript["start"], transcript["steps"]
         later = orthonormalise(steps[:, :-1])

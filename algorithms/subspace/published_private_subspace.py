@@ -89,7 +89,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import symmetric_gaussian
-from dpaudit.algorithms.shared.bases import Rng, orient
+from dpaudit.algorithms.shared.bases import Rng, Values, orient
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
@@ -152,7 +152,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
         bases[there] = orient(top)
         return bases
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return what the proof releases in `size` independent runs.
 
         ``gap``: g in the unit of A; ``projector``: W, shape (size, d, d), NaN for

@@ -27,7 +27,7 @@ products in <w, x> are of finite numbers then and may overflow, but to an infini
 the right sign: no gradient is NaN, however large a row is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, Values
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
@@ -156,7 +156,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         weights *= self.learning_rate / self.denominator(len(rows))
         return weights
 
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> dict[str, Array]:
+    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy sums of `size` runs, ``steps``, shape (size, T, d).
 
         From the same state of `rng`, `draw` returns the releases that follow.
@@ -219,7 +219,7 @@ class DPSGD(Batched[ArrayLike], Checked):
         return np.asarray(expit(-margins) * rows[..., -1])
 
     def transcript_loss(
-        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+        self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
         """Return log(density on `data`/density on `other`) of transcripts, (size,).
 

@@ -19,7 +19,6 @@ an accountant that does not know of it.
   their noise.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import sqrt
 from typing import Any, ClassVar, Self
@@ -27,7 +26,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.shared.batches import Batches, Drawing, PoissonBatches
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.arrays import Array
@@ -64,7 +63,7 @@ class _Planted(DPSGD):
         return {name: getattr(right, name) for name in names}
 
     def transcript_loss(
-        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+        self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
         """Raise `UnsupportedError`."""
         raise UnsupportedError(f"no likelihood is known for {type(self).__name__}")
@@ -159,7 +158,7 @@ class FixedBatchSGD(_Planted):
         return super()._parts(right) | {"batches": in_turn}
 
     def transcript_loss(
-        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+        self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
         """Return log(density on `data`/density on `other`) of transcripts, (size,)."""
         steps = transcript["steps"]
