@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from dpaudit.attacks import PORTFOLIO
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
+_FRESH = 2**30  # the first number of pairs that no search has
+_LONGER, _LOOKS = 10, 4000  # releases a side to shrink a pair: per one to refute, more
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -146,10 +149,53 @@ def audit(
             if interrupted:
                 break
         result = summarise(state, mechanism, settings, interrupted=interrupted)
+        if result.refuted and source.domain is not None and not interrupted:
+            until = partial(_ends, clock, budget, run)
+            parts = state, settings, mechanism, source.domain
+            result = _shrunk(result, *parts, until)
         result = replace(result, seconds=clock.seconds)
         if recorder is not None and not interrupted:
             recorder.finish(result, state)
     return result
+
+
+def _shrunk(
+    result: AuditResult,
+    state: AuditState,
+    settings: Settings,
+    mechanism: Any,
+    domain: Domain,
+    stop: Callable[[], bool],
+) -> AuditResult:
+    """Return a refutation with its pair in words, and a smaller one that falls too.
+
+    See `dpaudit.audit.search.shrinking`.
+    """
+    from dpaudit.audit.search.cut import Cut
+    from dpaudit.audit.search.shrinking import shrunk
+
+    def audited(pair: Pair, number: int, share: float) -> AuditResult | None:
+        less = replace(settings.budget, releases=most, refine=0.0, stop=True)
+        own = replace(settings, confidence=1 - settings.alpha * share, budget=less)
+        choice = OnePair(pair, _FRESH + number)
+        again = AuditState(state.subject, choice, own, state.workers)
+        if any(stop() for _ in again.rounds()):
+            return None
+        found = summarise(again, mechanism, own, interrupted=False)
+        return replace(found, neighbours=Cut.words(pair, domain))
+
+    pair, refuted_at = state.best()[0].target.pair, state.refuted_at or state.samples
+    most = min(settings.budget.releases, _LONGER * refuted_at + _LOOKS)
+    found = shrunk(
+        pair,
+        domain,
+        refuted_at=refuted_at,
+        most=most,
+        excess=lambda pair, n, size: state.excess_of(pair, _FRESH + n, size),
+        audited=audited,
+        stop=stop,
+    )
+    return replace(result, neighbours=Cut.words(pair, domain), shrunk=found)
 
 
 def _choice(source: PairSource, seed: int) -> PairChoice:
@@ -170,6 +216,12 @@ def _workers(run: Run, subject: Any) -> Here:
     workers = Workers(run.executor)
     workers.check(subject)
     return workers
+
+
+def _ends(clock: "_Clock", budget: Budget, run: Run) -> bool:
+    """Say whether time is over, or somebody wants the end."""
+    late = budget.seconds is not None and clock.seconds > budget.seconds
+    return late or (run.should_stop is not None and run.should_stop())
 
 
 def _told_to_end(

@@ -20,6 +20,8 @@ __all__ = ["OnePair", "PairChoice", "PairSource", "Round", "pair_source"]
 class PairSource(Protocol):
     """Where pairs come from; `dpaudit.audit.search.proposals.Proposals` is one."""
 
+    domain: Domain | None
+
     @property
     def endless(self) -> bool:
         """Whether there are pairs beyond the first."""
@@ -90,14 +92,14 @@ class OnePair:
 
     searching = False
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
-        self.live = {0}
+    def __init__(self, pair: Pair, number: int = 0) -> None:
+        self._pair, self._number = pair, number
+        self.live = {number}
 
     def next_round(self, size: int) -> Round:
         if not self.live:
             raise MechanismError("the mechanism refuses the pair")
-        return Round(0, size)
+        return Round(self._number, size)
 
     def report(self, arm: int, score: float, releases: int) -> None:
         if score == -np.inf:
@@ -107,12 +109,13 @@ class OnePair:
         return self._pair
 
     def best(self) -> int:
-        return 0
+        return self._number
 
 
 class _Given:
     """Pairs that are given: nothing is searched beyond them."""
 
+    domain: Domain | None = None
     endless = False
 
     def __init__(self, *pairs: Pair) -> None:

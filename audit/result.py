@@ -94,6 +94,12 @@ class AuditResult(PrintedResult):
         Wall-clock time, sampling included.
     witness : Witness or None
         For REFUTED: what it takes to replay the refutation.
+    neighbours : str
+        The last pair in words, where it was found in a domain.
+    shrunk : AuditResult or None
+        For REFUTED, of a pair that was found in a domain: the audit of a smaller pair,
+        by fresh releases, which refutes the claim there with an error probability of
+        its own, 1 - `confidence` at most. The verdict does not rest on it.
     interrupted : bool
         Whether the audit was ended before its time; what it says holds no less.
     from_store : bool
@@ -128,6 +134,8 @@ class AuditResult(PrintedResult):
     seed: int
     seconds: float
     witness: Witness | None
+    neighbours: str = ""
+    shrunk: "AuditResult | None" = None
     interrupted: bool = False
     from_store: bool = field(default=False, compare=False)
 
@@ -153,6 +161,7 @@ class AuditResult(PrintedResult):
             trajectory=(),
             roc=(),
             witness=None,
+            neighbours="",
         )
 
     @property
@@ -257,6 +266,15 @@ class AuditResult(PrintedResult):
             )
         if self.event is not None:
             lines.append(f"  event          {printable(self.event)}")
+        if self.neighbours:
+            lines.append(f"  pair           {printable(self.neighbours)}")
+        if self.shrunk is not None:
+            small = self.shrunk
+            lines.append(
+                f"  smaller pair   {printable(small.neighbours)}: refuted there too at "
+                f"confidence {small.confidence:.7g}, by {small.samples:,} fresh "
+                "releases a side"
+            )
         if self.drawn[0] != self.drawn[1]:
             lines.append(
                 f"  releases       {self.drawn[0]:,} on the data, {self.drawn[1]:,} on "

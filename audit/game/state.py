@@ -30,6 +30,7 @@ from dpaudit.audit.sampling.sampler import Sampler, fingerprint
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair
 
 __all__ = ["AuditState", "StrongestEvent", "Trail"]
 
@@ -129,12 +130,12 @@ class AuditState:
         }
         self.verdict = next(iter(self.tests.values()))
         self.drawn = np.zeros(2, dtype=np.intp)
-        self._mechanism, self._attacks = mechanism, settings.attacks
+        self.subject, self._attacks = mechanism, settings.attacks
         self._stop, self._bits = stops, settings.bits
         self.limit = budget.releases
         self.refuted_at: int | None = None
         self._refine = budget.refine
-        self._search, self._workers = search, workers or Here()
+        self._search, self.workers = search, workers or Here()
         self.trail = Trail([], {})
         self.trajectory: list[tuple[int, float]] = []
         self._pair_audits: dict[int, PairAudit] = {}
@@ -189,7 +190,7 @@ class AuditState:
         try:
             return all(
                 look.comes_again(
-                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm)
+                    Sampler(self.subject, self._search.pair(arm), self.seed, arm)
                 )
                 for arm, looks in self.trail.looks.items()
                 for look in looks
@@ -236,12 +237,26 @@ class AuditState:
     def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
         """Return what is not part of the state, and given when it is resumed."""
         return {
-            "mechanism": self._mechanism,
+            "mechanism": self.subject,
             "claim": self.claim,
-            "workers": self._workers,
+            "workers": self.workers,
             **{f"attack {i}": attack for i, attack in enumerate(self._attacks)},
             **{f"pair {arm}": self._search.pair(arm) for arm in arms},
         }
+
+    def excess_of(self, pair: Pair, key: int, size: int) -> float:
+        """Return by how many standard errors the claim seems exceeded on another pair.
+
+        By fresh releases, if no other pair has the key; -inf if it is refused.
+        """
+        parts = self.subject, pair, self._attacks, self.seed, key, self.workers
+        pair_audit = PairAudit(*parts, bits=self._bits)
+        assert self.verdict.family.claimed is not None
+        try:
+            pair_audit.pilot(size)
+        except (InputError, MechanismError):
+            return -math.inf
+        return pair_audit.violation(self.verdict.family, self.verdict.family.claimed)
 
     def best(self) -> tuple[PairAudit, Events]:
         """Return the pair that seems worst now, and what is known of its events."""
@@ -292,12 +307,12 @@ class AuditState:
         before = np.zeros(2, dtype=np.intp)
         if pair_audit is None:
             pair_audit = PairAudit(
-                self._mechanism,
+                self.subject,
                 self._search.pair(arm),
                 self._attacks,
                 self.seed,
                 arm,
-                self._workers,
+                self.workers,
                 bits=self._bits,
             )
             try:

@@ -19,13 +19,14 @@ its verdict is right.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
+from dpaudit.audit.search.cut import Cut
 from dpaudit.domains import Box, Domain, UnitBall, WithNonfinite
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
@@ -120,7 +121,7 @@ class Proposals:
             rows = rows[:1] * size
         place = int(rng.integers(size + 1))
         while True:
-            cut = _Cut(rows, place, _random_row(domain, rng), _random_row(domain, rng))
+            cut = Cut(rows, place, _random_row(domain, rng), _random_row(domain, rng))
             pair = cut.pair(domain, self.relation)
             if pair is not None:
                 return pair
@@ -154,7 +155,7 @@ class Proposals:
         _check_relation(pair, self.relation)
         if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
             return self.random(rng)
-        start = _Cut.of(pair.rows, domain)
+        start = Cut.of(pair.rows, domain)
         for _ in range(20):
             moved = _move(start, domain, self.relation, scale, rng)
             candidate = moved.pair(domain, self.relation)
@@ -168,52 +169,13 @@ class Proposals:
         return self.domain
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """A pair in parts: the common rows, and what stands between them on either side.
-
-    Under ADD_REMOVE the datasets are the common rows without and with `after`, and
-    `before` is not used.
-    """
-
-    common: Sequence[Array]
-    place: int
-    before: Array
-    after: Array
-
-    @classmethod
-    def of(cls, pair: Pair, domain: Domain) -> "_Cut":
-        """Take a pair apart, each row projected on the domain."""
-        shorter, longer = sorted((pair.data, pair.neighbour), key=len)
-        matches = zip(shorter, longer, strict=False)
-        differs = [not np.array_equal(one, two, equal_nan=True) for one, two in matches]
-        place = differs.index(True) if any(differs) else len(shorter)
-        rows = [domain.project(row) for row in longer]
-        after = rows.pop(place)
-        replaced = pair.relation is Relation.REPLACE_ONE
-        before = domain.project(shorter[place]) if replaced else after
-        return cls(rows, place, before, after)
-
-    def pair(self, domain: Domain, relation: Relation) -> Pair | None:
-        """Put the pair together, or return None if both datasets are the same."""
-        head, tail = self.common[: self.place], self.common[self.place :]
-        middle = [self.before] if relation is Relation.REPLACE_ONE else []
-        if middle and np.array_equal(self.before, self.after, equal_nan=True):
-            return None
-        data, neighbour = (
-            np.array([*head, *between, *tail]).reshape(-1, *domain.shape)
-            for between in (middle, [self.after])
-        )
-        return domain.pair(data, neighbour, relation)
-
-
 def _move(
-    cut: _Cut,
+    cut: Cut,
     domain: Domain,
     relation: Relation,
     scale: float,
     rng: np.random.Generator,
-) -> _Cut:
+) -> Cut:
     """Return one random move of a pair; half of all moves are of a differing row."""
     common, size = list(cut.common), len(cut.common)
     kinds, weights = zip(*_MOVES.items(), strict=True)
@@ -269,7 +231,7 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
         return domain.pair(rows.data, rows.neighbour, pair.relation)
     if not (rows.finite or domain.nonfinite):
         return None
-    return _Cut.of(rows, domain).pair(domain, pair.relation)
+    return Cut.of(rows, domain).pair(domain, pair.relation)
 
 
 def _check_relation(pair: Pair, relation: Relation) -> None:
@@ -289,7 +251,7 @@ def _structured(
     if isinstance(domain, WithNonfinite):
         plain = domain.inner.extremes()[0]
         for row in domain.strange_rows():
-            pair = _Cut([], 0, plain, row).pair(domain, relation)
+            pair = Cut([], 0, plain, row).pair(domain, relation)
             assert pair is not None  # a finite row and one that is not
             yield pair
         domain = domain.inner
@@ -313,7 +275,7 @@ def _structured(
     ranked = sorted(
         (i + j, i, j) for i in range(len(settings)) for j in range(len(changes))
     )
-    cuts = [_Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
+    cuts = [Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
     special = [
         *_counting(domain, relation),
         *_spectral(domain, settings[-1]),
@@ -327,7 +289,7 @@ def _structured(
             yield pair
 
 
-def _counting(domain: Domain, relation: Relation) -> Iterator[_Cut]:
+def _counting(domain: Domain, relation: Relation) -> Iterator[Cut]:
     """Yield patterns in the column sums of categories, or of vectors with two extremes.
 
     Categories: each once, and one moves, or a user with all comes first. Vectors: in
@@ -335,8 +297,8 @@ def _counting(domain: Domain, relation: Relation) -> Iterator[_Cut]:
     each moves by -1, 0 or 1; under ADD_REMOVE none can move down.
     """
     if rows := domain.spread():
-        yield _Cut(rows, len(rows), rows[1], rows[0])
-        yield from (_Cut(rows, 0, rows[0], row) for row in domain.extremes()[1:3])
+        yield Cut(rows, len(rows), rows[1], rows[0])
+        yield from (Cut(rows, 0, rows[0], row) for row in domain.extremes()[1:3])
     if not isinstance(domain, Box) or not domain.shape:
         return
     k = domain.shape[0]
@@ -347,26 +309,26 @@ def _counting(domain: Domain, relation: Relation) -> Iterator[_Cut]:
     ups = [(every, one), (every, every), (every, rest), (every, other_half)]
     low = domain.corner(0 * one)
     for present, up in (*ups, (half, other_half)):
-        yield _Cut([domain.corner(present)], 1, low, domain.corner(up))
+        yield Cut([domain.corner(present)], 1, low, domain.corner(up))
     if relation is Relation.ADD_REMOVE:
         return
-    yield _Cut([], 0, domain.corner(half), domain.corner(other_half))
+    yield Cut([], 0, domain.corner(half), domain.corner(other_half))
     for move in (one - rest, rest - one, -one, -every, other_half - half):
         down, up = domain.corner(move < 0), domain.corner(move > 0)
-        yield _Cut([domain.corner(move >= 0)], 1, down, up)
+        yield Cut([domain.corner(move >= 0)], 1, down, up)
 
 
-def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[_Cut]:
+def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[Cut]:
     """Yield a row along the top, then the bottom, principal direction of the others."""
     if not isinstance(domain, UnitBall) or domain.dimension == 1:
         return
     _, vectors = np.linalg.eigh(np.transpose(common) @ np.array(common))
     bottom, top = (domain.project(vectors[:, i] * domain.norm) for i in (0, -1))
-    yield _Cut(common, len(common), bottom, top)
-    yield _Cut(common, len(common), top, bottom)
+    yield Cut(common, len(common), bottom, top)
+    yield Cut(common, len(common), top, bottom)
 
 
-def _outvoted(zero: Array, top: Array, n: int) -> Iterator[_Cut]:
+def _outvoted(zero: Array, top: Array, n: int) -> Iterator[Cut]:
     """Yield a small camp against a large one, at the shares where it becomes outliers.
 
     Rows are taken for outliers beyond so many deviations of the mean, beyond the
@@ -380,7 +342,7 @@ def _outvoted(zero: Array, top: Array, n: int) -> Iterator[_Cut]:
         large = (share - 1) * small
         for others in (large, large - 1):
             common = [top] * small + [zero] * others
-            yield _Cut(common, len(common), top, zero)
+            yield Cut(common, len(common), top, zero)
 
 
 def _random_row(domain: Domain, rng: np.random.Generator) -> Array:

@@ -225,6 +225,14 @@ def test_the_page_on_libraries_prints_what_it_shows(folder, monkeypatch):
         assert "Epsilon-DP if a row" in library[int(line) - 1]
 
 
+def test_a_newcomers_script_refutes_on_a_smaller_pair(folder):
+    code = next(text for kind, text in blocks("domains") if kind == "python")
+    assert len([line for line in code.splitlines() if line]) <= 10
+    ((shown, printed),) = follow("domains")
+    assert "smaller pair" in shown
+    assert_prints(shown, printed)
+
+
 @pytest.mark.parametrize("page", ["streaming", "robust", "online", "tracing"])
 def test_the_code_of_a_page_runs(page, folder):
     for kind, text in blocks(page):

@@ -75,6 +75,11 @@ class Domain(Checked, ABC):
     def extremes(self) -> tuple[Array, ...]:
         """Return a handful of different extreme rows, the most telling first."""
 
+    def told(self, row: Array) -> str:
+        """Return a row in words, as short as tells it apart."""
+        entries = [f"{x:.6g}" for x in np.ravel(row).tolist()]
+        return entries[0] if not self.shape else f"({', '.join(entries)})"
+
     def spread(self) -> tuple[Array, ...]:
         """Return a row of each kind, where there are few kinds; none by default."""
         return ()

@@ -223,6 +223,20 @@ class Table(Domain, kinds=("table",)):
         one = self._flat(distinct[1:2])
         return self._flat(distinct[:1]), top, *varied, *many, one
 
+    def told(self, row: Array) -> str:
+        """Return a row in words; of a user all rows."""
+        if self._user is None:
+            return self._in_words(row)
+        return f"a user of {' and '.join(map(self._in_words, self._rows_of(row)))}"
+
+    def _in_words(self, codes: Array) -> str:
+        words = []
+        for column, code in zip(self._entries, codes, strict=True):
+            (value,) = column.decoded(np.array([code]))
+            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+            words.append(f"{column.name}={shown}" if column.name else shown)
+        return words[0] if len(words) == 1 else f"({' '.join(words)})"
+
     def spread(self) -> tuple[Array, ...]:
         """Return a row of each label, of a user each, the rest at its upper end."""
         rows = Column.labelled(self._entries)

@@ -1,0 +1,151 @@
+"""The pair of a refutation, shrunk to the least on which the claim still falls.
+
+As a failing example of a property test is shrunk (MacIver, Donaldson, *Test-case
+reduction via test-case generation*, ECOOP 2020), a pair loses rows and its entries
+become simpler, as long as it seems to violate the claim: two looks at a few fresh
+releases each must show so much of the excess of the pair that was audited. What is left
+of that is luck in part, as one is taken of many. So it is shown only if an audit of its
+own refutes the claim there, on releases that are fresh again: the k-th that is tried
+may err with 2^-k of the probability with which the whole may. Tried are the last pair,
+and if it stands, larger ones. Whatever comes of it, the verdict is that of the pair
+that was audited.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.search.cut import Cut
+from dpaudit.domains import Domain
+from dpaudit.neighbours import Pair, Relation
+
+__all__ = ["shrunk"]
+
+_FEWEST, _MOST = 60, 2000  # releases a side of a look
+_SHARE, _LEAST = 0.5, 1.5  # of the excess that must be left, in standard errors
+_TRIED = 3  # pairs that are audited
+
+
+def shrunk(
+    pair: Pair,
+    domain: Domain,
+    *,
+    refuted_at: int,
+    most: int,
+    excess: Callable[[Pair, int, int], float],
+    audited: Callable[[Pair, int, float], Any],
+    stop: Callable[[], bool],
+) -> Any:
+    """Return the audit of the smallest pair that was found to fall, or None.
+
+    Parameters
+    ----------
+    pair : Pair
+        With rows of the domain, on which the claim fell.
+    domain : Domain
+    refuted_at : int
+        After so many releases a side.
+    most : int
+        Releases a side of all looks together, at most.
+    excess : callable
+        Of a pair, a number that no other call has, and releases a side: by how many
+        standard errors they exceed the claim.
+    audited : callable
+        Of a pair, such a number, and the share of the error probability that an audit
+        has: its result.
+    stop : callable
+        Whether it is time to end.
+    """
+    rows = pair.rows
+    if rows is None or rows.data.shape[1:] != domain.shape:
+        return None
+    size = int(np.clip(refuted_at, _FEWEST, _MOST))
+    relation, looks = pair.relation, 0
+
+    def seems(candidate: Cut) -> bool:
+        nonlocal looks
+        found = candidate.pair(domain, relation)
+        if found is None:
+            return False
+        for _ in range(2):
+            looks += 1
+            if excess(found, looks, size) < least:
+                return False
+        return True
+
+    least = 0.0
+    start = Cut.of(rows, domain)
+    least = max(_SHARE * excess(pair, looks, size), _LEAST)
+    steps, going = [start], True
+    while going:
+        going = False
+        for candidate in _simpler(steps[-1], domain, relation):
+            if stop() or (looks + 2) * size > most:
+                break
+            if seems(candidate):
+                steps.append(candidate)
+                going = True
+                break
+    tried = dict.fromkeys((len(steps) - 1, len(steps) // 2, 1))
+    for n, step in enumerate([n for n in tried if 0 < n < len(steps)][:_TRIED], 1):
+        smaller = steps[step].pair(domain, relation)
+        if stop() or smaller is None:
+            break
+        result = audited(smaller, looks + n, 2.0**-n)
+        if result is not None and result.refuted:
+            return result
+    return None
+
+
+def _simpler(cut: Cut, domain: Domain, relation: Relation) -> Iterator[Cut]:
+    """Yield pairs that are simpler: with fewer rows, then with simpler ones."""
+    common, n = list(cut.common), len(cut.common)
+    size = n
+    while size:
+        for begin in range(0, n, size):
+            end = min(begin + size, n)
+            place = cut.place - max(0, min(cut.place, end) - begin)
+            yield replace(cut, common=common[:begin] + common[end:], place=place)
+        size //= 2
+    zero = domain.extremes()[0]
+    if any(_weight(row) > _weight(zero) for row in common):
+        yield replace(cut, common=[zero] * n)
+    for row in _simpler_rows(cut.after, domain):
+        yield replace(cut, after=row)
+    if relation is Relation.REPLACE_ONE:
+        for row in _simpler_rows(cut.before, domain):
+            yield replace(cut, before=row)
+    distinct = {row.tobytes(): row for row in common}
+    for key, old in distinct.items():
+        for row in _simpler_rows(old, domain):
+            moved = [row if each.tobytes() == key else each for each in common]
+            yield replace(cut, common=moved)
+
+
+def _simpler_rows(row: Array, domain: Domain) -> Iterator[Array]:
+    """Yield legal rows that are simpler, the simplest first."""
+    flat = row.ravel()
+    found = [each for each in domain.extremes() if np.isfinite(each).all()]
+    for place in np.flatnonzero(np.nan_to_num(flat)):
+        for entry in (0.0, 1.0, np.rint(flat[place]), np.round(flat[place], 1)):
+            moved = flat.copy()
+            moved[place] = entry
+            if np.isfinite(moved).all() or domain.nonfinite:
+                found.append(domain.project(moved.reshape(row.shape)))
+    seen = set()
+    for each in sorted(found, key=_weight):
+        if _weight(each) < _weight(row) and each.tobytes() not in seen:
+            seen.add(each.tobytes())
+            yield each
+
+
+def _weight(row: Array) -> tuple[int, int]:
+    """Return how many entries a row has that are not 0, and how long its numbers are.
+
+    Each is looked at for itself, so that there are finitely many steps.
+    """
+    entries = np.ravel(row).tolist()
+    return sum(x != 0 for x in entries), sum(len(repr(x)) for x in entries)
