@@ -17,6 +17,7 @@ from dpaudit.outputs import read
 # Trees look at no data, and take longer than all others.
 ATTACKS = [a for a in PORTFOLIO + BITS if not isinstance(a, GradientBoosting)]
 STRANGE = [np.nan, np.inf, -np.inf]
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 LAYOUTS = [(2, 2), (2,), (2, 1), (2, 2), ()]
 
 

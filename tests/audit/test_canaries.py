@@ -16,8 +16,6 @@ from dpaudit.audit.one_run.canaries import audit_canaries
 from dpaudit.audit.one_run.guesses import middle
 from dpaudit.fingerprinting import HardInstance
 
-pytestmark = pytest.mark.usefixtures("in_few_rounds")
-
 
 @dataclass
 class Presence:

@@ -280,7 +280,7 @@ def test_the_worst_case_is_passed_on():
     refuses("pair is needed", TranscriptView(LeakyMean()).worst_case)
 
 
-def test_a_transcript_falls_where_the_release_stands():
+def test_a_transcript_falls_where_the_release_stands(in_few_rounds):
     """The false alarm of the second audit has probability at most 0.001."""
     options = {"pair": ONE_MORE, "budget": 300, "seed": 1}
     view = audit(TranscriptView(LeakyMean()), **options)
