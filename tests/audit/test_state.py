@@ -55,7 +55,7 @@ def play(state):
     return list(state.rounds())
 
 
-@pytest.mark.parametrize("budget", [2, 3, 7, 30, 101])
+@pytest.mark.parametrize("budget", [2, 3, 7, 40])
 def test_the_budget_is_spent_and_no_more(budget):
     state = audit_of(laplace_sum, budget=budget)
     told = play(state)
@@ -98,9 +98,9 @@ def test_sampling_is_uneven_where_one_side_needs_more():
 
 
 def test_sampling_stays_even_for_symmetric_noise():
-    state = audit_of(laplace_sum, budget=700)
+    state = audit_of(laplace_sum, budget=200)
     play(state)
-    assert state.drawn.tolist() == [700, 700]
+    assert state.drawn.tolist() == [200, 200]
 
 
 def test_all_pairs_play_for_the_same_wealth():
@@ -127,9 +127,9 @@ def test_pairs_that_fail_or_are_refused_are_left_to_themselves(error):
             raise error
         return laplace_sum(data, rng)
 
-    state = audit_of(fails_on_small, PAIR, OTHER, budget=100)
+    state = audit_of(fails_on_small, PAIR, OTHER, budget=40)
     play(state)
-    assert state.samples == 100
+    assert state.samples == 40
     assert state.pairs == 1
     assert state.best()[0].target.pair is OTHER
     assert not state.verdict.refutes_claim
@@ -182,10 +182,10 @@ def test_a_thawed_state_knows_which_pairs_were_refused():
     refused = []
     pairs = PAIR, OTHER, Pair([2.0], [2.0, 1.0]), Pair([6.0], [6.0, 1.0])
     state, other = (
-        audit_of(refuses_small, *pairs, budget=160) for _ in ("one", "other")
+        audit_of(refuses_small, *pairs, budget=80) for _ in ("one", "other")
     )
     rounds = state.rounds()
-    while state.samples < 120:
+    while state.samples < 60:
         next(rounds)
     assert len(refused) == 2
     other.thaw(state.freeze())

@@ -40,8 +40,9 @@ def dp_sgd(x, rng, *, sigma=SIGMA, clips_the_batch=False, fixed=False):
     return w
 
 
-@pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
-@pytest.mark.parametrize("sees", ["release", "transcript"])
+@pytest.mark.parametrize(
+    ("pair", "sees"), [(PAIR, "release"), (PAIR.swapped, "transcript")]
+)
 def test_dp_sgd_is_held_to_the_composition_of_its_samples(pair, sees):
     result = replay(dp_sgd, pair=pair, claim=CLAIM, sees=sees)
     assert (result.verdict, result.findings) == ("NOT_REFUTED", ())

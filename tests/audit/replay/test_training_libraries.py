@@ -184,8 +184,9 @@ def judged(mechanism, **options):
     return replay(mechanism, **options)
 
 
-@pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
-@pytest.mark.parametrize("sees", ["release", "transcript"])
+@pytest.mark.parametrize(
+    ("pair", "sees"), [(PAIR, "release"), (PAIR.swapped, "transcript")]
+)
 def test_right_training_is_followed_step_by_step(library, pair, sees):
     result = judged(partial(train, library=library), pair=pair, sees=sees)
     assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
