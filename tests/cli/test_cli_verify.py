@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from cli_cases import AT_ONCE, assert_refused, run
@@ -61,13 +62,22 @@ def audited(name):
     return run("audit", *given, "--witness", "w.json", *AT_ONCE)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A witness that names ``mechanism_of_mine:instance``, as it is written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("written"))
+        patch.setattr(sys, "path", [place for place in sys.path if place])
+        install(Path())
+        assert audited("instance").exit_code == 1
+        sys.modules.pop("mechanism_of_mine", None)
+        return Path("w.json").read_text()
+
+
 @pytest.fixture
-def witness(folder):
-    """A witness that names ``mechanism_of_mine:instance``."""
+def witness(folder, written):
     install(folder)
-    assert audited("instance").exit_code == 1
-    sys.modules.pop("mechanism_of_mine", None)
-    sys.path[:] = [place for place in sys.path if place]
+    (folder / "w.json").write_text(written)
     return folder / "w.json"
 
 
@@ -113,7 +123,7 @@ def test_a_class_is_audited_and_replayed_as_an_instance(folder):
 
 
 def test_another_mechanism_is_said_to_be_another(witness):
-    arguments = ("--mechanism", "mechanism_of_mine:good", "--max-samples", "500")
+    arguments = ("--mechanism", "mechanism_of_mine:good", "--max-samples", "100")
     result = run("verify", "w.json", *arguments)
     assert result.exit_code == 0
     line = (
@@ -132,7 +142,7 @@ def test_what_the_witness_names_is_not_imported_beside_a_mechanism(witness, tmp_
     stored["mechanism"] = {"$reference": "mechanism_of_mine:instance"}
     witness.write_text(json.dumps(stored))
     (witness.parent / "mechanism_of_mine.py").write_text("raise SystemExit(1)")
-    where = ("--import-from", str(tmp_path / "mine"), "--max-samples", "300")
+    where = ("--import-from", str(tmp_path / "mine"), "--max-samples", "60")
     assert run("verify", "w.json", "--mechanism", "mended:good", *where).exit_code == 0
     assert "mechanism_of_mine" not in sys.modules
     sys.modules.pop("mended", None)

@@ -57,7 +57,7 @@ def hostile(data, rng):
 @pytest.fixture(scope="module")
 def result():
     claim = HostileClaim(1.0)
-    return audit(hostile, pair=PAIR, claim=claim, run=Run(name=HOSTILE), budget=100)
+    return audit(hostile, pair=PAIR, claim=claim, run=Run(name=HOSTILE), budget=30)
 
 
 def test_a_result_is_lines_of_text(result):
@@ -94,7 +94,7 @@ def test_the_command_line_prints_text(tmp_path, monkeypatch):
         ("export", "s.db", "--output", f"{file}.csv"),
         ("init", f"{file}.py"),
     )
-    kept = ("--max-samples", "100", "--store", "s.db", "--witness", f"{file}.json")
+    kept = ("--max-samples", "30", "--store", "s.db", "--witness", f"{file}.json")
     for command, options in zip(commands, (kept, (), ()), strict=True):
         done = CliRunner().invoke(main, [*command, *options], color=True)
         assert done.exit_code == (command[0] == "audit"), done.output

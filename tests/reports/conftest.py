@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_profile import RUN, install_tiny
+from tiny_profile import RUN, install_tiny, mostly_wide
 
-from dpaudit.reports import write_report
+from dpaudit.reports import write_report, writer
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,7 @@ def tiny_report(tmp_path_factory) -> Path:
         if not (folder / "told.json").exists():
             shutil.rmtree(report, ignore_errors=True)
             install_tiny(patch)
+            patch.setattr(writer, "draw_figures", mostly_wide)
             written = write_report(
                 report, profile="tiny", seed=1, sections=RUN, progress=told.append
             )

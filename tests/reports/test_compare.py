@@ -352,7 +352,7 @@ def found():
         "<b>odd</b>": WithoutPair(),
     }
     mechanisms = ["goe-gaussian", "symmetrised-wishart", "goe-gausian"]
-    return compared(mechanisms, own=own, **SHORT | {"budget": 100, "row_norm": 0.6})
+    return compared(mechanisms, own=own, **SHORT | {"budget": 40, "row_norm": 0.6})
 
 
 def test_the_table_has_a_row_for_every_measure(found):
@@ -537,7 +537,7 @@ def test_the_page_says_what_was_found(found):
     page = render(found, {})
     for said in (
         WARNING.replace("'", "&#39;"),
-        "at most 100 releases a side",
+        "at most 40 releases a side",
         "Not refuted is not a proof of privacy",
         *(f"<strong>{name} failed:</strong>" for name in found.failed),
         "&lt;b&gt;odd&lt;/b&gt; raised RuntimeError: there is none",

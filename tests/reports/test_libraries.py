@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -71,6 +72,14 @@ def test_every_fit_is_measured():
     assert set(found.versions) == {"dpaudit"}
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    """Processes that need not import anything before they fit."""
+    monkeypatch.setattr(libraries, "get_context", lambda _: get_context("fork"))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fit_that_does_not_end_in_time_is_none():
     contender = LibraryFit("stuck", "there", 1e-5, stuck)
     found = compare([contender], limit_s=0.1, settings=[(3, 1)])
@@ -79,6 +88,8 @@ def test_a_fit_that_does_not_end_in_time_is_none():
     assert found.records == [asked | {"captured_share": None, "fit_seconds": None}]
 
 
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fit_that_fails_is_an_error(capfd):
     with pytest.raises(ExecutorError, match="broken in 3 dimensions failed"):
         compare([LibraryFit("broken", "-", 0.0, broken)], settings=[(3, 1)])

@@ -16,7 +16,7 @@ from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from refusals import refuses
 from theorems_tables import theorems_tables
-from tiny_profile import PAGES, RUN, TINY, tiny_plan
+from tiny_profile import BLANK, PAGES, RUN, TINY, tiny_plan
 
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
@@ -53,13 +53,6 @@ pytestmark = pytest.mark.usefixtures("tiny")
 def written(tiny_report):
     """The site of a tiny report of what can be run in little time."""
     return Site(tiny_report)
-
-
-BLANK = {
-    name: [f'<svg id="figure-{name}-{width}"><title>T</title></svg>' for width in pair]
-    for name, pair in ((name, ("wide", "narrow")) for name in FIGURES)
-}
-"""In place of the figures, on pages whose words are looked at."""
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,12 @@ from refusals import refused, refuses
 from scipy import stats
 from streaming_tables import streaming_tables
 from theorems_tables import theorems_tables
-from tiny_profile import install_tiny, tiny_plan
+from tiny_profile import install_tiny, mostly_wide, tiny_plan
 
 from benchmarks.scaling import ErrorExponent
 from dpaudit.algorithms import entry, names_of
 from dpaudit.errors import InputError
+from dpaudit.reports import writer
 from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings
@@ -564,6 +565,7 @@ def test_print_and_proof_are_shown_beside_the_errors():
 def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     """Here, then by others from what was half kept: the same tables, to the bit."""
     install_tiny(monkeypatch)
+    monkeypatch.setattr(writer, "draw_figures", mostly_wide)
     section, everything = all_sections()["theorems"], tiny_plan()
     own = [everything[name] for name in OWN if "gap" in name][:3]
     store, here = WorkStore(tmp_path / "work.db"), run_all(own)

@@ -15,8 +15,9 @@ from dpaudit.reports.sections.tracing import section as tracing
 from dpaudit.reports.sections.training import section as training
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.site import mechanisms
+from dpaudit.reports.writer import draw_figures
 
-__all__ = ["PAGES", "RUN", "TINY", "install_tiny", "tiny_plan"]
+__all__ = ["BLANK", "PAGES", "RUN", "TINY", "install_tiny", "mostly_wide", "tiny_plan"]
 
 TINY = {
     "privacy": Size(epsilons=3, max_samples=40),
@@ -122,6 +123,23 @@ RUN = [
     for name, each in all_sections().items()
     if not each.optional and name not in ELSEWHERE
 ]
+
+BLANK = {
+    name: [f'<svg id="figure-{name}-{width}"><title>T</title></svg>' for width in pair]
+    for each in all_sections().values()
+    for name, pair in ((name, ("wide", "narrow")) for name in each.figures)
+}
+"""In place of the figures, on pages whose words are looked at."""
+
+
+def mostly_wide(results, sections):
+    """Figures, of which narrow ones are blank, but for those of a section."""
+    found = draw_figures(results, [each for each in sections if each.name == "privacy"])
+    for each in sections:
+        for name, draw in each.figures.items():
+            if name not in found:
+                found[name] = [draw(results, False), BLANK[name][1]]
+    return found
 
 
 def install_tiny(patch):
