@@ -53,10 +53,9 @@ class Entry:
         One line.
     constructor : callable
         Named constructor taking epsilon; delta if `approximate`; relation if there is
-        more than one; row_norm if `has_row_norm`; n_components if `has_components`.
-        Its signature is where these three are read, unless they are given.
-    approximate : bool, optional
-        Whether it takes a delta.
+        more than one; row_norm if `has_row_norm`, the public norm that rows are clipped
+        to; n_components if `has_components`, fixed beforehand: what is released is a
+        basis of them. Its signature is where these are read, unless they are given.
     refutation : Refutation, optional
         Given if the claim is false on a pair that it names, at the entry's own epsilon,
         by so much that an audit must refute it. (A claim can be false by less than
@@ -67,11 +66,6 @@ class Entry:
         Those for which the claim can be made; the first is the default. If none are
         given, both for a constructor that takes a relation, and else the one of its
         class, or REPLACE_ONE.
-    has_row_norm : bool, optional
-        Whether rows are clipped to a public norm that the user chooses.
-    has_components : bool, optional
-        Whether the number of principal components is fixed beforehand: what is
-        released is a basis of them.
     extra : str, optional
         The optional requirement without which nothing can be drawn: the name of the
         extra of dpaudit, and of the package that it installs.

@@ -339,17 +339,9 @@ def _block(rows: int, d: int, passes: int, rng: Rng) -> Array:
     return top
 
 
-def _finish(
-    values: Array,
-    met: Array,
-    top: Array,
-    bottom: Array,
-    point: Array,
-    height: Array,
-    *,
-    rng: Rng,
-) -> None:
+def _finish(values: Array, *parts: Array, rng: Rng) -> None:
     """Carry out step 2 on vectors for which it depends on where they came from."""
+    met, top, bottom, point, height = parts
     for i in range(values.shape[1]):
         same, first, after = met > i, met == i, met < i
         values[same, i] = top[same, i]

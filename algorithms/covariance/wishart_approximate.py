@@ -277,11 +277,6 @@ def efficient_excess(epsilon: float, delta: float) -> int:
     the same budget under ADD_REMOVE is 1/mu; chi-square noise tends to it from above as
     the excess grows, in every budget that we tried. Returned is the first excess (found
     by doubling and bisection) at which it is at most 5 % larger.
-
-    Examples
-    --------
-    >>> efficient_excess(1.0, 1e-3)
-    2586
     """
     limit = _SPREAD / gaussian_mu(_check_epsilon(epsilon), delta)
 

@@ -36,7 +36,6 @@ from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
-from dpaudit.neighbours import Relation
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
 
@@ -128,18 +127,17 @@ def errors(
     *,
     n: float,
     k: int,
-    epsilon: float,
     delta: float,
-    relation: Relation,
     size: int,
     rng: Rng,
+    **options: Any,
 ) -> Array:
     """Return the errors of some releases of one of `MECHANISMS`, shape (size,).
 
-    It `takes` k and delta. The data are those of `moment`.
+    It `takes` k and delta. The data are those of `moment`; options are the epsilon, and
+    the relation.
     """
     chosen, d = entry(name), len(spectrum)
-    options: dict[str, Any] = {"epsilon": epsilon, "relation": relation}
     if chosen.approximate:
         options["delta"] = delta
     if chosen.has_components:
@@ -173,26 +171,18 @@ def releases(name: str, d: int) -> int:
 
 
 def expected(
-    name: str,
-    spectrum: Array,
-    *,
-    n: float,
-    k: int,
-    epsilon: float,
-    delta: float,
-    relation: Relation,
+    name: str, spectrum: Array, *, n: float, k: int, delta: float, **options: Any
 ) -> tuple[float, float, float] | None:
-    """Return the `quantiles` of some errors, always the same ones.
+    """Return the `quantiles` of some `errors`, always the same ones.
 
     None if the mechanism does not take this, or if its draws are slow.
     """
     d = len(spectrum)
     if not takes(name, k=k, delta=delta) or slow(name, d):
         return None
-    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation}
     rng, size = stream(SEED, MECHANISMS.index(name)), releases(name, d)
-    drawn = errors(name, spectrum, n=n, k=k, **budget, size=size, rng=rng)
-    return quantiles(drawn)
+    options |= {"n": n, "k": k, "delta": delta, "size": size, "rng": rng}
+    return quantiles(errors(name, spectrum, **options))
 
 
 def slow(name: str, d: int) -> bool:

@@ -127,12 +127,7 @@ class MeanMechanism(OnClippedRows):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMean(MeanMechanism, GaussianCalibrated):
-    """The query plus spherical Gaussian noise.
-
-    Parameters
-    ----------
-    mu : float
-        The release is mu-GDP.
+    """The query plus spherical Gaussian noise, which is mu-GDP.
 
     Examples
     --------
@@ -167,12 +162,7 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceMean(MeanMechanism, PureCalibrated):
-    """The query plus noise of density proportional to exp(-||z||/s).
-
-    Parameters
-    ----------
-    epsilon : float
-        The release is epsilon-DP.
+    """The query plus noise of density proportional to exp(-||z||/s), epsilon-DP.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from dpaudit.algorithms.online.tree_aggregation import (
 __all__ = ["ONLINE"]
 
 _entry = partial(Entry, family="online")
-
+_planted = partial(_entry, source="dpaudit; planted")
 
 ONLINE: tuple[Entry, ...] = (
     _entry(
@@ -31,17 +31,15 @@ ONLINE: tuple[Entry, ...] = (
         summary="all prefix sums of x x^T by a binary tree, published noise",
         constructor=TreeAggregation.as_published,
     ),
-    _entry(
+    _planted(
         name="tree-aggregation-fresh-noise",
-        source="dpaudit; planted",
         summary="a tree whose nodes are noised anew at every use; the claim is false",
         constructor=FreshNoiseTree.planted,
         refutation=Refutation(60_000),
         epsilon=2.0,
     ),
-    _entry(
+    _planted(
         name="tree-aggregation-reused-noise",
-        source="dpaudit; planted",
         summary="a tree whose levels have one noise each; the claim is false",
         constructor=ReusedNoiseTree.planted,
         refutation=Refutation(2_000),
@@ -95,9 +93,8 @@ ONLINE: tuple[Entry, ...] = (
         summary="online PCA in epochs, published noise and guesses; very loose",
         constructor=DoublingOnlinePCA.as_published,
     ),
-    _entry(
+    _planted(
         name="online-pca-doubling-exact-test",
-        source="dpaudit; planted",
         summary="online PCA in epochs whose ends are not private; the claim is false",
         constructor=ExactTestDoubling.planted,
         refutation=Refutation(100),

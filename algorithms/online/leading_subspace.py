@@ -56,12 +56,6 @@ class LeadingSubspace:
 
     The tolerance, in [0, 1), bounds the sine of the largest angle to the exact one;
     with 0 there are no warm starts. How often it was computed is counted.
-
-    Examples
-    --------
-    >>> leading = LeadingSubspace(3, 1, tolerance=1e-6)
-    >>> leading.of(np.diag([1.0, 9.0, 2.0]))[:, 0] ** 2
-    array([0., 1., 0.])
     """
 
     def __init__(self, dimension: int, n_components: int, *, tolerance: float) -> None:

@@ -144,13 +144,7 @@ class Noise(Checked, ABC):
 
 @dataclass(frozen=True)
 class CalibratedNoise(Noise):
-    """The least GOE noise that makes all sums together mu-GDP: sqrt(2 uses) R^2/mu.
-
-    Examples
-    --------
-    >>> CalibratedNoise(2.0).deviation(uses=8, length=200, row_norm=1.0)
-    2.0
-    """
+    """The least GOE noise that makes all sums together mu-GDP: sqrt(2 uses) R^2/mu."""
 
     mu: Positive
 
@@ -165,12 +159,6 @@ class PublishedNodeNoise(Noise):
     """What section 2.3.2 prints for a node: sqrt(50 log^3(m/delta)) R^2/epsilon.
 
     Claimed are epsilon and delta for the whole sequence.
-
-    Examples
-    --------
-    >>> noise = PublishedNodeNoise(1.0, 1e-5)
-    >>> round(noise.deviation(uses=4, length=8, row_norm=1.0), 1)
-    354.3
     """
 
     epsilon: Positive
@@ -187,12 +175,6 @@ class PublishedStepNoise(Noise):
     """What Algorithm 1 prints for one step: sqrt(2 log(1.25/delta)) R^2/epsilon.
 
     Claimed are epsilon and delta for one step.
-
-    Examples
-    --------
-    >>> noise = PublishedStepNoise(1.0, 1e-5)
-    >>> round(noise.deviation(uses=8, length=8, row_norm=1.0), 4)
-    4.8448
     """
 
     epsilon: Positive

@@ -134,17 +134,6 @@ def proven_regret_bound(
 
     OPT is of rows of norm at most 1, sigma the deviation of the entries of E_t above
     the diagonal; epsilon and delta are true of one step if a row is added.
-
-    Examples
-    --------
-    >>> setting = {"length": 1000, "dimension": 10, "n_components": 2}
-    >>> round(
-    ...     proven_regret_bound(
-    ...         optimum=500.0, sigma=10.0, epsilon=0.3, delta=1e-4, **setting
-    ...     ),
-    ...     1,
-    ... )
-    317.8
     """
     d, k = _sizes(dimension, n_components)
     keep = exp(-check_positive("epsilon", epsilon))
@@ -159,15 +148,7 @@ def proven_regret_bound(
 def corollary_17_bound(
     *, optimum: float, length: int, dimension: int, n_components: int
 ) -> float:
-    """Return sqrt(k OPT) d^(1/4) sqrt(log m): Corollary 17 with 1 for its O.
-
-    Examples
-    --------
-    >>> round(corollary_17_bound(
-    ...     optimum=500.0, length=1000, dimension=16, n_components=2
-    ... ), 1)
-    166.2
-    """
+    """Return sqrt(k OPT) d^(1/4) sqrt(log m): Corollary 17 with 1 for its O."""
     steps = check_count("length", length, minimum=2)
     optimum = check_nonnegative("optimum", optimum)
     d, k = _sizes(dimension, n_components)
@@ -177,15 +158,7 @@ def corollary_17_bound(
 def theorem_18_bound(
     *, optimum: float, length: int, dimension: int, n_components: int, delta: float
 ) -> float:
-    """Return sqrt(k OPT sqrt d log^5(m/delta)): Theorem 18 with 1 for its O.
-
-    Examples
-    --------
-    >>> round(theorem_18_bound(
-    ...     optimum=5e4, length=1000, dimension=16, n_components=2, delta=1e-7
-    ... ))
-    1609049
-    """
+    """Return sqrt(k OPT sqrt d log^5(m/delta)): Theorem 18 with 1 for its O."""
     steps = check_count("length", length)
     logarithm = log(steps / check_fraction("delta", delta))
     optimum = check_nonnegative("optimum", optimum)

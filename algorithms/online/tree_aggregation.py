@@ -297,15 +297,7 @@ class _PlantedTree(PrefixSums):
 
 @dataclass(frozen=True, kw_only=True)
 class FreshNoiseTree(_PlantedTree):
-    """Nodes are noised anew for every prefix that they are part of.
-
-    Examples
-    --------
-    >>> planted = FreshNoiseTree.planted(1.0, 1e-5)
-    >>> exact = planted.exact_claim(planted.worst_case())
-    >>> round(exact.parameters["mu"] / planted.noise.mu, 2)
-    1.94
-    """
+    """Nodes are noised anew for every prefix that they are part of."""
 
     def mixed(self, sums: Array) -> Array:
         return np.asarray(sums * _root_of_ones(sums.shape[-2])[:, None])
@@ -316,17 +308,7 @@ class FreshNoiseTree(_PlantedTree):
 
 @dataclass(frozen=True, kw_only=True)
 class ReusedNoiseTree(_PlantedTree):
-    """All nodes of a level have the same noise.
-
-    Examples
-    --------
-    >>> planted = ReusedNoiseTree.planted(1.0, 1e-5)
-    >>> one, two, three = planted.release(np.eye(3), rng=np.random.default_rng(0))
-    >>> np.abs((three - two - one).round(9))
-    array([[1., 0., 0.],
-           [0., 0., 0.],
-           [0., 0., 1.]])
-    """
+    """All nodes of a level have the same noise."""
 
     def mixed(self, sums: Array) -> Array:
         n = sums.shape[-2]

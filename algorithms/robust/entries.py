@@ -26,6 +26,7 @@ _entry = partial(Entry, family="robust")
 
 _EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"
+_corrected = partial(_entry, source=f"{_APPENDIX}; corrected by dpaudit")
 
 ROBUST: tuple[Entry, ...] = (
     _entry(
@@ -89,9 +90,8 @@ ROBUST: tuple[Entry, ...] = (
         constructor=FastMedianSubspace.claiming,
         refutation=Refutation(5_000),
     ),
-    _entry(
+    _corrected(
         name="dp-gd-reap",
-        source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER, smallest noise",
         constructor=PrivateGradientReaper.calibrated,
     ),
@@ -101,9 +101,8 @@ ROBUST: tuple[Entry, ...] = (
         summary="gradient descent on REAPER, published noise, far more than needed",
         constructor=PrivateGradientReaper.as_published,
     ),
-    _entry(
+    _corrected(
         name="dp-sgd-reap",
-        source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticGradientReaper.calibrated,
         relations=_EITHER,
@@ -115,9 +114,8 @@ ROBUST: tuple[Entry, ...] = (
         constructor=PrivateStochasticGradientReaper.as_published,
         refutation=Refutation(10_000),
     ),
-    _entry(
+    _corrected(
         name="dp-md-reap",
-        source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER, smallest noise",
         constructor=PrivateMirrorReaper.calibrated,
     ),
@@ -127,9 +125,8 @@ ROBUST: tuple[Entry, ...] = (
         summary="mirror descent on REAPER, published noise and projection",
         constructor=PrivateMirrorReaper.as_published,
     ),
-    _entry(
+    _corrected(
         name="dp-smd-reap",
-        source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticMirrorReaper.calibrated,
         relations=_EITHER,

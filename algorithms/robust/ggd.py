@@ -170,17 +170,6 @@ class NoiselessGGD(GeodesicDescent):
 
     It draws no randomness, so `dpaudit.testing.run_conformance`, which asks for some,
     does not pass it.
-
-    Examples
-    --------
-    >>> mechanism = NoiselessGGD.as_published(1.0, 1e-5)
-    >>> pair = mechanism.worst_case()
-    >>> bases = [
-    ...     mechanism.release(rows, rng=np.random.default_rng(0))
-    ...     for rows in (pair.data, pair.neighbour)
-    ... ]
-    >>> bool(np.abs(bases[0] - bases[1]).max() > 1e-3)
-    True
     """
 
     claim: Claim = field()

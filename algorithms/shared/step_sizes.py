@@ -95,13 +95,7 @@ class ConstantSteps(StepSizes):
 
 @dataclass(frozen=True)
 class HalvingSteps(StepSizes):
-    """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts.
-
-    Examples
-    --------
-    >>> HalvingSteps(period=2).sizes(5)
-    array([1.  , 1.  , 0.5 , 0.5 , 0.25])
-    """
+    """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts."""
 
     first: Positive = 1.0
     period: Count = 50
@@ -114,13 +108,7 @@ class HalvingSteps(StepSizes):
 
 @dataclass(frozen=True)
 class RootSteps(StepSizes):
-    """eta_k = first/sqrt(k), k = 1, 2, ...; 8/sqrt(k) in the paper.
-
-    Examples
-    --------
-    >>> RootSteps().sizes(4)
-    array([8.        , 5.65685425, 4.61880215, 4.        ])
-    """
+    """eta_k = first/sqrt(k), k = 1, 2, ...; 8/sqrt(k) in the paper."""
 
     first: Positive = 8.0
 

@@ -28,6 +28,7 @@ __all__ = ["STREAMING"]
 _entry = partial(Entry, family="streaming")
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
+_planted = partial(_entry, source="dpaudit, planted")
 
 STREAMING: tuple[Entry, ...] = (
     _entry(
@@ -124,9 +125,8 @@ STREAMING: tuple[Entry, ...] = (
         constructor=MeanEstimation.as_published,
         epsilon=0.8,
     ),
-    _entry(
+    _planted(
         name="private-histogram-no-threshold",
-        source="dpaudit, planted",
         summary="a private histogram that shows lonely rows; the claim is false",
         constructor=UnthresholdedHistogram.planted,
         refutation=Refutation(100),
@@ -139,9 +139,8 @@ STREAMING: tuple[Entry, ...] = (
         refutation=Refutation(1_000_000),
         epsilon=2.0,
     ),
-    _entry(
+    _planted(
         name="dp-pca-overlapping-halves",
-        source="dpaudit, planted",
         summary="DP-PCA that reads rows twice and pays once; the claim is false",
         constructor=OverlappingDPPCA.planted,
         refutation=Refutation(1_000_000),

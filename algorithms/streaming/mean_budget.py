@@ -162,15 +162,6 @@ class CalibratedSplit(Split):
         Of delta, in (0, 1).
     uses : int
         How often Algorithm 5 reads the same rows.
-
-    Examples
-    --------
-    >>> split = CalibratedSplit(1.0, 1e-6)
-    >>> noise = split.noise(20)
-    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
-    (0.211, 75, 1383)
-    >>> round(PublishedSplit(1.0, 1e-6).noise(20).mu, 3)
-    0.092
     """
 
     histogram_share: Fraction = 0.2
@@ -234,12 +225,6 @@ class GaussianSplit(CalibratedSplit):
     ----------
     epsilon, delta, histogram_share, escape_share, uses
         See `CalibratedSplit`; the histograms need less.
-
-    Examples
-    --------
-    >>> noise = GaussianSplit(1.0, 1e-6).noise(20)
-    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
-    (0.23, 120, 689)
     """
 
     histogram_share: Fraction = 0.05

@@ -77,11 +77,6 @@ def step_size_grid(
 
     The exponents of both factors are -(r - 1), ..., r - 1. In print (c1, c2) is (1, 1)
     in the middle, and the ratio, from one to the next, 2.
-
-    Examples
-    --------
-    >>> [(each.numerator, each.offset) for each in step_size_grid(2)[:3]]
-    [(0.5, 0.5), (0.5, 1.0), (0.5, 2.0)]
     """
     rounds = check_count("rounds", rounds)
     numerator = check_positive("numerator", numerator)

@@ -48,12 +48,6 @@ class SparseCounts:
 
     The bins of a histogram follow each other, in the order of their labels. The owner
     of a bin is the histogram that it is of, from 0; each has at least one item.
-
-    Examples
-    --------
-    >>> found = SparseCounts.of(np.array([[7.0, -1.0, 7.0], [0.0, 0.0, 0.0]]))
-    >>> found.owner, found.labels, found.counts
-    (array([0, 0, 1]), array([-1.,  7.,  0.]), array([1, 2, 3]))
     """
 
     histograms: int
@@ -173,14 +167,7 @@ class ThresholdedCounts(Checked, ABC):
 
 @dataclass(frozen=True)
 class GaussianCounts(ThresholdedCounts):
-    """Normal noise: b is its deviation.
-
-    Examples
-    --------
-    >>> noise = GaussianCounts.of(10.0, 1e-6)
-    >>> round(noise.threshold, 2), round(noise.escape, 9)
-    (48.53, 1e-06)
-    """
+    """Normal noise: b is its deviation."""
 
     @staticmethod
     def _quantile(escape: float) -> float:
@@ -196,16 +183,7 @@ class GaussianCounts(ThresholdedCounts):
 
 @dataclass(frozen=True)
 class CountNoise(ThresholdedCounts):
-    """Laplace noise: b is its mean absolute value.
-
-    Examples
-    --------
-    >>> noise = CountNoise.calibrated(1.0, 1e-5)
-    >>> noise.scale, round(noise.threshold, 2), round(noise.escape, 9)
-    (2.0, 22.64, 1e-05)
-    >>> round(CountNoise.as_published(1.0, 1e-5).threshold, 2)
-    25.41
-    """
+    """Laplace noise: b is its mean absolute value."""
 
     @classmethod
     def calibrated(cls, epsilon: float, delta: float) -> Self:

@@ -99,12 +99,6 @@ class Tail(Window):
         a >= 0: 1/2 for Gaussian vectors, 1 for products of two Gaussian numbers.
     zeta : float
         In (0, 1): how likely a failure may be, by the paper's analysis.
-
-    Examples
-    --------
-    >>> tail = Tail(1.0, 1.0)
-    >>> round(float(tail.width(4.0)), 3), round(float(tail.size(4.0, 1000, 1)), 2)
-    (7.656, 69.08)
     """
 
     scale: Positive = 0.1
@@ -139,15 +133,6 @@ class Ball(Window):
         > 0: the radius is scale sqrt(Lambda) (sqrt d + 1).
     bin_width : float
         > 0: tau/sqrt(Lambda).
-
-    Examples
-    --------
-    >>> ball = Ball(scale=1.0, bin_width=2.0)
-    >>> float(ball.size(4.0, 1000, 9)), float(ball.width(4.0))
-    (8.0, 4.0)
-    >>> ball.steps(np.array([[3.0, 4.0], [0.3, -0.4]]), 1000.0)
-    array([[ 599.,  799.],
-           [ 300., -400.]])
     """
 
     scale: Positive = 1.0

@@ -116,13 +116,6 @@ class MatrixACG:
     """Rejection from a matrix ACG law, for the spans of matrix Bingham draws.
 
     The eigenvalues of S have any order; its eigenvectors are the basis vectors.
-
-    Examples
-    --------
-    >>> sampler = MatrixACG([30.0, 20.0, 10.0, 0.0], 2)
-    >>> frames = sampler.draw(1000, rng=np.random.default_rng(0))
-    >>> (frames**2).sum(axis=-1).mean(axis=0).round(1)
-    array([1. , 0.9, 0.1, 0. ])
     """
 
     values: ArrayLike

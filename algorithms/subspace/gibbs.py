@@ -73,15 +73,6 @@ class PlaneRotations:
     """Chains from frames, (size, d, k), whose stationary law is matrix Bingham.
 
     The eigenvalues of S have any order; its eigenvectors are the basis vectors.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> values = [300.0, 200.0, 100.0, 0.0]
-    >>> chains = PlaneRotations(values, uniform_frames(1000, 4, 2, rng=rng))
-    >>> chains.sweep(10, rng=rng)
-    >>> (chains.frames**2).sum(axis=-1).mean(axis=0).round(1)
-    array([1., 1., 0., 0.])
     """
 
     def __init__(self, values: ArrayLike, frames: Array) -> None:

@@ -190,11 +190,6 @@ class TruncatedGeometric(PureTextbookMechanism):
     ----------
     people : int
         Public bound n on the count, >= 1.
-
-    Examples
-    --------
-    >>> round(TruncatedGeometric(0.1).true_epsilon, 4)
-    0.1178
     """
 
     _: KW_ONLY

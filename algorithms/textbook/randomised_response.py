@@ -198,11 +198,6 @@ class Rappor(_BloomFilterResponse):
     """A Bloom filter after the permanent and the instantaneous response.
 
     The noise does not depend on epsilon, but on f, p and q: see the head of the module.
-
-    Examples
-    --------
-    >>> round(Rappor().true_epsilon, 4)
-    0.4001
     """
 
     _: KW_ONLY
@@ -221,11 +216,6 @@ class OneTimeRappor(_BloomFilterResponse):
     """A Bloom filter after the permanent response.
 
     The noise does not depend on epsilon, but on f: see the head of the module.
-
-    Examples
-    --------
-    >>> round(OneTimeRappor().true_epsilon, 4)
-    0.8007
     """
 
     _: KW_ONLY

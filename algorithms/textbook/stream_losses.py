@@ -160,13 +160,6 @@ class StreamLaw:
     """The law of a stream of answers, exact counts x_j, that share a noisy threshold.
 
     The scales of the noise are b1 and b2, > 0.
-
-    Examples
-    --------
-    >>> law = StreamLaw(np.zeros(2), 0.0, 1.0, 1.0)
-    >>> chances = np.exp(law.log_mass(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])))
-    >>> np.allclose(chances * 6, [2, 1, 1, 2])
-    True
     """
 
     answers: Array

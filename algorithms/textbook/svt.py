@@ -137,11 +137,6 @@ class SVT4(StoppingSparseVector):
     """A sparse vector technique with too little noise: (1 + 6 cutoff)/4 epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-
-    Examples
-    --------
-    >>> round(SVT4(0.1).true_epsilon, 3)
-    0.175
     """
 
     @property
