@@ -49,14 +49,7 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_length, check_positive
 
-__all__ = [
-    "SecondMomentMechanism",
-    "full_row_pair",
-    "second_moment_sensitivity",
-    "symmetric_gaussian",
-    "symmetric_laplace",
-    "wishart",
-]
+__all__ = ["SecondMomentMechanism", "second_moment_sensitivity"]
 
 _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("frobenius", Relation.ADD_REMOVE): 1.0,

@@ -39,18 +39,7 @@ from dpaudit.arrays import Array
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = [
-    "GRID",
-    "MECHANISMS",
-    "Grid",
-    "errors",
-    "even",
-    "expected",
-    "quantiles",
-    "releases",
-    "shipped_grid",
-    "takes",
-]
+__all__ = ["GRID", "MECHANISMS", "Grid", "shipped_grid"]
 
 MECHANISMS = (
     "goe-gaussian",

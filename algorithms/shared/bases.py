@@ -15,18 +15,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count
 
-__all__ = [
-    "Batched",
-    "ReleasesBasis",
-    "ReleasesVector",
-    "Rng",
-    "check_components",
-    "check_rank",
-    "drawn_in_parts",
-    "first_accepted",
-    "laplace_noise",
-    "orient",
-]
+__all__ = ["Batched", "ReleasesBasis", "ReleasesVector", "Rng"]
 
 
 Data = TypeVar("Data", contravariant=True)

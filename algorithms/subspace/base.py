@@ -30,12 +30,7 @@ from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = [
-    "PureSubspaceMechanism",
-    "SubspaceMechanism",
-    "orthonormalise",
-    "uniform_frames",
-]
+__all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 
 
 def uniform_frames(size: int, d: int, k: int, *, rng: Rng) -> Array:

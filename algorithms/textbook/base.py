@@ -21,13 +21,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_matrix, check_real
 
-__all__ = [
-    "LaplaceNoise",
-    "PureTextbookMechanism",
-    "TextbookMechanism",
-    "check_dimension",
-    "check_scalars",
-]
+__all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]
 
 
 _BLOCK = 2**15  # releases that are made together: what passes by stays in cache

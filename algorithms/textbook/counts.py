@@ -86,14 +86,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_length, check_matrix
 
-__all__ = [
-    "CountingMechanism",
-    "NoisyHist1",
-    "NoisyHist2",
-    "PrefixSum",
-    "TruncatedGeometric",
-    "neighbours_with",
-]
+__all__ = ["NoisyHist1", "NoisyHist2", "PrefixSum", "TruncatedGeometric"]
 
 
 @dataclass(frozen=True)

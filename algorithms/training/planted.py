@@ -212,7 +212,13 @@ class PrivateCountSGD(_Planted):
 
 
 def rule_of_thumb(epsilon: float, delta: float) -> DPSGD:
-    """Return `DPSGD` with sigma = q sqrt(T)/epsilon, held to (epsilon, delta)."""
+    """Return `DPSGD` with sigma = q sqrt(T)/epsilon, held to (epsilon, delta).
+
+    Examples
+    --------
+    >>> round(rule_of_thumb(1.0, 1e-5).multiplier, 3)
+    0.707
+    """
     right = DPSGD.calibrated(epsilon, delta)
     batches = right.batches
     assert isinstance(batches, PoissonBatches)  # of every calibration

@@ -36,12 +36,8 @@ class Subject:
     ----------
     shelf : str
         The module that lists it.
-    name : str
-        In the library, as in ``"tools.mean"``.
-    library : str
-        The package that is imported.
-    distribution : str
-        The package that is installed.
+    name, library, distribution : str
+        In the library, as in ``"tools.mean"``, of what is imported, and installed.
     make : callable
         ``(data, rng) -> release``.
     domain : str
@@ -89,15 +85,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class OfLibrary:
-    """A subject by its name: what audits execute, and witnesses store.
-
-    Parameters
-    ----------
-    shelf : str
-        A module that can be imported.
-    name : str
-        Of a subject there.
-    """
+    """A subject by its name in a module: what audits execute, and witnesses store."""
 
     shelf: str
     name: str
@@ -180,13 +168,7 @@ class Subjects:
 
 
 def subjects_of(shelf: str) -> dict[str, Subject]:
-    """Return the subjects of a shelf by their names.
-
-    Raises
-    ------
-    InputError
-        If the module cannot be imported, or is no shelf.
-    """
+    """Return the subjects of a shelf, a module that can be imported, by their names."""
     try:
         found = import_module(shelf).SUBJECTS
         return {each.name: each for each in found}
