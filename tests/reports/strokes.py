@@ -4,8 +4,11 @@ import re
 from collections import Counter
 from xml.etree import ElementTree
 
-__all__ = ["begins_inside", "marks", "strokes", "written"]
+import numpy as np
 
+__all__ = ["begins_inside", "marks", "strokes", "well_drawn", "written"]
+
+MEANT = {"claim refuted ✗", "no claim audited here"}
 _DASHES = {"": "whole", "6,3": "false", "8,4,2,4": "open", "2,4": "dotted"}
 
 
@@ -31,6 +34,29 @@ def begins_inside(svg):
         if not (0 <= x <= width and 0 <= y <= height):
             return False
     return True
+
+
+def well_drawn(svg, audited=True):
+    """Say whether a wide figure speaks, inside of it, each mark for itself.
+
+    And says what its lines mean, if it is of audited mechanisms: of those that are
+    dashed, all are red.
+    """
+    title, description = list(ElementTree.fromstring(svg))[:2]
+    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', svg)
+    x, y, r = np.array(places, dtype=float).reshape(-1, 3).T
+    away = np.hypot(np.subtract.outer(x, x), np.subtract.outer(y, y))
+    styles = re.findall(r'style="(fill: none;[^"]*)"', svg)
+    dashed = [style for style in styles if "stroke-dasharray: 6,3" in style]
+    return (
+        title.text is not None
+        and re.search(r"\d", description.text) is not None
+        and (not audited or not MEANT.isdisjoint(written(svg)))
+        and svg.count("<title>") > 1
+        and begins_inside(svg)
+        and (away + np.diag(np.full(len(x), np.inf)) > r).all()
+        and all("stroke: var(--refuted)" in style for style in dashed)
+    )
 
 
 def marks(svg):

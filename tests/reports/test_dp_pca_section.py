@@ -14,6 +14,7 @@ import pytest
 from dp_pca_tables import BESIDE, claims_table, dp_pca_tables
 from refusals import refuses
 from results_of import results_of
+from strokes import well_drawn
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
@@ -322,6 +323,7 @@ def test_claims_are_in_words():
 def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
     svg = SECTION.figures[name](results(), narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
+    assert narrow or well_drawn(svg, audited=name != section.GRADIENTS)
     if name != section.GRADIENTS:
         assert "analyze-gauss-published ✗" in words
         assert ("oja ✗" in words) == ("floor" not in name)

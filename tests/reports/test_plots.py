@@ -1,22 +1,17 @@
 """Lines, names and hover words that all figures share."""
 
-import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
 import pytest
-from dp_pca_tables import dp_pca_tables
-from lower_bounds_tables import lower_bounds_tables
-from recovery_tables import recovery_tables
-from results_of import results_of, verdicts
-from strokes import begins_inside, written
+from results_of import verdicts
+from strokes import written
 
 from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import FALLEN, OPEN, WHOLE, Line, Verdicts, apart
 from dpaudit.reports.plots import INK, MUTED, REFUTED, SERIES, STYLE
-from dpaudit.reports.sections import all_sections
 
 HEIGHTS = (0.5, 0.5, 0.1)
 _BOX = ("x", "y", "width", "height")
@@ -191,52 +186,3 @@ def test_tiles_and_panels_speak_where_they_are(axes):
 def test_nothing_speaks_on_a_phone(axes):
     plots.told(axes, [5.0], [0.5], ["first"])
     assert b"told" not in ElementTree.tostring(drawn(axes, narrow=True))
-
-
-@pytest.fixture(scope="module")
-def figures():
-    tables = {
-        **dp_pca_tables(),
-        **lower_bounds_tables(),
-        **recovery_tables(lambda **_: verdicts(["dp-sggd-published"], ["dp-sggd"])),
-        "dp-pca-claims": verdicts(["oja"], ["dp-pca"]),
-        "online-audits": verdicts(["follow-perturbed-leader-published"]),
-        "privacy-wall": verdicts(["analyze-gauss"]),
-    }
-    return {
-        name: draw(results_of(tables), False)
-        for section in ("dp_pca", "robust", "online")
-        for name, draw in all_sections()[section].figures.items()
-    }
-
-
-def test_every_figure_speaks_and_says_what_its_lines_mean(figures):
-    assert len(figures) > 12
-    for name, svg in figures.items():
-        title, description = list(ElementTree.fromstring(svg))[:2]
-        assert title.text, name
-        assert re.search(r"\d", description.text), name
-        if name != "dp-pca-gradients":
-            meant = {"claim refuted ✗", "no claim audited here"} & {*written(svg)}
-            assert meant, name
-        assert svg.count("<title>") > 1, name
-
-
-def test_no_text_begins_outside_of_its_figure(figures):
-    for name, svg in figures.items():
-        assert begins_inside(svg), name
-
-
-def test_no_mark_that_speaks_hides_the_middle_of_another(figures):
-    for name, svg in figures.items():
-        found = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', svg)
-        x, y, r = np.array(found, dtype=float).reshape(-1, 3).T
-        away = np.hypot(np.subtract.outer(x, x), np.subtract.outer(y, y))
-        assert (away + np.diag(np.full(len(x), np.inf)) > r).all(), name
-
-
-def test_what_is_dashed_is_red_in_every_figure(figures):
-    styles = re.findall(r'style="(fill: none;[^"]*)"', "".join(figures.values()))
-    dashed = [style for style in styles if "stroke-dasharray: 6,3" in style]
-    assert len(dashed) > 4
-    assert all("stroke: var(--refuted)" in style for style in dashed)

@@ -12,7 +12,7 @@ from audited_row import audited
 from click.testing import CliRunner
 from recovery_tables import error_after, recovery_tables
 from results_of import results_of, verdicts
-from strokes import marks, strokes, written
+from strokes import marks, strokes, well_drawn, written
 from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms.robust.geometries import squared_distance
@@ -328,6 +328,7 @@ def spoken(svg):
 
 def test_figures_draw_what_the_audits_say(figures):
     for name, drawings in figures.items():
+        assert well_drawn(drawings[0]), name
         for svg in drawings:
             words = " ".join(written(svg))
             assert ("dp-sggd" in words) == (name != "genotypes-reaper")

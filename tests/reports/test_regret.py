@@ -8,7 +8,7 @@ import pytest
 from lower_bounds_tables import lower_bounds_tables
 from refusals import refused
 from results_of import results_of, verdicts
-from strokes import strokes, written
+from strokes import strokes, well_drawn, written
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.online.regret import (
@@ -286,11 +286,13 @@ def test_a_claim_that_nobody_audited_is_drawn_as_neither():
     assert some == {"false": 2, "whole": 1, "open": others - 1, "dotted": 3}
     # As the table of audits has it: one refuted, one not.
     wide = all_sections()["online"].figures["online-regret"](results_of(TABLES), False)
+    assert well_drawn(wide)
     assert strokes(wide) == {"false": 1, "whole": 1, "open": others, "dotted": 3}
 
 
 def test_the_figure_of_rivals_has_exponents():
     svg = regret_by_optimum(results_of(TABLES))
+    assert well_drawn(svg)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert words.count("exponent 0.50") >= 2
     assert "Algorithm 4" in words
