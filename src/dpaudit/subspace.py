@@ -3,7 +3,9 @@ r"""Measures of subspaces and of the variance that they capture.
 A k-dimensional subspace of R^d, a point of the Grassmannian Gr(d, k), is given by an
 orthonormal basis V of shape (d, k). Every function here depends on the span of V
 alone, and takes stacks of bases of shape (..., d, k), whose leading (trial) axes
-broadcast against each other as in `numpy.matmul`.
+broadcast against each other as in `numpy.matmul`; what is no stack of such bases, or
+does not fit, is refused with an `InputError`. Of stacks of shape (...) numbers have
+that shape, and of none they are scalars.
 
 The distances are functions of the principal angles
 :math:`0 \le \theta_1 \le \ldots \le \theta_m \le \pi/2`, m the smaller of the two
@@ -15,8 +17,6 @@ Björck and Golub, *Numerical methods for computing angles between linear subspa
 Mathematics of Computation 27, 1973.
 Knyazev and Argentati, *Principal angles between subspaces in an A-based scalar
 product*, SIAM Journal on Scientific Computing 23, 2002.
-Edelman, Arias and Smith, *The geometry of algorithms with orthogonality constraints*,
-SIAM Journal on Matrix Analysis and Applications 20, 1998, section 4.3.
 """
 
 from typing import Literal
@@ -135,16 +135,6 @@ def captured_variance(basis: ArrayLike, matrix: ArrayLike) -> Array:
     matrix : array_like, shape (..., d, d)
         Symmetric A, for example a `second_moment`; the result is in its unit.
 
-    Returns
-    -------
-    ndarray, shape (...)
-        The leading axes broadcast (a scalar if there are none).
-
-    Raises
-    ------
-    InputError
-        If an argument is not what it should be, or the shapes do not fit.
-
     Examples
     --------
     >>> import numpy as np
@@ -163,25 +153,13 @@ def captured_variance_share(basis: ArrayLike, matrix: ArrayLike) -> Array:
     """Return the captured variance as a share of the best that rank k can do.
 
     The optimum is the sum of the k largest eigenvalues (Ky Fan), so the share is at
-    most 1, and at least 0 for a positive semi-definite matrix (both up to rounding).
+    most 1, and at least 0 for a positive semi-definite matrix (both up to rounding). If
+    the optimum is not positive a share means nothing, and is refused.
 
     Parameters
     ----------
-    basis : array_like, shape (..., d, k)
-        Orthonormal columns V.
-    matrix : array_like, shape (..., d, d)
-        Symmetric A.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        The leading axes broadcast (a scalar if there are none).
-
-    Raises
-    ------
-    InputError
-        As `captured_variance`; also if the optimum is not positive, where a share
-        means nothing.
+    basis, matrix
+        As for `captured_variance`.
 
     Examples
     --------
@@ -218,11 +196,6 @@ def principal_angles(basis: ArrayLike, other: ArrayLike) -> Array:
     ndarray, shape (..., min(k, l))
         In radians, in [0, pi/2].
 
-    Raises
-    ------
-    InputError
-        If an argument is not an orthonormal basis, or the shapes do not fit.
-
     Notes
     -----
     The arc cosine of a singular value of :math:`V^T W` loses half of the digits at
@@ -253,25 +226,10 @@ def principal_angles(basis: ArrayLike, other: ArrayLike) -> Array:
 
 
 def largest_principal_angle_sine(basis: ArrayLike, other: ArrayLike) -> Array:
-    """Return the sine of the largest principal angle.
+    """Return the sine of the largest of the `principal_angles`, in [0, 1].
 
-    Parameters
-    ----------
-    basis : array_like, shape (..., d, k)
-        Orthonormal columns.
-    other : array_like, shape (..., d, l)
-        Orthonormal columns.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        In [0, 1]. For k = l it equals the spectral `projector_distance`; otherwise 0
-        says that one subspace contains the other.
-
-    Raises
-    ------
-    InputError
-        As `principal_angles`.
+    For k = l it equals the spectral `projector_distance`; otherwise 0 says that one
+    subspace contains the other.
 
     Examples
     --------
@@ -281,42 +239,6 @@ def largest_principal_angle_sine(basis: ArrayLike, other: ArrayLike) -> Array:
     """
     sine: Array = np.sin(principal_angles(basis, other)[..., -1])
     return sine
-
-
-def geodesic_distance(basis: ArrayLike, other: ArrayLike) -> Array:
-    r"""Return the arc length :math:`(\sum_i \theta_i^2)^{1/2}` on the Grassmannian.
-
-    Parameters
-    ----------
-    basis, other : array_like, shape (..., d, k)
-        Orthonormal columns; the same k, since both must be points of Gr(d, k).
-
-    Returns
-    -------
-    ndarray, shape (...)
-        In radians, in [0, sqrt(min(k, d - k)) pi/2].
-
-    Raises
-    ------
-    InputError
-        As `principal_angles`; also if the dimensions differ.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpaudit.subspace import geodesic_distance
-    >>> plane, orthogonal_plane = np.eye(4)[:, :2], np.eye(4)[:, 2:]
-    >>> round(float(geodesic_distance(plane, orthogonal_plane)), 4)
-    2.2214
-    """
-    angles = principal_angles(basis, other)
-    if np.shape(basis)[-1] != np.shape(other)[-1]:
-        raise InputError(
-            "basis and other must have the same number of columns, "
-            f"got {np.shape(basis)[-1]} and {np.shape(other)[-1]}"
-        )
-    length: Array = np.linalg.norm(angles, axis=-1)
-    return length
 
 
 def projector_distance(
@@ -329,22 +251,10 @@ def projector_distance(
 
     Parameters
     ----------
-    basis : array_like, shape (..., d, k)
-        Orthonormal columns V.
-    other : array_like, shape (..., d, l)
-        Orthonormal columns W.
+    basis, other
+        As for `principal_angles`.
     norm : {"spectral", "frobenius"}
-        The matrix norm.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Spectral: in [0, 1]. Frobenius: in [0, sqrt(k + l)].
-
-    Raises
-    ------
-    InputError
-        As `principal_angles`; also if `norm` is unknown.
+        The matrix norm: in [0, 1], or in [0, sqrt(k + l)].
 
     Notes
     -----

@@ -53,13 +53,9 @@ def _scikit_learn_home() -> Path:
 def search_folders(dataset: str, path: str | os.PathLike[str] | None) -> list[Path]:
     """Return the folders that may hold the files of a dataset, in the order to look.
 
-    Parameters
-    ----------
-    dataset : str
-        Name of the subfolder that is tried next to each folder itself.
-    path : path or None
-        The user's explicit choice, after which nothing else is tried. Without it: the
-        folder in the environment variable ``DPAUDIT_DATA``, then scikit-learn's.
+    Each itself, and its subfolder of that name: the user's explicit choice, after which
+    nothing else is tried; without it that in the environment variable ``DPAUDIT_DATA``,
+    then scikit-learn's.
     """
     if path is not None:
         if not isinstance(path, str | os.PathLike):
@@ -117,14 +113,7 @@ class IdxFile:
 
 
 def read_idx(where: Path, expected: IdxFile) -> NDArray[np.uint8]:
-    """Return the array in an IDX file, plain or gzip, after checking all of it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or decompressed, is not well-formed, or is not the
-        expected one.
-    """
+    """Return the array in an IDX file, plain or gzip, after checking all of it."""
     # One byte more than expected shows an excess, however large it would unpack.
     limit = len(expected.header) + math.prod(expected.shape) + 1
     try:
@@ -146,11 +135,6 @@ def parse_idx(content: bytes, where: Path) -> NDArray[np.uint8]:
 
     The format: two zero bytes, the type (8 for unsigned bytes), the number of axes, the
     length of each axis as a big-endian 32-bit integer, the entries in C order.
-
-    Raises
-    ------
-    InputError
-        If the header or the number of bytes is wrong; `where` is named.
 
     Examples
     --------
@@ -317,10 +301,8 @@ def load_mnist(
     split : {"train", "test"}
         60,000 or 10,000 digits.
     path : path, optional
-        The folder with the IDX files, each plain or gzip, or the folder above one
-        called ``mnist``; no other place is tried then. Otherwise the folder in the
-        environment variable ``DPAUDIT_DATA`` is tried in the same way, then
-        scikit-learn's data folder: its subfolder ``mnist``, and what
+        As for `load_covertype`: the folder with the IDX files, each plain or gzip, or
+        the one above ``mnist``. In scikit-learn's folder also what
         ``fetch_openml("mnist_784", version=1)`` left there.
 
     Returns
@@ -332,10 +314,8 @@ def load_mnist(
 
     Raises
     ------
-    DataUnavailableError
-        If the files are in none of these places; names them, their hashes and a source.
-    InputError
-        If a file is there but damaged, or not the published one.
+    DataUnavailableError, InputError
+        As `load_covertype`.
     """
     check_name("split", split, tuple(MNIST_FILES))
     files = MNIST_FILES[split]
