@@ -10,8 +10,9 @@ direction it takes. Where rows are vectors whose column
 sums are the answers of counting queries, the answers follow the patterns of Ding et
 al., *Detecting violations of differential privacy*, CCS 2018 (the same in Bichsel et
 al., *DP-Sniper*, S&P 2021): one answer moves, all move, half of them, one against the
-rest, or two halves change places. Beyond these there are random pairs without end,
-and ascent: small moves of a pair that has done well.
+rest, or two halves change places. Then come pairs at the numbers with which a function
+compares (`dpaudit.audit.search.suspects`). Beyond these there are random pairs without
+end, and ascent: small moves of a pair that has done well.
 
 Which pairs are proposed bears on how soon an audit finds a violation, never on whether
 its verdict is right.
@@ -27,6 +28,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.search.suspects import suspects
 from dpaudit.domains import Box, Domain, UnitBall, WithNonfinite
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
@@ -86,7 +88,7 @@ class Proposals:
             if legal is not None:
                 distinct.setdefault(_fingerprint(legal), legal)
         if domain is not None:
-            for pair in _structured(domain, self.relation, stream(seed)):
+            for pair in _structured(mechanism, domain, self.relation, stream(seed)):
                 distinct.setdefault(_fingerprint(pair), pair)
                 if len(distinct) >= _MOST:
                     break
@@ -245,7 +247,7 @@ def _check_relation(pair: Pair, relation: Relation) -> None:
 
 
 def _structured(
-    domain: Domain, relation: Relation, rng: np.random.Generator
+    mechanism: Any, domain: Domain, relation: Relation, rng: np.random.Generator
 ) -> Iterator[Pair]:
     """Yield structured pairs, those of most promise first."""
     if isinstance(domain, WithNonfinite):
@@ -277,6 +279,7 @@ def _structured(
     )
     cuts = [Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
     special = [
+        *suspects(mechanism, domain, relation),
         *_counting(domain, relation),
         *_spectral(domain, settings[-1]),
         *_outvoted(zero, top, n),

@@ -75,6 +75,13 @@ class Domain(Checked, ABC):
     def extremes(self) -> tuple[Array, ...]:
         """Return a handful of different extreme rows, the most telling first."""
 
+    def code(self, value: Any, place: int) -> float | None:
+        """Return what stands for a value at some place of a row, None if nothing does.
+
+        It need not be legal there.
+        """
+        return None if isinstance(value, str) else float(value)
+
     def told(self, row: Array) -> str:
         """Return a row in words, as short as tells it apart."""
         entries = [f"{x:.6g}" for x in np.ravel(row).tolist()]

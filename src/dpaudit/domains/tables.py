@@ -223,6 +223,18 @@ class Table(Domain, kinds=("table",)):
         one = self._flat(distinct[1:2])
         return self._flat(distinct[:1]), top, *varied, *many, one
 
+    def code(self, value: Any, place: int) -> float | None:
+        """Return the code of a value in a column; of a user, in the first row."""
+        entries = self._entries
+        if self._user is not None:
+            if not 1 <= place <= len(entries):
+                return None
+            place -= 1
+        labels = entries[place].labels
+        if labels is None:
+            return super().code(value, place)
+        return float(labels.index(value)) if value in labels else None
+
     def told(self, row: Array) -> str:
         """Return a row in words; of a user all rows."""
         if self._user is None:

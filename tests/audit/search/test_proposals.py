@@ -1,5 +1,7 @@
 """Proposed pairs are neighbours in the domain, and the telling ones come first."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,9 @@ from hypothesis import strategies as st
 
 from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
+from dpaudit.audit import audit
 from dpaudit.audit.search.proposals import Proposals
+from dpaudit.audit.search.suspects import suspects
 from dpaudit.domains import Binary, Box, Domain, UnitBall
 from dpaudit.mechanism import HasCanonicalPairs
 
@@ -298,3 +302,44 @@ def test_a_user_with_a_row_of_each_label_comes_first_among_users_with_one():
     several = [("a", each) for each in colours]
     single = list(zip("bcd", colours, strict=True))
     assert any((p.data, p.neighbour) == (single, several + single) for p in first)
+
+
+MANY = 25
+
+
+def is_marked(rows, mark):
+    return mark in rows and len(rows) > MANY
+
+
+def compares(rows, mark=61, *, rng):
+    if any(row == "q7" for row in rows) or is_marked(rows, mark):
+        return 0.0
+    return rng.laplace() + 7 * (mark == 61)
+
+
+def test_pairs_at_what_a_function_compares_with():
+    numbers = Domain.parse("list of 0..100")
+    cuts = [*suspects(partial(compares, mark=17), numbers, "add-remove")]
+    assert {len(cut.common) for cut in cuts} >= {MANY, MANY - 1, 61, 60}
+    assert {float(cut.after[0]) for cut in cuts} == {100.0, 61.0, 25.0, 17.0}
+    assert len(cuts) <= 12
+    codes = Domain.parse("code:{a,q7} user:label each=2")
+    rows = [cut.after for cut in suspects(compares, codes, "add-remove")]
+    assert any("code=q7" in codes.told(row) for row in rows)
+    for unread in (len, UnitBall(2), partial(max, 3)):
+        assert [*suspects(unread, numbers, "add-remove")] == []
+
+
+def exact_if_many(rows, rng):
+    return np.mean(rows) if len(rows) > MANY else rng.laplace()
+
+
+def raw_if_marked(rows, rng):
+    return 9.0 * (61 in rows) + rng.laplace()
+
+
+@pytest.mark.parametrize("function", [exact_if_many, raw_if_marked])
+def test_a_branch_that_ranges_do_not_tell_is_found(function):
+    """Chance hides neither: the one is exact there, the other's loss is 9."""
+    told = {"domain": "list of 0..1000", "relation": "add-remove"}
+    assert audit(function, **told, claim=PureDP(1.0), budget=3000).refuted
