@@ -155,19 +155,7 @@ def joint(
 ) -> Bound:
     """Return the exact joint lower bound on epsilon at `delta`.
 
-    Parameters
-    ----------
-    counts, delta, confidence, two_sided
-        As for `clopper_pearson`.
-
-    Returns
-    -------
-    Bound
-
-    Raises
-    ------
-    InputError
-        If an argument is outside what is allowed.
+    The arguments are those of `clopper_pearson`.
 
     Examples
     --------
@@ -193,24 +181,10 @@ def gaussian(
 ) -> Bound:
     """Return the exact lower bound on mu of a mechanism that claims mu-GDP.
 
-    Parameters
-    ----------
-    counts, confidence, two_sided
-        As for `clopper_pearson`.
-    delta : float
-        In [0, 1): where the bound is also expressed as an epsilon; it does not enter
-        the test.
-
-    Returns
-    -------
-    Bound
-        With parameter ``"mu"``. Beyond 1e9 releases a side, from Clopper and
-        Pearson's limits, and the method says so.
-
-    Raises
-    ------
-    InputError
-        If an argument is outside what is allowed.
+    The arguments are those of `clopper_pearson`, but delta is where the bound is also
+    expressed as an epsilon, and does not enter the test. The parameter is ``"mu"``.
+    Beyond 1e9 releases a side it is from Clopper and Pearson's limits, and the method
+    says so.
 
     Examples
     --------
