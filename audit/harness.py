@@ -153,7 +153,8 @@ def audit(
             until = partial(_ends, clock, budget, run)
             parts = state, settings, mechanism, source.domain
             result = _shrunk(result, *parts, until)
-        result = replace(result, seconds=clock.seconds)
+        assumed = "" if source.domain is None else source.domain.note
+        result = replace(result, seconds=clock.seconds, assumed=assumed)
         if recorder is not None and not interrupted:
             recorder.finish(result, state)
     return result

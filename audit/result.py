@@ -96,6 +96,8 @@ class AuditResult(PrintedResult):
         For REFUTED: what it takes to replay the refutation.
     neighbours : str
         The last pair in words, where it was found in a domain.
+    assumed : str
+        What was taken to be public, where the domain was read from an example.
     shrunk : AuditResult or None
         For REFUTED, of a pair that was found in a domain: the audit of a smaller pair,
         by fresh releases, which refutes the claim there with an error probability of
@@ -135,6 +137,7 @@ class AuditResult(PrintedResult):
     seconds: float
     witness: Witness | None
     neighbours: str = ""
+    assumed: str = ""
     shrunk: "AuditResult | None" = None
     interrupted: bool = False
     from_store: bool = field(default=False, compare=False)
@@ -232,6 +235,8 @@ class AuditResult(PrintedResult):
             f"  layer          {self.layer}, over {numbers}",
         ]
         lines += self._bounds() if founded else [f"  no verdict     {UNFOUNDED}"]
+        if self.assumed:
+            lines.append(f"  domain         {printable(self.assumed)}")
         if self.interrupted:
             lines.insert(1, "  INTERRUPTED    before its end; what it says holds")
         if self.from_store:

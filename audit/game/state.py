@@ -52,6 +52,7 @@ _PLANNED, _PLANNED_BESIDE = 40, 16
 # A pair so many standard errors inside the claim is played in rounds as large as its
 # past, for the bounds alone.
 _HOPELESS = 2.0
+_REFUSED = "{}; so on every pair tried: name columns, ranges and form that it takes"
 # Rounds on a pair that is new to a long search are no smaller than this share of it.
 _LEAST_SHARE = 1 / 20
 # Where the claim is half refuted, rounds are small again: so much of the past.
@@ -245,10 +246,7 @@ class AuditState:
         }
 
     def excess_of(self, pair: Pair, key: int, size: int) -> float:
-        """Return by how many standard errors the claim seems exceeded on another pair.
-
-        By fresh releases, if no other pair has the key; -inf if it is refused.
-        """
+        """Return by how many standard errors a pair of a new key exceeds the claim."""
         parts = self.subject, pair, self._attacks, self.seed, key, self.workers
         pair_audit = PairAudit(*parts, bits=self._bits)
         assert self.verdict.family.claimed is not None
@@ -318,12 +316,14 @@ class AuditState:
             try:
                 most = _PILOT if bets else _MOST_PILOT
                 pair_audit.pilot(min(size, most), most=left // 2, bets=bets)
-            except (InputError, MechanismError):
+            except (InputError, MechanismError) as error:
                 # The mechanism refuses the pair, or does nothing but fail on it.
                 self._report(asked, arm, -math.inf, 0)
-                if not self._search.live:
-                    raise
-                return
+                if self._search.live:
+                    return
+                if self._search.searching:
+                    error.args = (_REFUSED.format(error),)
+                raise
             self._pair_audits[arm] = pair_audit
             self.pairs += 1
             size = 0 if bets else size - int(pair_audit.drawn.sum()) // 2

@@ -209,6 +209,10 @@ ERRORS = {
         *("audit", "own_mechanism:raising", "--epsilon", "1"),
         *("--pair", "own_mechanism:pair"),
     ): "raises RuntimeError on both datasets, every time (out of luck)",
+    (
+        *("audit", "own_mechanism:raising", "--epsilon", "1", "--relation"),
+        *("add-remove", "--domain", "age:0..9"),
+    ): "so on every pair tried: name columns, ranges and form that it takes",
     ("audit", "own_mechanism:instance", "--relation", "replace-one"): "add-remove, not",
     ("verify", "missing.json"): "cannot read",
     ("verify", "own_mechanism.py"): "not complete JSON",

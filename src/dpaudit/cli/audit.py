@@ -18,7 +18,7 @@ from dpaudit.cli.options import (
 )
 from dpaudit.cli.running import auditing, printing_aside
 from dpaudit.cli.tables import chosen_pair, pair_options
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, MechanismError
 from dpaudit.printable import printable
 
 if TYPE_CHECKING:
@@ -229,8 +229,15 @@ def audit_command(
         what["confidence"] = 1 - (1 - confidence) / 2
     results, stopped = [], False
     if both or layer == "replay":
-        results.append(_replayed(subject, what, evidence, budget, run, named))
-        if budget["seconds"] is not None:  # of which some are left for sampling
+        try:
+            results.append(_replayed(subject, what, evidence, budget, run, named))
+        except MechanismError:
+            if layer == "replay" or legal is None:
+                raise
+            # It fails on one pair of the domain: sampling tries others.
+        if (
+            results and budget["seconds"] is not None
+        ):  # of which some are left for sampling
             left = budget["seconds"] - results[0].seconds
             budget["seconds"] = max(left, budget["seconds"] / 10)
     if layer != "replay" and not (results and results[0].refuted):

@@ -8,7 +8,7 @@ vector, and whatever moves, compares and keeps vectors does so with records too.
 import json
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
-__all__ = ["Column"]
+__all__ = ["Column", "taken_apart"]
 
 _WORD = r'"(?:[^"\\]|\\.)*"|[^\s:{},"=?]+'
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf"
@@ -292,3 +292,65 @@ def _number_or_text(word: str) -> Any:
         except ValueError:
             continue
     return word
+
+
+def taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
+    """Return the form of an example, and the values of its columns by their names.
+
+    Raises
+    ------
+    InputError
+        If it has none of the forms, or its columns are not the same in all rows.
+    """
+    package = type(example).__module__.partition(".")[0]
+    if package in ("pandas", "polars") and hasattr(example, "columns"):
+        form = "frame" if package == "pandas" else "polars"
+        names = list(example.columns)
+        return form, {str(name): example[name].to_list() for name in names}
+    if isinstance(example, Mapping):
+        columns = {str(name): _listed(value) for name, value in example.items()}
+        _alike("columns", {name: len(column) for name, column in columns.items()})
+        return "arrays", columns
+    if isinstance(example, set | frozenset):
+        return "set", _unnamed(list(example))
+    if isinstance(example, np.ndarray) and example.ndim in (1, 2):
+        return "array", _unnamed(example.tolist())
+    if isinstance(example, list | tuple):
+        if example and all(isinstance(row, Mapping) for row in example):
+            keys = list(example[0])
+            other = next((row for row in example if set(row) != set(keys)), None)
+            if other is not None:
+                raise InputError(
+                    f"records must have the same keys, got {keys} and {list(other)}: "
+                    "give what is missing as None"
+                )
+            return "records", {str(k): [row[k] for row in example] for k in keys}
+        return "list", _unnamed(list(example))
+    raise InputError(
+        "an example of data must be a frame, a dictionary of arrays, a list of "
+        f"records, a list, set or array of values, got {type(example).__name__}: name "
+        "the domain in words, as Domain.parse reads them"
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        raise InputError(
+            "a dictionary of data must hold a column under each name, got "
+            f"{type(value).__name__}"
+        )
+    return value.tolist() if isinstance(value, np.ndarray) else list(value)
+
+
+def _unnamed(rows: list[Any]) -> dict[str, list[Any]]:
+    """Return the columns of rows that are values, or tuples of values."""
+    if not rows or not isinstance(rows[0], list | tuple):
+        return {"": rows}
+    _alike("rows", {str(place): len(row) for place, row in enumerate(rows)})
+    columns = zip(*rows, strict=True)
+    return {str(place): list(column) for place, column in enumerate(columns)}
+
+
+def _alike(what: str, lengths: Mapping[str, int]) -> None:
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"{what} must be of one length, got {dict(lengths)}")

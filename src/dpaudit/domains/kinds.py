@@ -102,7 +102,8 @@ class Box(Domain, kinds=("box", "scalar")):
         low, high = float(self.low), float(self.high)
         if not (np.isfinite(high - low) and low < high):
             raise InputError(
-                f"low and high must be finite with low < high, got {low!r}, {high!r}"
+                f"low and high must be finite with low < high, got {low!r}, {high!r}: "
+                "give the bounds that data keep, or such as show that it clips, as 1e9"
             )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.domains.base import Domain
-from dpaudit.domains.columns import Column
+from dpaudit.domains.columns import Column, taken_apart
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
@@ -131,7 +131,8 @@ class Table(Domain, kinds=("table",)):
         if len(users) > 1 or len(users) == len(self.columns):
             raise InputError(
                 "there must be one column of users at most, and another one beside it, "
-                f"got {', '.join(map(str, self.columns)) or 'no column'}"
+                "as user:label age:0..100, got "
+                f"{', '.join(map(str, self.columns)) or 'no column'}"
             )
 
     def __str__(self) -> str:
@@ -155,7 +156,7 @@ class Table(Domain, kinds=("table",)):
 
     @classmethod
     def _like(cls, example: Any) -> Domain:
-        form, values = _taken_apart(example)
+        form, values = taken_apart(example)
         columns = []
         for name, entries in values.items():
             if name == "user":
@@ -347,65 +348,3 @@ def _built(form: str, columns: Sequence[Column], rows: Array) -> Any:
     if isinstance(whole, dict):
         return {name: column[:0] for name, column in whole.items()}
     return set() if isinstance(whole, set) else whole[:0]
-
-
-def _taken_apart(example: Any) -> tuple[str, dict[str, list[Any]]]:
-    """Return the form of an example, and the values of its columns by their names.
-
-    Raises
-    ------
-    InputError
-        If it has none of the forms, or its columns are not the same in all rows.
-    """
-    package = type(example).__module__.partition(".")[0]
-    if package in ("pandas", "polars") and hasattr(example, "columns"):
-        form = "frame" if package == "pandas" else "polars"
-        names = list(example.columns)
-        return form, {str(name): example[name].to_list() for name in names}
-    if isinstance(example, Mapping):
-        columns = {str(name): _listed(value) for name, value in example.items()}
-        _alike("columns", {name: len(column) for name, column in columns.items()})
-        return "arrays", columns
-    if isinstance(example, set | frozenset):
-        return "set", _unnamed(list(example))
-    if isinstance(example, np.ndarray) and example.ndim in (1, 2):
-        return "array", _unnamed(example.tolist())
-    if isinstance(example, list | tuple):
-        if example and all(isinstance(row, Mapping) for row in example):
-            keys = list(example[0])
-            other = next((row for row in example if set(row) != set(keys)), None)
-            if other is not None:
-                raise InputError(
-                    f"records must have the same keys, got {keys} and {list(other)}: "
-                    "give what is missing as None"
-                )
-            return "records", {str(k): [row[k] for row in example] for k in keys}
-        return "list", _unnamed(list(example))
-    raise InputError(
-        "an example of data must be a frame, a dictionary of arrays, a list of "
-        f"records, a list, set or array of values, got {type(example).__name__}: name "
-        "the domain in words, as Domain.parse reads them"
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    if isinstance(value, str) or not hasattr(value, "__len__"):
-        raise InputError(
-            "a dictionary of data must hold a column under each name, got "
-            f"{type(value).__name__}"
-        )
-    return value.tolist() if isinstance(value, np.ndarray) else list(value)
-
-
-def _unnamed(rows: list[Any]) -> dict[str, list[Any]]:
-    """Return the columns of rows that are values, or tuples of values."""
-    if not rows or not isinstance(rows[0], list | tuple):
-        return {"": rows}
-    _alike("rows", {str(place): len(row) for place, row in enumerate(rows)})
-    columns = zip(*rows, strict=True)
-    return {str(place): list(column) for place, column in enumerate(columns)}
-
-
-def _alike(what: str, lengths: Mapping[str, int]) -> None:
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"{what} must be of one length, got {dict(lengths)}")

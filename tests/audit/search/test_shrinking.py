@@ -107,6 +107,13 @@ def test_an_audit_names_its_pair_and_a_smaller_one(relation):
     assert (plain.log_evidence, plain.samples) == (result.log_evidence, result.samples)
 
 
+def test_what_an_example_was_taken_to_say_stands_in_the_result():
+    told = {"relation": "add-remove", "claim": PureDP(1.0), "budget": 60}
+    result = audit(lambda rows, rng: sum(rows), domain=Domain.like([1, 9]), **told)
+    assert result.assumed in str(result)
+    assert result.assumed.endswith("as the example has it: 1..9")
+
+
 def test_pairs_in_words():
     domain = Domain.parse("age:0..90 sex:{f,m} user:label each=2")
     (zero, _, both, *_), users = domain.extremes(), domain.spread()
