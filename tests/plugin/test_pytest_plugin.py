@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -88,6 +89,7 @@ class Session:
 
 
 FILES = ("--dp-report", "out/dp.json", "--junitxml", "out/junit.xml")
+ALONE = ("-c", os.devnull, "--rootdir=.")  # whatever lies above the folder
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output):
         patch.chdir(folder)
         patch.setattr(sys, "path", [*sys.path])
-        code = pytest.main([*PLUGIN, *FILES, *quiet])
+        code = pytest.main([*PLUGIN, *FILES, *ALONE, *quiet])
     del sys.modules["test_suite"]
     return Session(folder, code, output.getvalue())
 
@@ -188,7 +190,7 @@ def test_the_command_of_a_failure_replays_it_from_anywhere(session, tmp_path):
 def test_workers_change_nothing(session, tmp_path):
     (tmp_path / "test_suite.py").write_text(SUITE)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *PLUGIN, *FILES, "-n", "1"],
+        [sys.executable, "-m", "pytest", *PLUGIN, *FILES, *ALONE, "-n", "1"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ no other thing: that the installed program starts is seen elsewhere.
 import contextlib
 import importlib
 import io
+import os
 import re
 import runpy
 import shlex
@@ -29,8 +30,10 @@ WORKFLOW = DOCS / "ci" / "github-actions.yml"
 
 # A checkout may have been installed before it declared the plugin.
 INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
+# Nor has it to do with settings that lie above the folder of a test.
 PYTEST = [
     *([] if INSTALLED else ["-p", "dpaudit.pytest_plugin"]),
+    *("-c", os.devnull, "--rootdir=."),
     *("--capture=sys", "-p", "no:faulthandler", "-W", "ignore:Module already imported"),
 ]
 

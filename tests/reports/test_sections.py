@@ -7,11 +7,11 @@ from multiprocessing import get_context
 import pytest
 from click.testing import CliRunner
 from executors import PickledThreads
-from tiny_profile import tiny_plan
+from tiny_profile import BLANK, tiny_plan
 
 import dpaudit.audit
 from dpaudit.cli import main
-from dpaudit.reports import write_report
+from dpaudit.reports import write_report, writer
 from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.store import STORE
@@ -28,6 +28,12 @@ class Stopped(BaseException):
     """As a signal would raise it: nobody may take it for a failure."""
 
 
+@pytest.fixture
+def blank(monkeypatch):
+    monkeypatch.setattr(writer, "draw_figures", lambda *_: BLANK)
+
+
+@pytest.mark.usefixtures("blank")
 def test_a_report_that_was_stopped_goes_on(tiny_report, tmp_path):
     def progress(step):
         if step.done == 3:
@@ -93,6 +99,7 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert not (tmp_path / "streaming-rates.csv").exists()
     assert (tmp_path / "streaming-audits.csv").exists()
     # When it can be measured, only that is left to do.
+    monkeypatch.setattr(writer, "draw_figures", lambda *_: BLANK)
     told = []
     options = {"sections": CHOSEN, "progress": told.append}
     assert not write_report(tmp_path, profile="tiny", **options).failed
