@@ -91,6 +91,29 @@ class Explored:
         )
 
 
+_DECLARE = "draw noise from the generator that is handed over, or declare a primitive"
+_SETTLE = (
+    "show by proof that the release hides it, draw more releases (budget=), or say "
+    "sees='transcript' if every noisy value is seen"
+)
+_REMEDIES = {
+    "ordinary number": "add the noise to the data by itself, as one expression, or "
+    "declare the function that makes it a primitive",
+    "draws from a law": "draw Laplace, Gaussian, geometric or uniform numbers of fixed "
+    "scale in its stead, or declare a primitive of that law",
+    "thread": "draw before threads are started, or let a ThreadPoolExecutor do it",
+    "may be hidden": "make fewer choices at once (64 ways are executed), say "
+    "batches='public' if they are seen, or declare them one primitive",
+    "known": "add independent noise of one scale to each number",
+    "the batch": "let each value go by its own batch and by noisy values alone",
+    "only a sum was seen": "draw noise for each value by itself",
+    "one of these readings": "add the noise to the data once, as one expression",
+    "randomness, or state": "keep nothing between executions, and " + _DECLARE,
+    "on both sides": "hand over a pair on which it does not fail",
+}
+"""By what is in the message of a finding, what would make the code followed."""
+
+
 @dataclass(frozen=True)
 class ReplayResult(PrintedResult):
     """The outcome of a replay.
@@ -176,6 +199,21 @@ class ReplayResult(PrintedResult):
         """Whether the claim was refuted."""
         return self.verdict is ReplayVerdict.REFUTED
 
+    @property
+    def remedy(self) -> str:
+        """What would make ``NOT_FOLLOWED`` code followed, or settle it; else empty."""
+        if self.verdict is not ReplayVerdict.NOT_FOLLOWED:
+            return ""
+        for kind in ("coin", ""):  # what could not be followed, before what differs
+            for each in self.findings:
+                words = (r for part, r in _REMEDIES.items() if part in each.message)
+                said = next(words, None)
+                if each.kind == (kind or each.kind) and said is not None:
+                    return f"at {each.where}: {said}"
+        at = f"at {self.findings[0].where}: " if self.findings else ""
+        coins = [each.message for each in self.findings if each.kind == "coin"]
+        return at + (coins[0].partition(": ")[2] or _DECLARE if coins else _SETTLE)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python; infinity and NaN as text."""
         told = super().to_dict()
@@ -186,6 +224,7 @@ class ReplayResult(PrintedResult):
         steps = [asdict(step) for step in self.steps]
         return told | {
             "layer": "replay",
+            "remedy": self.remedy,
             "findings": [finding.to_dict() for finding in self.findings],
             "steps": [{k: _finite(step[k]) for k in step} for step in steps],
             "loss": _finite(self.loss),
@@ -231,6 +270,8 @@ class ReplayResult(PrintedResult):
             kind = type(self.pair.data).__name__
             lines.append(f"  witness        none: no file holds data of type {kind}")
         lines.extend(f"  {finding}" for finding in self.findings)
+        if self.remedy:
+            lines.append(f"  to settle it   {printable(self.remedy)}")
         return "\n".join(lines)
 
 

@@ -14,10 +14,10 @@ import math
 import os
 import random
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,11 @@ def pieces_of_gamma(data: Array, rng: np.random.Generator) -> Any:
 
 def another_thread(data: Array, rng: np.random.Generator) -> Any:
     """Return a number with Laplace noise of another thread."""
-    with ThreadPoolExecutor(1) as pool:
-        return data.sum() + pool.submit(rng.laplace).result()
+    drawn: list[float] = []
+    thread = threading.Thread(target=lambda: drawn.append(rng.laplace()))
+    thread.start()
+    thread.join()
+    return data.sum() + drawn[0]
 
 
 def system_random(data: Array, rng: np.random.Generator) -> Any:

@@ -130,7 +130,12 @@ def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
     began = time.process_time()
     verdict, proof, first, found, said = "ERROR", False, "", "", ()
     try:
-        with _limited(SECONDS), warnings.catch_warnings(), threadpool_limits(1):
+        with (
+            _limited(SECONDS, signal.ITIMER_PROF),
+            _limited(10 * SECONDS),
+            warnings.catch_warnings(),
+            threadpool_limits(1),
+        ):
             warnings.simplefilter("ignore")
             result = replay(
                 style.mechanism,
@@ -143,6 +148,7 @@ def measure(style: Style, seed: int = 0, *, domains: bool = False) -> Outcome:
             )
         verdict, proof = result.verdict.value, result.proof
         said = tuple(str(each) for each in result.findings)
+        said += (f"to settle it: {result.remedy}",) if result.remedy else ()
         if not style.right and result.findings:
             places = [_places(each) for each in result.findings]
             first = _line(style, places[0])

@@ -14,6 +14,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.named import CONVERSIONS
@@ -38,6 +39,9 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
     yield math, "fsum", _summed(math.fsum)
     for name, side in _BISECT.items():
         yield bisect, name, _bisected(getattr(bisect, name), side)
+    for kind in (stats.rv_continuous, stats.rv_discrete):
+        for name in ("ppf", "isf"):
+            yield kind, name, _quantiles(getattr(kind, name), name)
     yield json.JSONEncoder, "default", _default(json.JSONEncoder.default)
 
 
@@ -86,6 +90,23 @@ def _bisected(real: Any, side: str) -> Callable[..., Any]:
             if place is not NotImplemented:
                 return int(place)
         return real(a, x, *args, **kwargs)
+
+    return call
+
+
+def _quantiles(real: Any, name: str) -> Callable[..., Any]:
+    """Return a method of SciPy's laws that keeps what it makes of draws alone."""
+
+    def call(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+        own: Any = getattr(stats, str(self.name), None)
+        count = self.numargs
+        more = dict(zip(("loc", "scale"), args[count:], strict=False)) | kwargs
+        plain = len(args) >= count and not set(more) - {"loc", "scale"}
+        if isinstance_tracked(q) and type(own) is type(self) and plain:
+            made = derived(f"{self.name}.{name}", q, *args[:count])
+            if made is not NotImplemented:
+                return made * more.get("scale", 1) + more.get("loc", 0)
+        return real(self, q, *args, **kwargs)
 
     return call
 

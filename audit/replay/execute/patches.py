@@ -3,6 +3,7 @@
 - ``np.array``, ``np.asarray`` and the like, which cannot be overloaded, keep the noise
   of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
   called by the code under audit itself, give arrays that noise can be written into.
+- Tasks of a ``ThreadPoolExecutor`` are executed one after the other, at once.
 - Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
   from the recorder.
 - What forks, or seeds a global generator with a number of its own, is noted on the
@@ -10,10 +11,12 @@
 """
 
 import os
+import queue
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -43,6 +46,10 @@ _LOSING: dict[Any, tuple[str, ...]] = {
 _REMEDY = "hand over what is drawn, or declare a primitive"
 _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
 
+_WAITED_FOR = (
+    *(queue.Queue, queue.SimpleQueue, threading.Event, threading.Condition),
+    *(threading.Barrier, threading.Semaphore, type(threading.Lock()), Future),
+)
 _BY_NAME = "a global generator is used that was imported by name"
 
 _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
@@ -165,6 +172,7 @@ class _Replacements:
         for owner in (np.random, random):
             for name in _STATES:
                 yield owner, name, _state(self, owner, name)
+        yield ThreadPoolExecutor, "submit", _at_once(self, ThreadPoolExecutor.submit)
         for owner, names in _LOSING.items():
             for name in names:
                 yield owner, name, _losing(self, owner, name)
@@ -203,6 +211,31 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
         return real(*args, **kwargs)
 
     return call
+
+
+def _at_once(now: _Replacements, real: Any) -> Callable[..., Any]:
+    """Return a pool's ``submit`` that executes each task before it returns.
+
+    So tasks draw one after the other, in the mechanism's own thread. Tasks that may
+    wait for others, by what they are handed, are left to threads.
+    """
+
+    def submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        tape = now.tape
+        if tape is None or not tape.is_mine or getattr(self, "_initializer", None):
+            return real(self, fn, *args, **kwargs)
+        cells = getattr(fn, "__closure__", None) or ()
+        held = [getattr(cell, "cell_contents", None) for cell in cells]
+        if any(isinstance(e, _WAITED_FOR) for e in (*args, *kwargs.values(), *held)):
+            return real(self, fn, *args, **kwargs)
+        made: Future[Any] = Future()
+        try:
+            made.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            made.set_exception(error)
+        return made
+
+    return submit
 
 
 def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:

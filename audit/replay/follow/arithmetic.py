@@ -18,17 +18,27 @@ from dpaudit.audit.replay.follow.draws import Image, Terms
 from dpaudit.audit.replay.follow.tracked import (
     MOST_TERMS,
     Tracked,
+    has_noise,
     isinstance_tracked,
     numeric,
 )
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.coded import lattice_of
 
-__all__ = ["arithmetic", "matrix_product", "sums"]
+__all__ = ["arithmetic", "linear", "matrix_product", "sums"]
 
 
+# The positions of arguments that functions are linear in, the others being ordinary.
+_LINEAR: dict[Any, tuple[int, ...]] = {
+    **dict.fromkeys((np.cumsum, np.diff, np.ediff1d, np.gradient, np.average), (0,)),
+    **dict.fromkeys((np.trapezoid, np.pad, np.real, np.nan_to_num, np.nansum), (0,)),
+    **dict.fromkeys((np.convolve, np.correlate, np.inner, np.vdot, np.kron), (0, 1)),
+    **dict.fromkeys((np.tensordot, np.cross), (0, 1)),
+    **{np.einsum: (1, 2, 3), np.interp: (2,), np.linalg.solve: (1,)},
+}
 _ENOUGH = 4  # rows that are tried first, in multiples of the columns
 _SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
+_MOST_COLUMNS = 256  # numbers, of which a linear function is known by each
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
 
 
@@ -285,6 +295,50 @@ def matrix_product(left: Any, right: Any) -> Any:
     tall = len(rows) >= p
     terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
     return Tracked(right.tape, mean.reshape(shape), terms, bare=right.bare)
+
+
+def linear(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what a function gives that is linear in the one argument with noise.
+
+    It goes by its matrix. NotImplemented where there is none, or numbers would have
+    several draws that are not Gaussian: of their sums no law is known, and of the array
+    it is.
+    """
+    noisy = [k for k, arg in enumerate(args) if isinstance_tracked(arg) and arg.noisy]
+    others = [arg for k, arg in enumerate(args) if k not in noisy]
+    if len(noisy) != 1 or noisy[0] not in _LINEAR.get(func, ()) or "out" in kwargs:
+        return NotImplemented
+    if has_noise(others) or has_noise(list(kwargs.values())):
+        return NotImplemented
+    (place,) = noisy
+
+    def of_one(one: Array) -> Array:
+        return asarray(func(*args[:place], one, *args[place + 1 :], **kwargs))
+
+    return _by_matrix(of_one, args[place])
+
+
+def _by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
+    """Return a linear function of an array with noise; otherwise as `linear`."""
+    value.settle()
+    if not (value.noisy and 0 < value.size <= _MOST_COLUMNS):
+        return NotImplemented
+    mean, none = func(value.centre.copy()), func(np.zeros(value.shape))
+    if mean.dtype.kind != "f" or none.any() or mean.size > MOST_TERMS // value.size:
+        return NotImplemented
+    units = np.eye(value.size).reshape(value.size, *value.shape)
+    matrix = np.stack([np.ravel(func(one)) for one in units], axis=1)
+    made = matrix @ value.centre.ravel()
+    size = np.abs(matrix) @ np.abs(value.centre.ravel())
+    if not (np.abs(made - mean.ravel()) <= 1e-12 * (1e-300 + size)).all():
+        return NotImplemented
+    draws = value.index[value.index >= 0]  # which gives them numbers
+    drawn = value.tape.draws.families[draws]
+    single = ((matrix != 0).sum(axis=1) <= 1).all() and value.index.shape[1] == 1
+    if not (single or (drawn == Family.GAUSSIAN).all()):
+        return NotImplemented
+    found = matrix_product(matrix, value.reshape(-1))
+    return found if found is NotImplemented else found.reshape(mean.shape)
 
 
 def no_kernel(matrix: Array) -> bool:

@@ -45,7 +45,11 @@ from dpaudit.audit.replay.laws.pushforward import family_of, identify
 __all__ = ["derived"]
 
 _SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
-_NAMES = {"true_divide": "divide", "fabs": "absolute", "float_power": "power"}
+_NAMES = {
+    **{"true_divide": "divide", "fabs": "absolute", "float_power": "power"},
+    **{name: f"special.{name}" for name in ("ndtri", "ndtr", "logit", "expit")},
+    **{name: f"special.{name}" for name in ("erfinv", "erfcinv")},
+}
 FUNCTIONS = frozenset(
     {
         *("absolute", "add", "arctan", "arctanh", "cbrt", "ceil", "clip", "copysign"),
@@ -157,7 +161,8 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     """
     name = _NAMES.get(name, name)
     tracked = [each for each in parts if isinstance_tracked(each) and each.noisy]
-    if name not in FUNCTIONS or not tracked or tracked[0].tape.closed:
+    known_name = name in FUNCTIONS or "." in name
+    if not known_name or not tracked or tracked[0].tape.closed:
         return NotImplemented
     tape: Tape = tracked[0].tape
     try:

@@ -19,7 +19,12 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.arithmetic import arithmetic, matrix_product, sums
+from dpaudit.audit.replay.follow.arithmetic import (
+    arithmetic,
+    linear,
+    matrix_product,
+    sums,
+)
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
@@ -111,6 +116,10 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         result = _called(ufunc, inputs)
     elif method == "reduce" and ufunc is np.add:
         result = sums(*inputs, **kwargs)
+    elif method == "accumulate" and ufunc is np.add and inputs[0].ndim == 1:
+        result = linear(np.cumsum, inputs, kwargs)
+    elif method == "at" and ufunc in (np.add, np.subtract):
+        return _added_at(ufunc, *inputs)
     if result is NotImplemented:
         ordinary = [looked_at_within(each, ufunc.__name__) for each in inputs]
         kwargs = looked_at_within(kwargs)
@@ -127,6 +136,18 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if not isinstance_tracked(result):
         result = Tracked.plain(target.tape, np.asarray(result))
     return target.become(result.spread(target.shape))
+
+
+def _added_at(ufunc: Any, target: Any, places: Any, values: Any) -> None:
+    """Add ordinary numbers to the entries of an array with noise, as ufunc.at does."""
+    numbers = numeric(values)
+    if numbers is None or not isinstance_tracked(target) or has_noise(places):
+        ordinary = [looked_at_within(each, "at") for each in (target, places, values)]
+        ufunc.at(*ordinary)
+        return
+    added = np.zeros(target.shape)
+    ufunc.at(added, places, numbers)
+    target.become(target + added)
 
 
 def _called(ufunc: Any, inputs: Any) -> Any:
@@ -209,6 +230,8 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
             result = _SPECIAL[func](*args, **kwargs)
         if result is NotImplemented and func in _MOVING and "out" not in kwargs:
             result = _moved(func, args, kwargs, tape)
+        if result is NotImplemented:
+            result = linear(func, args, kwargs)
         if result is not NotImplemented:
             return result
     return func(

@@ -249,6 +249,9 @@ class Tracked(Looked, NDArrayOperatorsMixin):
             return self.looked_at("tolist").tolist()
         return [part.tolist() for part in self] if self.ndim else self
 
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return np.cumsum(self, axis, dtype, out)
+
     def searchsorted(self, *args: Any, **kwargs: Any) -> Any:
         return np.searchsorted(self, *args, **kwargs)
 

@@ -353,6 +353,7 @@ def _remember(
 ) -> None:
     """Note that the code remembers batches: losses are those over all ways, if few."""
     judgement.sampled, followed = True, judgement.followed
+    judgement.remembers = True
     pair, claim = judgement.pair, judgement.claim
     shapes = flips_by_row(pair, first, second)
     values, _ = _of_others(pair, first, shapes[0])

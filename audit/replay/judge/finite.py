@@ -165,7 +165,10 @@ def _find(
     costly = max(judgement.steps, key=lambda step: step.loss, default=None)
     moved = costly.place if costly is not None and costly.loss > 0 else None
     looks = min(len(tree.trace.tape.observations) for tree in trees)
-    choices = [step for step in list(judgement.steps)[:looks] if step.loss > 0]
+    seen = list(judgement.steps)[:looks]
+    choices = [step for step in seen if step.loss > 0]
+    if worst.loss == math.inf:  # where a number is cut may depend on the data alone
+        choices = choices or seen
     if not part.dimensions:
         p, _, q, _ = (float(each[0]) for each in part.masses)
         text = f"one release has probability {p:.6g} on D and {q:.6g} on D'"

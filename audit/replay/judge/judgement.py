@@ -252,6 +252,8 @@ class Judgement:
         The lazy one in which the code could be followed.
     sampled : bool
         Whether there are secret batches.
+    remembers : bool
+        Whether the code remembers them, so that a loss takes many executions.
     again : callable, optional
         Executes again what a refutation rests on.
     bare : bool
@@ -289,6 +291,7 @@ class Judgement:
     transcripts: bool = False
     mode: Mode = LAZY
     sampled: bool = False
+    remembers: bool = False
     again: Repeat | None = None
     bare: bool = False
     exceeds: bool = False

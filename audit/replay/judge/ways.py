@@ -36,7 +36,7 @@ from dpaudit.audit.replay.follow.observations import (
 from dpaudit.audit.replay.laws.affine import AffineLaw, log_density
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST
-from dpaudit.audit.replay.laws.comparison import AnyLaw, is_same
+from dpaudit.audit.replay.laws.comparison import AnyLaw, compare
 from dpaudit.errors import UnsupportedError
 
 __all__ = ["Ways"]
@@ -96,7 +96,7 @@ class Ways:
         for flip in self.shapes:
             one = self._in(values, [flip])
             for number in numbers:
-                if not is_same(none.law_of(number), one.law_of(number)):
+                if not compare(none.law_of(number), one.law_of(number)).same:
                     both = group[meets.setdefault(number, flip)] | group[flip]
                     group.update(dict.fromkeys(both, both))
         flips = [
@@ -182,7 +182,7 @@ class Ways:
             for trace, ways in executed:
                 law = trace.law_of(number)
                 known = laws.setdefault(int(ways[group]), law)
-                if known is not law and not is_same(known, law):
+                if known is not law and not compare(known, law).same:
                     raise UnsupportedError("a value depends on batches of long before")
             for way, law in laws.items():
                 logs[group][way] += _log_density(law, value)

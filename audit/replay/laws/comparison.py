@@ -24,7 +24,6 @@ __all__ = [
     "LawComparison",
     "compare",
     "equal",
-    "is_same",
     "loss",
     "losses",
     "unit_losses",
@@ -108,6 +107,11 @@ class LawComparison:
         return np.isclose(self.scale, self.other_scale, rtol=_SAME, atol=0) & (
             self.family == self.other_family
         )
+
+    @property
+    def same(self) -> bool:
+        """Whether the two laws are one."""
+        return self.known and not self.moved and not self.scales_differ
 
     @property
     def other_unit(self) -> int:
@@ -295,12 +299,6 @@ def _suprema(code: int, other: int, steps: float) -> tuple[float, float]:
         return forth, back
     both = law.supremum(steps, there)
     return both, both
-
-
-def is_same(law: AnyLaw, other: AnyLaw) -> bool:
-    """Say whether two laws are one."""
-    compared = compare(law, other)
-    return bool(compared.known and not compared.moved and not compared.scales_differ)
 
 
 def loss(

@@ -4,9 +4,11 @@ import bisect
 import builtins
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import replay
@@ -31,7 +33,32 @@ def written(data, rng):
     return made + counts(data)
 
 
+def added_at(data, rng):
+    made = rng.laplace(size=3)
+    np.add.at(made, data.astype(int).ravel(), 1)
+    return made
+
+
+def in_a_pool(data, rng):
+    """Half the noise in each of two tasks, with generators of their own."""
+
+    def noisy(task):
+        return task[0] + task[1].laplace(scale=2)
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(noisy, zip([len(data)] * 2, rng.spawn(2), strict=True)))
+
+
 NOISE = {
+    "quantiles": lambda data, rng: len(data) + stats.laplace.ppf(rng.random()),
+    "of a frozen law": lambda data, rng: (
+        len(data) + stats.laplace(scale=2).isf(rng.uniform()) / 2
+    ),
+    "at data": lambda data, rng: stats.laplace.ppf(rng.random(), loc=len(data)),
+    "on a lattice": lambda data, rng: len(data) + stats.dlaplace.ppf(rng.random(), 1.0),
+    "a special function": lambda data, rng: len(data) + special.logit(rng.random()),
+    "add.at": added_at,
+    "threads": in_a_pool,
     "float": lambda data, rng: len(data) + float(rng.laplace()),
     "a scale": lambda data, rng: float(len(data)) + float(rng.laplace(scale=2)) / 2,
     "floor": lambda data, rng: (

@@ -83,3 +83,45 @@ def test_a_number_that_is_returned_is_not_looked_at_however_often():
         return float(np.sum(x) + rng.laplace())
 
     assert all(execute(noisy_sum, np.ones((2, 1)), k).open for k in range(40))
+
+
+LINEAR = {
+    "cumsum": np.cumsum,
+    "method": lambda v: v.cumsum(),
+    "accumulate": np.add.accumulate,
+    "diff": np.diff,
+    "convolve": lambda v: np.convolve([1.0, 2.0], v),
+    "average": lambda v: np.average(v, weights=[1, 2, 3, 4]),
+    "einsum": lambda v: np.einsum("i,ij->j", v, np.arange(8.0).reshape(4, 2)),
+    "interp": lambda v: np.interp([0.5, 1.0, 2.5], range(4), v),
+    "solve": lambda v: np.linalg.solve(np.eye(4) + np.tri(4), v),
+    "pad": lambda v: np.pad(v, 2),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_functions_keep_gaussian_noise(name):
+    function, x = LINEAR[name], np.array([0.25, -1.0, 0.5, 2.0])
+    trace = execute(lambda x, rng: function(x + rng.normal(size=4)), x, 0)
+    assert (trace.open, trace.law.followed) == (True, True)
+    assert trace.release.centre == pytest.approx(np.ravel(function(x)))
+    matrix = np.stack([np.ravel(function(one)) for one in np.eye(4)], axis=1)
+    terms, made = np.zeros((len(trace.value), 5)), trace.release
+    for row, (index, coef) in enumerate(zip(made.index, made.coef, strict=True)):
+        np.add.at(terms[row], index, coef)  # the last is that of no draw
+    assert terms[:, :4] @ terms[:, :4].T == pytest.approx(matrix @ matrix.T)
+    plain = trace.plainly()
+    assert trace.agrees(plain, rtol=1e-9, atol=1e-12)
+
+
+def test_functions_that_are_not_linear_look_at_the_noise():
+    squares = execute(
+        lambda x, rng: np.interp(x + rng.normal(), [0, 1], [0, 2]), 0.5, 0
+    )
+    assert len(squares.tape.observations) == 1
+    ends = execute(
+        lambda x, rng: np.pad(x + rng.normal(size=2), 1, constant_values=1.0),
+        np.zeros(2),
+        0,
+    )
+    assert len(ends.tape.observations) == 1

@@ -1,5 +1,6 @@
 """Replay as a layer: of assertions, of the command line; its witnesses."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,7 +13,12 @@ from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
-from dpaudit.audit.replay import ReplayWitness, load_witness, verify_replay
+from dpaudit.audit.replay import (
+    ReplayVerdict,
+    ReplayWitness,
+    load_witness,
+    verify_replay,
+)
 from dpaudit.cli import main
 
 PAIR = WRONG["private_divisor"][1]
@@ -155,3 +161,24 @@ def test_the_command_line_replays_and_verifies(folder):
     wrong = run("audit", "glue_of_layer:right_count", *options, "--workers", "2")
     assert wrong.exit_code == 2
     assert "--layer replay takes no" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (lambda x, rng: x.sum() + rng.vonmises(0, 1), "of that law"),
+        (lambda x, rng: x.sum() + 1j * rng.laplace(), "by itself, as one expression"),
+        (lambda x, rng: np.sort(x + rng.laplace(size=2))[0] / len(x), "by proof"),
+    ],
+)
+def test_what_is_not_followed_says_what_would_settle_it(how, words):
+    pair = Pair([0.2, 0.4], [0.2, 0.9], "replace-one")
+    result = replay(how, pair=pair, claim=PureDP(0.1), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "test_layer.py" in result.remedy
+    assert words in result.remedy
+    assert result.remedy in str(result)
+    assert result.to_dict()["remedy"] == result.remedy
+    bare = dataclasses.replace(result, findings=())
+    assert bare.remedy
+    assert not dataclasses.replace(bare, verdict=ReplayVerdict.NOT_REFUTED).remedy
