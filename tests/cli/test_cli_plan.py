@@ -106,7 +106,7 @@ BAD_OPTIONS = {
 test_bad_options_are_named = refused(BAD_OPTIONS, "recommend", *KNOWN)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_order_is_that_of_a_column_that_is_shown(data):
     d = data.draw(st.integers(2, 30))

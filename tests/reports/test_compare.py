@@ -576,7 +576,7 @@ def test_what_is_known_to_be_false_is_not_recommended():
 
 
 def test_what_is_written(tmp_path):
-    options = {**SHORT, "budget": 100, "output": tmp_path / "deep"}
+    options = {**SHORT, "budget": 40, "output": tmp_path / "deep"}
     compare(["goe-gaussian"], own={"../careless": careless}, **options)
     names = {path.name for path in (tmp_path / "deep").iterdir()}
     witness = "witness-..+2f+careless-1.json"
