@@ -2,13 +2,14 @@
 
 The wheel is built from a copy of this checkout and installed into a fresh environment,
 in a folder of its own where nothing of the checkout is on the path. There the ten lines
-of README.md are run, everything in docs/tutorial.md, and the test that `dpaudit init`
-writes. Whatever does not end as it should ends this program; so does machine time
-(processor seconds, over all processes) above the target.
+of README.md are run, everything in docs/tutorial.md and docs/yours.md, and the test
+that `dpaudit init` writes. Whatever does not end as it should ends this program; so
+does machine time (processor seconds, over all processes) above the target.
 """
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -87,9 +88,9 @@ def ten_lines(programs: Path, folder: Path) -> None:
             sys.exit(f"README.md shows another output than\n{printed}")
 
 
-def tutorial(programs: Path, folder: Path) -> None:
-    """Do what docs/tutorial.md says; commands must end with the codes that it names."""
-    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+def follow(name: str, programs: Path, folder: Path) -> None:
+    """Do what a page says; commands must end with the codes that it names."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for kind, text in re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL):
         if kind == "python":
             name = text.partition("\n")[0].removeprefix("# ")
@@ -97,7 +98,7 @@ def tutorial(programs: Path, folder: Path) -> None:
         elif kind == "sh":
             for line in text.splitlines():
                 command, _, code = line.partition("   # exit code ")
-                program, *words = command.split()
+                program, *words = shlex.split(command)
                 run(programs / program, *words, folder=folder, code=int(code or 0))
 
 
@@ -114,7 +115,8 @@ def main() -> None:
         if not Path(home).is_relative_to(programs.parent):
             sys.exit(f"this is not the wheel: {home}")
         ten_lines(programs, elsewhere)
-        tutorial(programs, elsewhere)
+        follow("tutorial.md", programs, elsewhere)
+        follow("yours.md", programs, elsewhere)
         pytest = (programs / "pytest", "-q", "test_my_mechanism.py")
         said = run(*pytest, folder=elsewhere)
         if "3 passed" not in said:

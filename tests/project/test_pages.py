@@ -248,6 +248,10 @@ def test_the_page_on_training_runs(folder):
     list(follow("training", few=FEW, besides='replay(build("dp-sgd")'))
 
 
+def test_the_guides_to_what_people_have_run(folder):
+    assert not [*follow("yours")]  # whose commands say how they end
+
+
 def test_the_first_audit_has_ten_lines():
     code = next(text for kind, text in blocks("tutorial") if kind == "python")
     lines = [line for line in code.splitlines() if line.strip() and line[0] != "#"]
