@@ -162,6 +162,12 @@ class CalibratedSplit(Split):
         Of delta, in (0, 1).
     uses : int
         How often Algorithm 5 reads the same rows.
+
+    Examples
+    --------
+    >>> noise = CalibratedSplit(1.0, 1e-6).noise(20)
+    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
+    (0.211, 75, 1383)
     """
 
     histogram_share: Fraction = 0.2
@@ -221,10 +227,11 @@ def _calibrated(split: CalibratedSplit, dimension: int) -> MeanNoise:
 class GaussianSplit(CalibratedSplit):
     """The same with normal noise on the counts: less of it, and lower thresholds.
 
-    Parameters
-    ----------
-    epsilon, delta, histogram_share, escape_share, uses
-        See `CalibratedSplit`; the histograms need less.
+    Examples
+    --------
+    >>> noise = GaussianSplit(1.0, 1e-6).noise(20)
+    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
+    (0.23, 120, 689)
     """
 
     histogram_share: Fraction = 0.05

@@ -133,6 +133,15 @@ class Ball(Window):
         > 0: the radius is scale sqrt(Lambda) (sqrt d + 1).
     bin_width : float
         > 0: tau/sqrt(Lambda).
+
+    Examples
+    --------
+    >>> ball = Ball(scale=1.0, bin_width=2.0)
+    >>> float(ball.size(4.0, 1000, 9)), float(ball.width(4.0))
+    (8.0, 4.0)
+    >>> ball.steps(np.array([[3.0, 4.0], [0.3, -0.4]]), 1000.0)
+    array([[ 599.,  799.],
+           [ 300., -400.]])
     """
 
     scale: Positive = 1.0
