@@ -81,7 +81,7 @@ portability: $(VENV)/.test ## the tests as on other machines (build/portability/
 docs: $(VENV)/.docs ## write the documentation as a site to build/docs/
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet \
 		--jobs auto --doctree-dir build/doctrees docs build/docs
-	$(BIN)/python docs/check.py build/docs
+	$(BIN)/python .ci/pages.py build/docs
 
 tables: $(VENV)/.test ## write anew what pages quote: tables, helps, the glossary
 	$(BIN)/python docs/tables.py

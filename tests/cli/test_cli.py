@@ -221,7 +221,7 @@ ERRORS = {
     ("report", "--seed", "-1"): "seed must be",
     ("report", "--workers", "0"): "workers must be",
     ("report", "--store", "own_mechanism.py/x/work.db"): "cannot write",
-    ("report", "chekc"): "did you mean 'check'",
+    ("report", "librarie"): "did you mean 'libraries'",
     ("report", "run", "robust-phase"): "did you mean 'robust-phases'",
     ("report", "run", "genotypes", "--profile", "quik"): "did you mean 'quick'",
     ("report", "run", "genotypes", "--seed", "-1"): "seed must be",

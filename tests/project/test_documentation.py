@@ -109,7 +109,7 @@ def test_the_site_is_strict_and_fetches_nothing(monkeypatch):
         r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
     )
     assert "--fail-on-warning" in command
-    assert "docs/check.py build/docs" in command
+    assert ".ci/pages.py build/docs" in command
 
 
 def test_docstrings_are_plain_text(monkeypatch):
@@ -135,13 +135,15 @@ def test_docstrings_are_plain_text(monkeypatch):
 
 
 def test_a_link_that_leads_nowhere_and_what_is_fetched_are_seen(tmp_path):
-    problems = run_path(str(DOCS / "check.py"))["problems"]
+    site = run_path(str(ROOT / ".ci/pages.py"))["Site"]
     page = tmp_path / "index.html"
     page.write_text("<h1 id=here>A</h1><a href='#here'>a</a><a href='b.html'>b</a>")
-    assert [text.split(": ", 1)[0] for text in problems(tmp_path)] == ["index.html:1"]
+    assert [text.split(": ", 1)[0] for text in site(tmp_path).faults()] == [
+        "index.html:1"
+    ]
     page.write_text("<script src='https://example.org/a.js'></script>")
     (tmp_path / "style.css").write_text("@import url(//example.org/b.css);")
-    assert len(problems(tmp_path)) == 2
+    assert len(site(tmp_path).faults()) == 2
 
 
 README = ROOT / "README.md"

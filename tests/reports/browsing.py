@@ -16,6 +16,7 @@ __all__ = ["KINDS", "browser", "chromium", "survey"]
 KINDS = (
     "errors",
     "requests",
+    "unnamed",
     "contrast",
     "sideways",
     "schemes",
@@ -137,6 +138,7 @@ class _Visitor:
         self._note("print", *self._ask("printed"))
         page.emulate_media(media="screen", color_scheme="light")
         page.set_viewport_size(WIDE)
+        self._note("unnamed", *self._ask("unnamed"))
         self._note("sorting", *self._ask("sorting"))
         self._note("filters", *self._ask("filters"))
         if first:

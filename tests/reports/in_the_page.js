@@ -1,6 +1,19 @@
 /* What a page says of itself in a browser: functions that return sentences, one for
  * everything that is wrong. The tests evaluate this object in each page that they visit. */
 ({
+  /* Pictures and figures of which a screen reader has nothing to say. */
+  unnamed() {
+    const named = "[aria-label], [aria-labelledby], [title]";
+    const silent = "[aria-hidden=true], [role=none], [role=presentation], [hidden], svg svg";
+    const spoken = `label, [role]:is(${named}), :is(a, button, summary):is(${named})`;
+    return [...document.querySelectorAll("svg, figure")]
+      .filter((each) => !each.matches(named) && each.checkVisibility())
+      .filter((each) => !each.querySelector(each.matches("svg") ? "title" : "figcaption"))
+      .filter((each) => !each.closest(silent) && !each.parentElement.closest(spoken))
+      .filter((each) => !each.closest("a, button, summary")?.textContent.trim())
+      .map((each) => `a ${each.localName}, '${each.id}', has no name`);
+  },
+
   /* Text whose colour is too near to what is behind it: WCAG 2, level AA. */
   contrast() {
     const canvas = document.createElement("canvas").getContext("2d", {

@@ -3,7 +3,7 @@
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
 `DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of two
 pages of a tiny report: `DPAUDIT_PAGES` pages of each kind (30), for those of a
-kind come from one template, and `dpaudit report check` reads them all. Where there are
+kind come from one template, and `.ci/pages.py` reads them all. Where there are
 such folders, it is also seen that what is wrong would be found.
 `DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
 """
@@ -79,15 +79,26 @@ document.querySelector("input").addEventListener("input", (event) => {
   for (const row of rows()) row.hidden = !row.textContent.toLowerCase().includes(word);
 });</script>"""
 
-FIGURE = """<svg role="img" width="200" height="40"><path d="M0 0H200V40H0Z" fill="{}"/>
+FIGURE = """<svg role="img" aria-label="x" width="200" height="40">
+<path d="M0 0H200V40H0Z" fill="{}"/>
 <text x="20" y="25" fill="#fff">white</text></svg>"""
 
 
-RIGHT = ("", TABLE, FIGURE.format("#111"))
+NAMED = """<button aria-label="Menu"><svg><path/></svg></button>
+<button><i>Menu</i><svg><path/></svg></button><svg style="display: none"></svg>
+<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>
+<figure><figcaption>x</figcaption></figure>"""
+RIGHT = ("", TABLE, FIGURE.format("#111"), NAMED)
 WRONG = [
     ("errors", "<script>throw new Error('planted')</script>", "planted"),
     ("errors requests", '<img alt="" src="http://127.0.0.1:9/">', "asks for http"),
     ("errors requests", '<img alt="" src="nowhere.png">', "did not get file:"),
+    (
+        "unnamed",
+        '<svg id="s"><g></g></svg><button><i></i></button>',
+        "'s', has no name",
+    ),
+    ("unnamed", "<figure></figure>", "a figure, '', has no name"),
     ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
     ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
     ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),

@@ -1,12 +1,13 @@
-import pytest
-from click.testing import CliRunner
+from pathlib import Path
+from runpy import run_path
 
-from dpaudit.cli import main
-from dpaudit.reports import check
-from dpaudit.reports.check import Site, faults, missing
+import pytest
+
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.store import STORE
 
+CHECK = run_path(str(Path(__file__).parents[2] / ".ci/pages.py"))
+Site, main = CHECK["Site"], CHECK["main"]
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]
@@ -31,7 +32,7 @@ def write(folder, **pages):
 
 
 def found(folder, body="", **parts):
-    return faults(Site(write(folder, index=page(body, **parts))))
+    return Site(write(folder, index=page(body, **parts))).report_faults()
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +48,14 @@ def whole(tmp_path_factory):
 
 def test_a_whole_report_has_no_problem(whole):
     site = Site(whole)
-    assert (missing(site), faults(site)) == ([], [])
-    assert site.pages == ["index.html", "more/figures.html", "more/other.html"]
+    assert site.missing() + site.report_faults() == []
+    assert list(site.pages) == ["index.html", "more/figures.html", "more/other.html"]
 
 
 def test_what_is_on_no_page_is_named(tmp_path):
     sections = [f"section {n!r} ({text}) is missing" for n, text in SECTIONS.items()]
     figures = [f"figure {name!r} is missing" for name in FIGURES]
-    found = missing(Site(write(tmp_path, index=page())))
+    found = Site(write(tmp_path, index=page())).missing()
     assert sorted(found) == sorted(sections + figures)
 
 
@@ -87,7 +88,7 @@ def test_a_stylesheet_fetches_nothing_either(rule, tmp_path):
     (tmp_path / "style.css").write_text(rule, encoding="utf-8")
     (problem,) = found(tmp_path, '<link rel="stylesheet" href="style.css">')
 
-    assert problem.startswith("style.css: the page fetches from elsewhere: ")
+    assert problem.startswith("style.css:1: the page fetches from elsewhere: ")
 
 
 RIGHT = "".join(
@@ -102,14 +103,7 @@ RIGHT = "".join(
         '<a href="more/other.html#there">x</a> <a href="table.csv">x</a>',
         '<a href="#top">x</a> <a href="#%C3%A9">x</a> <p id="é"></p>',
         '<a href="more/../index.html?q=1">x</a>',
-        '<button aria-label="Menu"><svg><path/></svg></button>',
-        "<button><i>Menu</i><svg><path/></svg></button>",
-        '<input id="x" aria-label="Menu"><label for="x"><svg></svg></label>',
-        '<svg aria-hidden="true"><path/></svg>',
-        '<svg style="display: none"><symbol id="y"></symbol></svg>',
-        '<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>',
-        '<p hidden><img src="table.csv"></p>',
-        "<figure><figcaption>x</figcaption></figure>",
+        '<input id="x"><label for="x">x</label>',
         "<table><thead><tr><th>x</th></tr></thead></table>",
         '<table><tr><th scope="row">x</th><td>y</td></tr></table>',
         "<h2>x</h2><h3>x</h3><h2>x</h2><h3>x</h3><h4>x</h4>",
@@ -147,9 +141,6 @@ def test_links_that_lead_nowhere_are_found(address, wrong, tmp_path):
         ('<script src="x.js"></script>', "'x.js', which the page needs, leads to no"),
         ('<i style="fill: url(#x)"></i>', "index.html has no id 'x'"),
         ('<img src="table.csv">', "the picture 'table.csv' has no alt"),
-        ('<svg id="s"><g></g></svg>', "the picture 's' has no title"),
-        ("<button><i><svg></svg></i></button>", "the picture '' has no title"),
-        ("<figure></figure>", "a figure has neither a caption nor a label"),
         ("<h3>Deep</h3>", "the heading <h3> 'Deep' follows <h1>"),
         ("<h1>Two</h1>", "<h1> 'Two' is not the first <h1> of the page"),
         ("<h2> <i></i></h2>", "the heading <h2> is empty"),
@@ -184,7 +175,7 @@ def test_what_a_page_lacks_is_found(parts, fault, tmp_path):
 
 def test_a_page_without_a_viewport_is_found(tmp_path):
     folder = write(tmp_path, index=page().replace("viewport", "other"))
-    assert faults(Site(folder)) == [
+    assert Site(folder).report_faults() == [
         'index.html:1: the page has no <meta name="viewport">'
     ]
 
@@ -192,37 +183,17 @@ def test_a_page_without_a_viewport_is_found(tmp_path):
 def test_a_site_is_not_too_large(tmp_path, monkeypatch):
     (tmp_path / f"{STORE}-wal").write_bytes(b" " * 5_000)
     (tmp_path / ".hidden").write_bytes(b" " * 5_000)
-    monkeypatch.setattr(check, "LARGEST", 5_000)
+    monkeypatch.setitem(main.__globals__, "LARGEST", 5_000)
     assert found(tmp_path) == []
     (tmp_path / "large.csv").write_bytes(b" " * 5_000)
     (problem,) = found(tmp_path)
-    assert problem.startswith("the files have 0.0 MB together, more than 0.005")
+    assert problem.startswith("the files have 0.0 MB, more than 0.005")
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["report", "check", *map(str, arguments)])
-
-
-def test_exit_codes(whole, tmp_path):
-    binary, empty = tmp_path / "binary.html", tmp_path / "empty"
-    binary.write_bytes(b"\xff\xfe\x00")
-    empty.mkdir()
-    good = run(whole)
-    assert (good.exit_code, good.stderr) == (0, "")
-    assert "3 pages, 0.0 MB, all sections and figures" in good.stdout
-    bad = run(whole / "index.html")
-    assert bad.exit_code == 1
-    assert f"figure {FIGURES[0]!r} is missing" in bad.stderr
-    one = run(whole / "index.html", "--no-sections")
-    assert (one.exit_code, one.stdout.count("1 page, nothing fetched")) == (0, 1)
-    for path in (tmp_path / "nowhere", binary, empty, tmp_path):
-        assert run(path).exit_code == 2
-        assert run(path).stderr.count("\n") == 1
-    assert run().exit_code == 2
-
-
-def test_a_page_alone_may_refer_to_what_is_around_its_folder(tmp_path):
-    links = '<a href="other.html#there">x</a> <a href="../table.csv">x</a>'
-    write(tmp_path, **{"more/new": page(links)})
-    for place in (tmp_path, tmp_path / "more" / "new.html"):
-        assert faults(Site(place)) == []
+def test_exit_codes(whole, tmp_path, capsys):
+    assert main(str(whole), "--report") == main(str(whole)) == 0
+    assert capsys.readouterr().out == f"{whole}: 3 pages, all well\n" * 2
+    assert main(str(tmp_path)) == 1
+    write(tmp_path, index=page())
+    assert (main(str(tmp_path)), main(str(tmp_path), "--report")) == (0, 1)
+    assert f"figure {FIGURES[0]!r} is missing" in capsys.readouterr().out

@@ -4,7 +4,6 @@ Exit codes, of which none has another meaning (`dpaudit.cli.exits`):
 
 - 0: not refuted (`verify`: not confirmed). Other commands: done.
 - 1: refuted (`verify`: confirmed). `bench-audit`: a target that must be met is not.
-  `report check`: the site is not whole.
 - 2: the usage, the input or the code under audit is at fault, or the machine: a file
   cannot be written, standard output is closed or full, a worker is lost.
 - 3: dpaudit is at fault.

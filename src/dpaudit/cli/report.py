@@ -25,7 +25,7 @@ from dpaudit.profiles import PROFILES
 
 __all__ = ["bench_audit_command", "report_command"]
 
-_INCOMPLETE = _UNSOUND = 1
+_UNSOUND = 1
 
 _profile = click.option(
     "--profile",
@@ -144,38 +144,6 @@ def run_command(
             for names, find in section.notes.items():
                 if set(names) <= set(tables):
                     click.echo("\n".join(find(*(tables[name] for name in names))))
-
-
-@_part(
-    "dpaudit report check build/report",
-    "dpaudit report check build/compare/index.html --no-sections",
-)
-@click.argument("site", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option(
-    "--sections/--no-sections",
-    default=True,
-    show_default=False,
-    help="Whether it must have all sections and figures of the report.",
-)
-def check_command(site: Path, sections: bool) -> int:
-    """Check that a site is whole: links, headings, pictures, and nothing fetched.
-
-    FOLDER may be a page, too, which is then checked alone. The exit code is 1 if
-    something is wrong, and each problem is named, with its page and line.
-    """
-    from dpaudit.reports.check import Site, faults, missing
-
-    found = Site(site)
-    problems = [*faults(found), *(missing(found) if sections else ())]
-    for problem in problems:
-        click.echo(printable(f"{site}: {problem}"), err=True)
-    if not problems:
-        whole = "all sections and figures, " if sections else ""
-        size = "" if found.alone else f"{sum(found.files.values()) / 1e6:.1f} MB, "
-        pages = "1 page" if len(found.pages) == 1 else f"{len(found.pages):,} pages"
-        told = f"{site}: {pages}, {size}{whole}nothing fetched from elsewhere"
-        click.echo(printable(told))
-    return _INCOMPLETE if problems else 0
 
 
 def _tell(line: str) -> None:
