@@ -29,7 +29,6 @@ from dpaudit.streams import stream
 __all__ = [
     "CONFIDENCE",
     "DELTA",
-    "REFINE",
     "Cell",
     "Experiment",
     "Measure",

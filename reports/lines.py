@@ -320,14 +320,8 @@ def apart(
     That is the least-squares solution: blocks of labels that touch are centred on the
     mean of what they want.
 
-    Parameters
-    ----------
-    wanted : array_like, shape (n,)
-    heights : float or sequence of float
-        Of what stands there.
-    within : (float, float), optional
-        The edges of the room for them, above the lower of which they stand even if
-        there is too little.
+    ``heights``: of what stands there. ``within``: the edges of the room for them, above
+    the lower of which they stand even if there is too little.
 
     Examples
     --------
@@ -354,14 +348,8 @@ def crossings(
 ) -> int:
     """Return at how many of 20 places across a box lines run through it, in all.
 
-    Parameters
-    ----------
-    lines : sequence of ndarray, shape (2, n)
-        Abscissae, ascending, and ordinates.
-    corner : (float, float)
-        The lower left one.
-    size : (float, float)
-        Width and height.
+    ``lines``: abscissae, ascending, and ordinates. ``corner``: the lower left one.
+    ``size``: width and height.
 
     Examples
     --------

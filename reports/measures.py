@@ -25,7 +25,7 @@ from dpaudit.reports.experiment import (
     exact,
 )
 
-__all__ = ["BASELINE", "audit_experiment", "audited", "exact", "worst_case"]
+__all__ = ["BASELINE", "audit_experiment", "audited", "worst_case"]
 
 BASELINE = "non-private-pca"
 
@@ -33,12 +33,9 @@ BASELINE = "non-private-pca"
 def exact_privacy(cell: Cell) -> list[Record]:
     """Hold the claim against the exact privacy on the mechanism's worst pair.
 
-    Returns
-    -------
-    list of dict
-        One record: ``claimed_epsilon``, ``claimed_delta``; ``exact_epsilon`` at the
-        claimed delta and ``exact_delta`` at the claimed epsilon (NaN where not known);
-        ``claim``: ``"kept"``, ``"false"`` or ``"not known"``.
+    One record: ``claimed_epsilon``, ``claimed_delta``; ``exact_epsilon`` at the claimed
+    delta and ``exact_delta`` at the claimed epsilon (NaN where not known); ``claim``:
+    ``"kept"``, ``"false"`` or ``"not known"``.
     """
     mechanism = cell.build()
     epsilon = cell.point["epsilon"]

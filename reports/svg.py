@@ -24,20 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.reports.escaping import plain
 
-__all__ = [
-    "INK",
-    "MUTED",
-    "PAPER",
-    "REFUTED",
-    "RULE",
-    "SERIES",
-    "standalone",
-    "thinned",
-    "to_svg",
-    "told",
-    "told_whole",
-]
-
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
 INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
 SERIES = tuple(f"#0{i}0c0d" for i in range(1, 8))
@@ -79,16 +65,9 @@ def told(
     Of a series whose marks are close to each other some speak. Marks of several series
     at one place speak together.
 
-    Parameters
-    ----------
-    axes : Axes
-        Of a figure by `canvas`. Its scales may still change.
-    x, y : array_like, shape (n,)
-        Where the marks are, in data units.
-    texts : sequence of str
-        One for each.
-    tile : bool
-        Whether a mark is the square of side 1 whose lower left corner is the place.
+    ``axes``: of a figure by `canvas`. Its scales may still change. ``x``, ``y``: where
+    the marks are, in data units. ``texts``: one for each. ``tile``: whether a mark is
+    the square of side 1 whose lower left corner is the place.
     """
     figure = axes.figure
     assert isinstance(figure, Canvas)
@@ -111,17 +90,10 @@ def to_svg(
 ) -> str:
     """Return a figure as an inline ``<svg>`` element.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Drawn inside `canvas`, in the colours of this module.
-    name : str
-        Unique on the page. With ``figure-`` in front and what it is for behind it is
-        the identifier; ids inside begin with its checksum.
-    narrow : bool
-        For phones.
-    title, description : str
-        What a screen reader says instead of the picture.
+    ``figure``: drawn inside `canvas`, in the colours of this module. ``name``: unique
+    on the page. With ``figure-`` in front and what it is for behind it is the
+    identifier; ids inside begin with its checksum. ``narrow``: for phones. ``title``,
+    ``description``: what a screen reader says instead of the picture.
     """
     name = f"figure-{name}-{'narrow' if narrow else 'wide'}"
     for written in figure.findobj(Text):
@@ -207,10 +179,7 @@ def with_classes(svg: str) -> str:
 
     It looks the same, in two thirds of the bytes.
 
-    Parameters
-    ----------
-    svg : str
-        From `to_svg`.
+    ``svg``: from `to_svg`.
     """
     # In tags only: a name may look like a style.
     used = Counter(_STYLE.findall("".join(_TAG.findall(svg))))
@@ -231,12 +200,8 @@ def with_classes(svg: str) -> str:
 def standalone(svg: str, stylesheet: str) -> str:
     """Return an inline ``<svg>`` as a file of its own.
 
-    Parameters
-    ----------
-    svg : str
-        From `to_svg`.
-    stylesheet : str
-        CSS that defines the variables of the colours.
+    ``svg``: from `to_svg`. ``stylesheet``: CSS that defines the variables of the
+    colours.
     """
     style = (
         f"{stylesheet}\ntext {{ font-family: var(--sans); }}\n"

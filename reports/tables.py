@@ -27,7 +27,6 @@ __all__ = [
     "refuted_mechanisms",
     "releases",
     "verdict_rows",
-    "witness_file",
 ]
 
 Quartiles: TypeAlias = tuple[float, float, float]

@@ -10,7 +10,6 @@ from dpaudit.printable import printable, told_apart
 
 __all__ = [
     "aligned",
-    "beyond",
     "count",
     "delta",
     "duration",

@@ -24,18 +24,10 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Written:
-    """A report that was written.
+    """A report that was written."""
 
-    Parameters
-    ----------
-    index : Path
-        Of the first page.
-    failed : mapping of str to Exception
-        What went wrong, by the name of the section.
-    """
-
-    index: Path
-    failed: Mapping[str, Exception]
+    index: Path  # of the first page
+    failed: Mapping[str, Exception]  # what went wrong, by the name of the section
 
 
 def write_report(

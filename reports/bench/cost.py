@@ -42,8 +42,6 @@ from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count
 
-__all__ = ["Cost", "Replaying"]
-
 _DIMENSION = 20
 _ROWS, _COLUMNS = 10_000, 50
 _ROUNDS, _RATE, _STEPS = 15, 0.05, 200
@@ -52,24 +50,13 @@ _FEATURES, _MANY_STEPS, _LOW_RATE = 30, 100, 0.01
 
 @dataclass(frozen=True)
 class CostCase:
-    """One thing that is measured, and the most that it should take.
+    """One thing that is measured, and the most that it should take."""
 
-    Parameters
-    ----------
-    target : (str, float, str)
-        Of what, how much, and its unit.
-    measure : callable
-        From a size and a seed to what is measured.
-    sizes : mapping of str to (int, int)
-        By profile: repetitions, and releases a side, rows or values.
-    least : int
-        The size from which on there is a target.
-    """
-
-    target: tuple[str, float, str]
-    measure: Callable[[int, int], float]
+    target: tuple[str, float, str]  # of what, how much, and its unit
+    measure: Callable[[int, int], float]  # from a size and a seed to what is measured
+    # by profile: repetitions, and releases a side, rows or values
     sizes: Mapping[str, tuple[int, int]]
-    least: int = 0
+    least: int = 0  # the size from which on there is a target
 
     def row(self, case: str, size: int, values: list[float], names: Any) -> TargetRow:
         """Return a line; `names`: heading of the subject, key, heading of the size."""
@@ -135,13 +122,8 @@ class _Timed(AnalyzeGauss):
 def processor_time(black_box: bool, releases: int, seed: int) -> float:
     """Return the processor time of an audit of a fast mechanism, in seconds.
 
-    Parameters
-    ----------
-    black_box : bool
-        Whether it is known as a function only, and refutes no claim.
-    releases : int
-        A side.
-    seed : int
+    ``black_box``: whether it is known as a function only, and refutes no claim.
+    ``releases``: a side.
     """
     mechanism: Any = Laplace(1.0)
     subject = BlackBox(mechanism) if black_box else mechanism
@@ -156,11 +138,7 @@ def processor_time(black_box: bool, releases: int, seed: int) -> float:
 def engine_share(releases: int, seed: int) -> float:
     """Return the engine's own share of the time of an audit.
 
-    Parameters
-    ----------
-    releases : int
-        A side.
-    seed : int
+    ``releases``: a side.
     """
     mechanism = _Timed.calibrated(1.0, 1e-5)
     pair = mechanism.worst_case(_DIMENSION)
@@ -261,12 +239,7 @@ def replay_and_tell_memory(subject: str, size: int, seed: int) -> None:
 def overhead(mechanism: Any, rows: int, seed: int) -> float:
     """Return the time of a recorded execution over that of a plain one.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or callable
-        Of rows of unit length.
-    rows : int
-    seed : int
+    ``mechanism``: of rows of unit length.
     """
     rng = np.random.default_rng(seed)
     data = rng.standard_normal((rows, _COLUMNS))

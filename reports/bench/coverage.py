@@ -47,8 +47,6 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
-__all__ = ["Coverage"]
-
 LEVEL = 1e-3
 """The probability that a sound package fails the study."""
 

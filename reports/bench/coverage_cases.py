@@ -35,8 +35,6 @@ from dpaudit.reports.bench.study import seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.streams import stream
 
-__all__ = ["CoverageCase"]
-
 CONFIDENCE = 0.95
 SLACK = 1e-9
 """Differences below this, relative to the truth, count as rounding."""
@@ -46,15 +44,9 @@ _OCTAVES = 8.0  # from the shortest to the longest audit
 
 @dataclass(frozen=True)
 class CoverageCase(ABC):
-    """A bound on data for which the truth is known.
+    """A bound on data for which the truth is known."""
 
-    Parameters
-    ----------
-    name : str
-        Unique among the cases; it seeds the trials.
-    """
-
-    name: str
+    name: str  # unique among the cases; it seeds the trials
 
     group: ClassVar[str]
     """Which part of the package is on trial."""
@@ -67,12 +59,8 @@ class CoverageCase(ABC):
     def errors(self, seed: int, trials: int, releases: int) -> dict[str, int]:
         """Return how many of the trials went wrong, for each statement.
 
-        Parameters
-        ----------
-        seed : int
-        trials : int
-        releases : int
-            Most releases a side of an audit; other cases have sizes of their own.
+        ``releases``: most releases a side of an audit; other cases have sizes of their
+        own.
         """
 
 
@@ -93,22 +81,12 @@ class _Audited(CoverageCase):
 
 @dataclass(frozen=True)
 class AuditCase(_Audited):
-    """`dpaudit.audit.audit` of a mechanism whose claim is tight.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    claim : Claim
-        Exact for the mechanism, on all pairs that the audit may try.
-    black_box : bool
-        Whether to hide everything but the releases.
-    search : str or None
-        A domain to search for a bad pair, instead of the mechanism's own pairs.
-    """
+    """`dpaudit.audit.audit` of a mechanism whose claim is tight."""
 
     mechanism: Any
-    claim: Claim
-    black_box: bool = False
+    claim: Claim  # exact for the mechanism, on all pairs that the audit may try
+    black_box: bool = False  # whether to hide everything but the releases
+    # a domain to search for a bad pair, instead of the mechanism's own pairs
     search: str | None = None
 
     group = "anytime engine"
@@ -158,17 +136,10 @@ class WitnessCase(_Audited):
     """`dpaudit.audit.verify`: a witness against one mechanism, on a correct one.
 
     The event stays the same, the claim is tight on it, so a confirmation is an error.
-
-    Parameters
-    ----------
-    convicted : Mechanism
-        Refuted by an audit, which makes the witness.
-    mechanism : Mechanism
-        Keeps the same claim with equality.
     """
 
-    convicted: Any
-    mechanism: Any
+    convicted: Any  # refuted by an audit, which makes the witness
+    mechanism: Any  # keeps the same claim with equality
 
     group = "witness replay"
     effort = "audits"
@@ -182,17 +153,9 @@ class WitnessCase(_Audited):
 
 @dataclass(frozen=True)
 class WhiteBoxCase(_Audited):
-    """`dpaudit.audit.layers.whitebox`: all intervals of a run, at all times together.
+    """`dpaudit.audit.layers.whitebox`: all intervals of a run, at all times at once."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With a privacy loss, and an exact claim for its worst case.
-    epsilons : tuple of float
-    proposal : str or None
-    """
-
-    mechanism: Any
+    mechanism: Any  # with a privacy loss, and an exact claim for its worst case
     epsilons: tuple[float, ...] = (0.0, 0.5, 0.9)
     proposal: Any = None
 
@@ -214,15 +177,9 @@ class WhiteBoxCase(_Audited):
 
 @dataclass(frozen=True)
 class LossConsistencyCase(_Audited):
-    """`dpaudit.audit.layers.consistency`: a loss that belongs to its sampler.
+    """`dpaudit.audit.layers.consistency`: a loss that belongs to its sampler."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With a privacy loss.
-    """
-
-    mechanism: Any
+    mechanism: Any  # with a privacy loss
 
     group = "loss consistency"
     effort = "runs"
@@ -272,25 +229,12 @@ class _FixedSample(CoverageCase):
 
 @dataclass(frozen=True)
 class CountsCase(_FixedSample):
-    """A bound from the counts of one event.
+    """A bound from the counts of one event."""
 
-    Parameters
-    ----------
-    method : str
-        A function of `dpaudit.audit.bounds`.
-    claim : Claim
-        Pure, approximate or Gaussian.
-    q : float
-        The event's probability on D'.
-    releases : tuple of int
-        On D and on D'.
-    two_sided : bool
-    """
-
-    method: str
-    claim: Claim
-    q: float
-    releases: tuple[int, int] = (200, 200)
+    method: str  # a function of `dpaudit.audit.bounds`.
+    claim: Claim  # Pure, approximate or Gaussian
+    q: float  # the event's probability on D'
+    releases: tuple[int, int] = (200, 200)  # on D and on D'
     two_sided: bool = False
 
     def sample(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -308,21 +252,12 @@ class CountsCase(_FixedSample):
 
 @dataclass(frozen=True)
 class ScoresCase(_FixedSample):
-    """A bound from scores of releases.
+    """A bound from scores of releases."""
 
-    Parameters
-    ----------
-    method : str
-        ``"split_scores"`` or ``"fixed_scores"``.
-    claim : Claim
-        Pure: Laplace scores; Gaussian: Gaussian ones; approximate: a leaky response.
-    releases : int
-        On either side.
-    """
-
-    method: str
+    method: str  # "split_scores" or "fixed_scores"
+    # Pure: Laplace scores; Gaussian: Gaussian ones; approximate: a leaky response
     claim: Claim
-    releases: int = 400
+    releases: int = 400  # on either side
 
     def sample(self, rng: np.random.Generator) -> tuple[int]:
         return (int(rng.integers(2**63)),)
@@ -358,16 +293,10 @@ class OneRunCase(_FixedSample):
 
     Each canary leaks its coin with probability delta, and otherwise answers by
     randomised response, a mechanism that is (epsilon, delta)-DP per canary.
-
-    Parameters
-    ----------
-    claim : Claim
-        Pure or approximate.
-    canaries, guesses : int
-        The attacker guesses the first canaries.
     """
 
-    claim: Claim
+    claim: Claim  # Pure or approximate
+    # canaries, guesses: the attacker guesses the first canaries
     canaries: int = 100
     guesses: int = 100
 

@@ -24,8 +24,6 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["EqualRealsStudy"]
-
 CONFIDENCE = 1 - 1e-6
 UNITS = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e300)
 _RELEASES = 60
@@ -146,19 +144,10 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True)
 class EqualReals:
-    """A Laplace sum beside a number that is the same real number on any data.
+    """A Laplace sum beside a number that is the same real number on any data."""
 
-    Parameters
-    ----------
-    form : str
-        One of `FORMS`.
-    unit : float
-        Times which everything is released.
-    relation : Relation
-    """
-
-    form: str
-    unit: float = 1.0
+    form: str  # one of `FORMS`
+    unit: float = 1.0  # times which everything is released
     relation: Relation = Relation.ADD_REMOVE
     claim: ClassVar[PureDP] = PureDP(1.0)
 

@@ -57,8 +57,6 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["Limits"]
-
 _EPSILON, _DELTA = 1.0, 1e-5
 _CONFIDENCES = {0.95: 2.5, 0.999: 2.0}
 """By confidence, how many times the limit is allowed."""
@@ -71,12 +69,8 @@ _SIZES = sizes(seeds=(1, 21, 101))
 def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
     """Return G, in nats a release, for laws on cells.
 
-    Parameters
-    ----------
-    p, q : ndarray, shape (K,)
-        Probabilities, > 0 on one side at least.
-    points : sequence of (epsilon, delta)
-        Of the claim; the epsilons >= 0 and increasing.
+    ``p``, ``q``: probabilities, > 0 on one side at least. ``points``: of the claim; the
+    epsilons >= 0 and increasing.
 
     Examples
     --------

@@ -31,7 +31,7 @@ from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count, number
 from dpaudit.streams import stream
 
-__all__ = ["SuiteBounds", "Tightness"]
+__all__ = ["Tightness"]
 
 _CONFIDENCE = 0.95
 _EPSILON, _DELTA = 1.0, 1e-5
@@ -46,27 +46,14 @@ _MECHANISMS: dict[str, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class TightnessGoal:
-    """One figure to reach.
-
-    Parameters
-    ----------
-    mechanism : str
-    gaussian : bool
-        Whether the claim is mu-GDP.
-    engine : str
-        ``"anytime"`` or ``"fixed"``.
-    releases : int
-        On either side.
-    target : float
-    published : float or None
-        The best of the sound tools that were measured, at that n.
-    """
+    """One figure to reach."""
 
     mechanism: str
-    gaussian: bool
-    engine: str
-    releases: int
+    gaussian: bool  # whether the claim is mu-GDP
+    engine: str  # "anytime" or "fixed"
+    releases: int  # on either side
     target: float
+    # the best of the sound tools that were measured, at that n
     published: float | None = None
 
     @property
@@ -211,21 +198,11 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True)
 class SuiteGoal:
-    """One mechanism.
+    """One mechanism."""
 
-    Parameters
-    ----------
-    name : str
-        In the suite.
-    published : float
-        The best published lower bound.
-    releases : int
-        A side, for profile full.
-    """
-
-    name: str
-    published: float
-    releases: int
+    name: str  # in the suite
+    published: float  # the best published lower bound
+    releases: int  # a side, for profile full
 
 
 SUITE_GOALS = (

@@ -128,14 +128,9 @@ _SIZES = sizes(
 
 @dataclass(frozen=True)
 class BestEvent:
-    """Cells, in order of falling privacy loss.
+    """Cells, in order of falling privacy loss."""
 
-    Parameters
-    ----------
-    p, q : tuple of float
-        Their exact probabilities on D and on D'; each adds up to 1.
-    """
-
+    # p, q: their exact probabilities on D and on D'; each adds up to 1
     p: tuple[float, ...]
     q: tuple[float, ...]
 
@@ -186,13 +181,7 @@ def best_events() -> dict[str, BestEvent]:
 def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     """Return the releases a side that refute the claim if the cells are known.
 
-    Parameters
-    ----------
-    event : BestEvent
-    claim : Claim
-        Pure or approximate.
-    alpha : float
-        The error probability, in (0, 1).
+    ``claim``: Pure or approximate. ``alpha``: the error probability, in (0, 1).
 
     Examples
     --------

@@ -32,11 +32,8 @@ __all__ = [
     "Records",
     "Study",
     "Summary",
-    "Table",
     "TargetRow",
-    "Unit",
     "load_summary",
-    "median_releases",
     "render_html",
     "render_markdown",
 ]
@@ -47,20 +44,12 @@ FILE = "summary.json"
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of work.
-
-    Parameters
-    ----------
-    study, case : str
-    index : int
-        Which repetition of the case.
-    options : tuple of (str, number or str)
-        Settings that are not implied by the case, in a fixed order.
-    """
+    """One piece of work."""
 
     study: str
     case: str
-    index: int
+    index: int  # which repetition of the case
+    # settings that are not implied by the case, in a fixed order
     options: tuple[tuple[str, float | int | str], ...] = ()
 
     @property
@@ -148,23 +137,13 @@ class TargetRow:
 
 @dataclass(frozen=True)
 class Table:
-    """Measured figures beside their targets.
-
-    Parameters
-    ----------
-    title : str
-    rows : tuple of TargetRow
-        The verdict, "met" or "NOT MET", is one more column, added when printing.
-    note : str
-        How to read it.
-    binding : bool
-        Whether a target that is not met makes the whole run fail.
-    """
+    """Measured figures beside their targets."""
 
     title: str
+    # the verdict, "met" or "NOT MET", is one more column, added when printing
     rows: tuple[TargetRow, ...]
-    note: str
-    binding: bool = False
+    note: str  # how to read it
+    binding: bool = False  # whether a target that is not met makes the whole run fail
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -232,18 +211,11 @@ def median_releases(samples: list[float]) -> Figure:
 
 @dataclass(frozen=True)
 class StudyFindings:
-    """What one study found.
-
-    Parameters
-    ----------
-    name, title : str
-    done, units : int
-        Units of work finished, and of the whole profile.
-    tables : tuple of Table
-    """
+    """What one study found."""
 
     name: str
     title: str
+    # done, units: units of work finished, and of the whole profile
     done: int
     units: int
     tables: tuple[Table, ...]

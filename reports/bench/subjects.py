@@ -13,8 +13,6 @@ from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
 
-__all__ = ["BlackBox", "LeakyResponse"]
-
 
 @dataclass(frozen=True)
 class BlackBox:
@@ -22,14 +20,9 @@ class BlackBox:
 
     What it knows about its own density, statistic, support and worst cases is out of
     reach; releases are still drawn in batches.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With a batched draw.
     """
 
-    mechanism: Any
+    mechanism: Any  # with a batched draw
 
     def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Release:
         """Return `size` independent releases."""
@@ -77,17 +70,10 @@ class LeakyResponse(_Bit):
     is (epsilon, delta)-DP with equality, and no better at that epsilon or that delta
     (the mechanism that dominates all others, Kairouz, Oh, Viswanath, *The composition
     theorem for differential privacy*, ICML 2015).
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    delta : float
-        In (0, 1).
     """
 
-    epsilon: float = 1.0
-    delta: float = 0.05
+    epsilon: float = 1.0  # > 0
+    delta: float = 0.05  # in (0, 1)
     claim: Claim = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,14 +93,9 @@ class RareAnswers(_Bit):
     """Randomised response at epsilon 1 that mostly answers with an empty dictionary.
 
     As partition selection does. Whether it answers does not depend on the bit.
-
-    Parameters
-    ----------
-    share : float
-        How often it answers, in (0, 1).
     """
 
-    share: float
+    share: float  # how often it answers, in (0, 1)
     claim: Claim = field(default=PureDP(1.0), init=False)
 
     def __post_init__(self) -> None:

@@ -33,8 +33,6 @@ from dpaudit.printable import printable, said
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_real
 
-__all__ = ["ComparedMechanism", "Setting", "blamed"]
-
 _ROUNDING = 1 + 1e-9
 _MOST_COMPONENTS = {"exponential-pca-acg": 3}  # with more, a draw may never end
 _DEPENDENT = 1e-12  # the sine of the angle of a column to those before it
@@ -42,40 +40,21 @@ _DEPENDENT = 1e-12  # the sine of the angle of a column to those before it
 
 @dataclass(frozen=True)
 class Setting:
-    """What all candidates have in common.
+    """What all candidates have in common."""
 
-    Parameters
-    ----------
-    delta : float
-        Of the claims, in [0, 1).
-    relation : Relation
-    row_norm : float
-        Public bound on the length of a row.
-    n_components : int
-        k.
-    """
-
-    delta: float
+    delta: float  # of the claims, in [0, 1)
     relation: Relation
-    row_norm: float
-    n_components: int
+    row_norm: float  # public bound on the length of a row
+    n_components: int  # k
 
 
 @dataclass(frozen=True)
 class Built:
-    """A mechanism at one epsilon.
-
-    Parameters
-    ----------
-    mechanism : Mechanism or callable
-    claim : Claim
-        What it is held to.
-    unit_rows : bool
-        Whether it takes rows in the unit ball, and has no row norm to be told.
-    """
+    """A mechanism at one epsilon."""
 
     mechanism: Any
-    claim: Claim
+    claim: Claim  # what it is held to
+    # whether it takes rows in the unit ball, and has no row norm to be told
     unit_rows: bool = False
 
     def release(self, rows: Array, rng: np.random.Generator) -> Any:
@@ -86,20 +65,11 @@ class Built:
 
 @dataclass(frozen=True)
 class ComparedMechanism:
-    """A mechanism at any epsilon.
+    """A mechanism at any epsilon."""
 
-    Parameters
-    ----------
-    name : str
-        In the catalogue, or what to call the user's own.
-    setting : Setting
-    own : object, optional
-        The user's; without it, the catalogue's.
-    """
-
-    name: str
+    name: str  # in the catalogue, or what to call the user's own
     setting: Setting
-    own: Any = None
+    own: Any = None  # the user's; without it, the catalogue's
 
     @property
     def makes(self) -> bool:
@@ -109,10 +79,7 @@ class ComparedMechanism:
     def points(self, epsilons: tuple[float, ...]) -> tuple[float, ...]:
         """Return where it is measured: as asked, or at its own claim's epsilon alone.
 
-        Raises
-        ------
-        InputError
-            If it neither takes an epsilon nor claims one.
+        Raises `InputError` if it neither takes an epsilon nor claims one.
         """
         if self.makes:
             return epsilons
@@ -133,13 +100,9 @@ class ComparedMechanism:
     def build(self, epsilon: float) -> Built:
         """Return the mechanism at an epsilon of its `points`.
 
-        Raises
-        ------
-        InputError
-            If it cannot be had there, or makes its claim under another relation or for
-            more than that epsilon and delta.
-        MechanismError
-            If the user's code raises.
+        Raises `InputError` if it cannot be had there, or makes its claim under another
+        relation or for more than that epsilon and delta; `MechanismError` if the user's
+        code raises.
         """
         if self.own is None:
             return self._of_the_catalogue(epsilon)
@@ -237,29 +200,18 @@ class ComparedMechanism:
 def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) -> Array:
     """Return the components of one release.
 
-    Parameters
-    ----------
-    name : str
-        Of the mechanism, for messages.
-    built : Built
-    release : object
-        A second-moment matrix (d, d); a basis (d, l), components in columns, l >= k; a
-        vector (d,); a dict with, or an object that has, ``components`` in columns, or
-        ``components_`` in rows. If the mechanism has `components`, that reads it.
-    setting : Setting
-    d : int
-        Columns of the data.
+    ``name``: of the mechanism, for messages. ``release``: a second-moment matrix (d,
+    d); a basis (d, l), components in columns, l >= k; a vector (d,); a dict with, or an
+    object that has, ``components`` in columns, or ``components_`` in rows. If the
+    mechanism has `components`, that reads it. ``d``: columns of the data.
+
+    Raises `InputError` if components cannot be had from it.
 
     Returns
     -------
     ndarray, shape (d, k)
         Orthonormal, of the span of the first k; NaN if the release is not finite or
         they are dependent.
-
-    Raises
-    ------
-    InputError
-        If components cannot be had from it.
     """
     k, matrix = setting.n_components, False
     if isinstance(built.mechanism, HasComponents):

@@ -12,8 +12,6 @@ from dpaudit.reports.comparison.page import SHOWN, MechanismComparison, ShownMea
 from dpaudit.reports.sections.curves import Curve
 from dpaudit.reports.words import listed, setting
 
-__all__ = ["comparison_figures"]
-
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
 
@@ -26,12 +24,7 @@ def comparison_figure(
     A claim counts as refuted if it was at any epsilon, see
     `dpaudit.reports.lines.Verdicts`.
 
-    Parameters
-    ----------
-    found : MechanismComparison
-    measure : str
-    narrow : bool
-        For a phone: the names stand below instead of at the ends of the lines.
+    ``narrow``: for a phone: the names stand below instead of at the ends of the lines.
     """
     shown, curves = SHOWN[measure], _curves(found, measure)
     foot = lines.FOOT[narrow]

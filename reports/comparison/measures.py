@@ -37,8 +37,6 @@ from dpaudit.reports.experiment import CONFIDENCE, Record, exact
 from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
 
-__all__ = ["audited", "measured", "shown", "timed"]
-
 _TIMED = 5
 _BATCH_BYTES = 2**26
 _SHOWN = 3  # releases a side by which a mechanism is known again

@@ -49,33 +49,17 @@ _TIMES = (1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 
 @dataclass(frozen=True)
 class ShownMeasure:
-    """How a measure is shown.
+    """How a measure is shown."""
 
-    Parameters
-    ----------
-    title, heading : str
-        Of its part of the page, and of the figure.
-    meaning : str
-        A sentence or two for the page.
-    height : callable
-        Where a value stands.
-    ticks : tuple of float
-    text : callable
-        From a value to what is printed.
-    unit : str
-        What that ends with.
-    scale : float
-        From a value to what is in front of the unit.
-    """
-
+    # title, heading: of its part of the page, and of the figure
     title: str
     heading: str
-    meaning: str
-    height: Callable[[Any], Any]
+    meaning: str  # a sentence or two for the page
+    height: Callable[[Any], Any]  # where a value stands
     ticks: tuple[float, ...]
-    text: Callable[[float], str]
-    unit: str
-    scale: float = 1.0
+    text: Callable[[float], str]  # from a value to what is printed
+    unit: str  # what that ends with
+    scale: float = 1.0  # from a value to what is in front of the unit
 
     def span(self, low: float, high: float) -> str:
         """Return two values as they are printed, the unit once."""

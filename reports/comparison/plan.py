@@ -37,8 +37,6 @@ from dpaudit.reports.sections.libraries.audits import library_versions
 from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 
-__all__ = ["points"]
-
 _WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
     "measured": (measures.measured, ("repetitions",), 1.0),
     "timed": (measures.timed, (), 0.2),
@@ -49,23 +47,15 @@ _WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
 
 @dataclass(frozen=True)
 class Point:
-    """A mechanism at one epsilon, and the jobs that are carried out for it.
-
-    Parameters
-    ----------
-    candidate : ComparedMechanism
-    epsilon : float
-    jobs : mapping of str to Job
-        ``measured``, ``timed`` and ``audited``, as the functions of that name in
-        `dpaudit.reports.comparison.measures`.
-    told_apart : bool
-        Whether the same seed gives the same releases, so that a store can tell its
-        code from other code.
-    """
+    """A mechanism at one epsilon, and the jobs that are carried out for it."""
 
     candidate: ComparedMechanism
     epsilon: float
+    # measured, timed and audited, as the functions of that name in
+    # `dpaudit.reports.comparison.measures`.
     jobs: Mapping[str, Job]
+    # whether the same seed gives the same releases, so that a store can tell its code
+    # from other code
     told_apart: bool
 
 
@@ -80,15 +70,8 @@ def points(
 ) -> tuple[list[Point], dict[str, Exception]]:
     """Return the points of all mechanisms, and why some have none; add to the notes.
 
-    Parameters
-    ----------
-    own : mapping of str to object
-    problem : PCAProblem
-    settings : mapping of str to object
-        As `MechanismComparison` has them.
-    notes : list of str
-    stored, sent : bool
-        Whether records are kept, and whether work goes to other processes.
+    ``settings``: as `MechanismComparison` has them. ``stored``, ``sent``: whether
+    records are kept, and whether work goes to other processes.
     """
     names, seed = list(dict.fromkeys(settings["mechanisms"])), settings["seed"]
     if all(":" in name for name in names):

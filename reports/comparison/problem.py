@@ -26,7 +26,7 @@ from dpaudit.subspace import (
 )
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
-__all__ = ["EXACT", "MEASURES", "PCAProblem", "problem_of"]
+__all__ = ["MEASURES"]
 
 MEASURES = ("captured_variance", "largest_angle_degrees", "error_ratio")
 """Of components V beside V*, those of PCA without noise, and A the second moment:
@@ -41,26 +41,12 @@ EXACT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PCAProblem:
-    """Rows, and PCA of them without noise.
+    """Rows, and PCA of them without noise."""
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Scaled down to the row norm.
-    moment : ndarray, shape (d, d)
-        The second moment of the rows as they were.
-    basis : ndarray, shape (d, k)
-        Its first components.
-    scaled : int
-        How many rows were longer than the norm.
-    source : str
-    setting : Setting
-    """
-
-    rows: Array
-    moment: Array
-    basis: Array
-    scaled: int
+    rows: Array  # scaled down to the row norm
+    moment: Array  # the second moment of the rows as they were
+    basis: Array  # its first components
+    scaled: int  # how many rows were longer than the norm
     source: str
     setting: Setting
 
@@ -148,12 +134,7 @@ def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
     axis. A row along an axis moves the second moment by its whole sensitivity in the
     Frobenius norm and in that of the upper triangle.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-    norm : float
-        None of them is longer.
-    relation : Relation
+    ``norm``: none of them is longer.
 
     Examples
     --------

@@ -180,10 +180,7 @@ def compared(
 def epsilon_list(epsilons: Sequence[float]) -> list[float]:
     """Return epsilons in ascending order, each once.
 
-    Raises
-    ------
-    InputError
-        If there is none, or one is not a finite number > 0.
+    Raises `InputError` if there is none, or one is not a finite number > 0.
 
     Examples
     --------

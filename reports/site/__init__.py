@@ -49,11 +49,6 @@ class FilledPart:
 class SectionContent:
     """All that a section says of results, each thing by itself.
 
-    Parameters
-    ----------
-    results : Results
-    section : Section
-
     Attributes
     ----------
     failed : Exception or None
@@ -123,18 +118,12 @@ class SectionContent:
 
 @dataclass(frozen=True)
 class Kind:
-    """Things that have a page each, in a folder of their own.
+    """Things that have a page each, in a folder of their own."""
 
-    Parameters
-    ----------
-    heading, about : str
-        Of the page that lists them.
-    columns : tuple of str
-        Of its table: the thing, what it belongs to, and the verdict.
-    """
-
+    # heading, about: of the page that lists them
     heading: str
     about: str
+    # of its table: the thing, what it belongs to, and the verdict
     columns: tuple[str, str, str]
 
 
@@ -167,17 +156,11 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Rendered:
-    """A report as it is written.
+    """A report as it is written."""
 
-    Parameters
-    ----------
-    pages : mapping of str to str
-        Every file by its path, HTML but for ``report.md``, stylesheet and script.
-    failed : mapping of str to Exception
-        What went wrong, by the name of the section, or by what was to be shown.
-    """
-
+    # every file by its path, HTML but for report.md, stylesheet and script.
     pages: Mapping[str, str]
+    # what went wrong, by the name of the section, or by what was to be shown
     failed: Mapping[str, Exception]
 
 

@@ -15,8 +15,6 @@ from dpaudit.reports.sections import Results, Section, Size, TopicPage, all_sect
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, number, setting
 
-__all__ = ["pages"]
-
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}
 _MOST = 400  # rows of a table on a page; the file has all
@@ -108,11 +106,7 @@ def summary_rows(
 ) -> tuple[list[Printed], list[str]]:
     """Return a table by its groups: medians, and quartiles where they differ.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-    keys : sequence of str
-        Columns that name a group.
+    ``keys``: columns that name a group.
 
     Returns
     -------

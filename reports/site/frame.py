@@ -32,8 +32,6 @@ from dpaudit.reports.escaping import Safe, file_name, markdown, plain
 from dpaudit.reports.page import environment, versions
 from dpaudit.reports.sections import TopicPage
 
-__all__ = ["Frame"]
-
 _SETTINGS = {
     "file_insertion_enabled": False,
     "raw_enabled": False,
@@ -65,11 +63,8 @@ def _settings() -> Any:
 def prose(text: str) -> Safe:
     """Return a docstring as HTML whose headings are of the third order.
 
-    Parameters
-    ----------
-    text : str
-        reStructuredText, as docstrings of this project have it: what stands between
-        single backticks is code.
+    ``text``: reStructuredText, as docstrings of this project have it: what stands
+    between single backticks is code.
     """
     lines = [plain(line) for line in inspect.cleandoc(text).split("\n")]
     source = _SIZES.sub(
@@ -121,13 +116,6 @@ def _commit() -> str:
 class Frame:
     """Makes pages, and remembers them.
 
-    Parameters
-    ----------
-    shared : mapping of str to object
-        What every template is given.
-    topics : sequence of TopicPage
-        All pages about one thing, so that others can refer to them.
-
     Attributes
     ----------
     pages : dict of str to str
@@ -136,7 +124,8 @@ class Frame:
         What went wrong, by what was to be shown.
     """
 
-    shared: Mapping[str, Any]
+    shared: Mapping[str, Any]  # what every template is given
+    # all pages about one thing, so that others can refer to them
     topics: Sequence[TopicPage] = ()
     pages: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)

@@ -23,8 +23,6 @@ from dpaudit.reports.sections import Fact, Results, Section, TopicPage
 from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt
 
-__all__ = ["pages"]
-
 FOLDER = "mechanisms"
 _SUITE = "textbook"
 _WORDS = ("neighbour", "side", "event", "claim", "refuted", "not refuted")
@@ -34,25 +32,15 @@ _MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpos
 
 @dataclass(frozen=True)
 class Standing:
-    """How the claim of one mechanism stands, after all audits of a report.
+    """How the claim of one mechanism stands, after all audits of a report."""
 
-    Parameters
-    ----------
-    name, family : str
-        The second is empty for what is not in the catalogue.
-    audits : tuple of Printed
-        From `verdict_rows`, each with the experiment that it is from.
-    notes : tuple of str
-        What is known beside that.
-    planted : bool
-        Whether the claim is false on purpose.
-    """
-
+    # name, family: the second is empty for what is not in the catalogue
     name: str
     family: str
+    # from `verdict_rows`, each with the experiment that it is from
     audits: tuple[Printed, ...] = ()
-    notes: tuple[str, ...] = ()
-    planted: bool = False
+    notes: tuple[str, ...] = ()  # what is known beside that
+    planted: bool = False  # whether the claim is false on purpose
 
     @property
     def audited(self) -> bool:
@@ -101,13 +89,8 @@ def standings(
 ) -> dict[str, Standing]:
     """Return how every claim stands: those of the catalogue first, in its order.
 
-    Parameters
-    ----------
-    results : Results
-    sections : sequence of Section
-        Those whose audits count.
-    remarks : mapping of str to sequence of str
-        What sections know of claims beside that, by the name of the mechanism.
+    ``sections``: those whose audits count. ``remarks``: what sections know of claims
+    beside that, by the name of the mechanism.
     """
     audited: dict[str, list[Printed]] = {}
     for section in sections:
@@ -152,15 +135,8 @@ def pages(
 ) -> list[TopicPage]:
     """Return the pages of all mechanisms.
 
-    Parameters
-    ----------
-    results : Results
-    found : mapping of str to Standing
-        From `standings`.
-    facts : sequence of Fact
-        Of all sections.
-    elsewhere : sequence of TopicPage
-        Pages that may be about a mechanism as well: their ``mechanisms`` say so.
+    ``found``: from `standings`. ``facts``: of all sections. ``elsewhere``: pages that
+    may be about a mechanism as well: their ``mechanisms`` say so.
     """
     return [
         TopicPage(

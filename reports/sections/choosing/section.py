@@ -71,12 +71,9 @@ def falling(d: int, k: int) -> Array:
 def measured(cell: Cell) -> list[Record]:
     """Measure one mechanism at one point of the grid.
 
-    Returns
-    -------
-    list of dict
-        One record: ``low``, ``median``, ``high`` of the sine of the largest angle. None
-        where the mechanism takes no such point: one component alone, or a delta that
-        it does not need.
+    One record: ``low``, ``median``, ``high`` of the sine of the largest angle. None
+    where the mechanism takes no such point: one component alone, or a delta that it
+    does not need.
     """
     point = {name: float(value) for name, value in cell.point.items()}
     name, delta = cell.mechanism, point["delta"]
@@ -97,12 +94,9 @@ def held_out(cell: Cell) -> list[Record]:
     The setting is that of the number ``setting``, the same for all mechanisms. The
     eigenvalues of every second one are `falling`, of the others even.
 
-    Returns
-    -------
-    list of dict
-        One record, or none: the coordinates, ``falls``, the ``expected`` error that is
-        printed, the ``median`` of releases with other randomness, and what the grid
-        that ships has instead (``looked_up``, NaN where it does not reach).
+    One record, or none: the coordinates, ``falls``, the ``expected`` error that is
+    printed, the ``median`` of releases with other randomness, and what the grid that
+    ships has instead (``looked_up``, NaN where it does not reach).
     """
     number = int(cell.point["setting"])
     point = _between(number, cell.options["grid"], cell.seed)

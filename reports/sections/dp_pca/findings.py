@@ -44,40 +44,25 @@ LETTERS = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of one mechanism against one variable.
+    """Errors of one mechanism against one variable."""
 
-    Parameters
-    ----------
-    quartiles : mapping of float to (float, float, float)
-        At every point where less than half of the releases was bottom; bottom
-        counts as an error above all others.
-    bottoms : tuple of float
-        The other points.
-    """
-
+    # at every point where less than half of the releases was bottom; bottom counts as
+    # an error above all others
     quartiles: Mapping[float, Quartiles]
-    bottoms: tuple[float, ...]
+    bottoms: tuple[float, ...]  # the other points
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Errors against one variable.
+    """Errors against one variable."""
 
-    Parameters
-    ----------
-    heading, variable, words : str
-        The last as it is in sentences.
-    table : pandas.DataFrame
-        Of all mechanisms.
-    means : bool
-        Whether it is of means, with a standard error to either side, in place of
-        medians and quartiles.
-    """
-
+    # heading, variable, words: the last as it is in sentences
     heading: str
     variable: str
     words: str
-    table: pd.DataFrame
+    table: pd.DataFrame  # of all mechanisms
+    # whether it is of means, with a standard error to either side, in place of medians
+    # and quartiles
     means: bool = False
 
     @cached_property

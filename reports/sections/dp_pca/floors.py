@@ -80,13 +80,7 @@ def draw_panels(
 ) -> tuple[Figure, str]:
     """Draw panels one below the other, on one scale of errors.
 
-    Parameters
-    ----------
-    results : Results
-    shown : sequence of Panel
-    narrow : bool
-    floors : mapping of str to mapping of float to float, optional
-        By the heading of a panel: what no private mechanism can be below.
+    ``floors``: by the heading of a panel: what no private mechanism can be below.
     """
     verdicts = Verdicts.of(results[findings.CLAIMS])
     floors = floors or {}
@@ -207,11 +201,8 @@ def floor_errors(cell: Cell) -> list[Record]:
     The point and the options give ``n``, ``d``, ``epsilon``, ``delta`` and ``instance``
     (``"gaussian"`` or ``"heavy"``).
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error`` (NaN for bottom), ``floor``, and ``blind``: the error
-        of the first axis, which is close to v in all laws.
+    Columns: ``repetition``, ``error`` (NaN for bottom), ``floor``, and ``blind``: the
+    error of the first axis, which is close to v in all laws.
     """
     setting = {**cell.options, **cell.point}
     check_range(cell.mechanism, setting)

@@ -67,29 +67,15 @@ _HELD = 2**25  # numbers, of the blocks that are held
 
 @dataclass(eq=False)
 class RowSource:
-    """Rows of one law, and the direction that is looked for.
+    """Rows of one law, and the direction that is looked for."""
 
-    Parameters
-    ----------
-    count : int
-        n.
-    truth : ndarray, shape (d,)
-        v, of length 1.
-    square : float
-        The mean squared length of a row, which is public.
-    draw : callable
-        Takes a number of rows and a generator.
-    seed : int
-    key : tuple of int
-        Names the streams of the blocks.
-    """
-
-    count: int
-    truth: Array
-    square: float
+    count: int  # n
+    truth: Array  # v, of length 1
+    square: float  # the mean squared length of a row, which is public
+    # takes a number of rows and a generator
     draw: Callable[[int, np.random.Generator], Array]
     seed: int
-    key: tuple[int, ...]
+    key: tuple[int, ...]  # names the streams of the blocks
     _kept: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @property
@@ -210,10 +196,7 @@ def component_errors(cell: Cell) -> list[Record]:
     (`DEFAULT` or `TUNED`), and ``noise`` if rows are those of Example 4.1; with
     ``normal``, v has a normal number before it, in place of a sign.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error`` (NaN for bottom).
+    Columns: ``repetition``, ``error`` (NaN for bottom).
     """
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
@@ -293,12 +276,9 @@ def checked(experiment: Experiment) -> Experiment:
 def claims(cell: Cell) -> list[Record]:
     """Hold the claim for a replaced row to the exact loss, where known, and audit it.
 
-    Returns
-    -------
-    list of dict
-        One record: the columns of `dpaudit.reports.measures.exact`, ``verdict``,
-        ``samples`` and ``confidence``. A claim that is false by the exact loss is
-        refuted, whatever sampling sees.
+    One record: the columns of `dpaudit.reports.measures.exact`, ``verdict``,
+    ``samples`` and ``confidence``. A claim that is false by the exact loss is refuted,
+    whatever sampling sees.
     """
     epsilon = cell.point["epsilon"]
     chosen = entry(cell.mechanism)

@@ -81,16 +81,9 @@ def identification_error(
 ) -> float:
     """Return how often, on average, any private estimate is not nearest to its law.
 
-    Parameters
-    ----------
-    size : int
-        M >= 2, the number of laws.
-    count : int
-        n, the number of rows.
-    changed : float
-        p in (0, 1]: rows of two laws can be coupled to differ with this probability.
-    epsilon, delta : float
-        Of the estimator.
+    ``size``: M >= 2, the number of laws. ``count``: n, the number of rows. ``changed``:
+    p in (0, 1]: rows of two laws can be coupled to differ with this probability.
+    ``epsilon``, ``delta``: of the estimator.
 
     Returns
     -------
@@ -114,22 +107,13 @@ def identification_error(
 def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Array:
     """Return unit vectors with entries of one size and inner products at most 1/2.
 
-    Parameters
-    ----------
-    dimension : int
-        m.
-    size : int
-        How many; ceil(e^(m/8)) exist, and a few can be found.
-    rng : numpy.random.Generator
+    ``dimension``: m. ``size``: how many; ceil(e^(m/8)) exist, and a few can be found.
+
+    Raises `InputError` if so many are not found.
 
     Returns
     -------
     ndarray, shape (size, m)
-
-    Raises
-    ------
-    InputError
-        If so many are not found.
 
     Examples
     --------
@@ -152,17 +136,10 @@ def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Arra
 
 @dataclass(frozen=True, kw_only=True)
 class Packing(Checked, ABC):
-    """Laws of a row whose first eigenvectors private estimates cannot tell apart.
+    """Laws of a row whose first eigenvectors private estimates cannot tell apart."""
 
-    Parameters
-    ----------
-    dimension : int
-        d >= 2.
-    first, second : float
-        lambda_1 > lambda_2 > 0.
-    """
-
-    dimension: int
+    dimension: int  # d >= 2
+    # first, second: lambda_1 > lambda_2 > 0
     first: Positive = 2.0
     second: Positive = 1.0
 
@@ -192,13 +169,8 @@ class Packing(Checked, ABC):
     ) -> Self:
         """Return the one of a fine grid on which the error is largest.
 
-        Parameters
-        ----------
-        dimension : int
-        count, epsilon, delta
-            See `error`.
-        **others : float
-            All parameters but the one that is varied.
+        ``count``, ``epsilon``, ``delta``: see `error`. ``**others``: all parameters but
+        the one that is varied.
         """
         return max(
             (
@@ -244,12 +216,7 @@ class Packing(Checked, ABC):
     def error(self, count: int, epsilon: float, delta: float = 0.0) -> float:
         """Return a lower bound for the expected sine, on average over the laws.
 
-        Parameters
-        ----------
-        count : int
-            n.
-        epsilon, delta : float
-            Of the estimator, under REPLACE_ONE.
+        ``count``: n. ``epsilon``, ``delta``: of the estimator, under REPLACE_ONE.
         """
         missed = identification_error(self.size, count, self.changed, epsilon, delta)
         return missed * self.separation / 2
@@ -259,12 +226,7 @@ class Packing(Checked, ABC):
 class GaussianPacking(Packing):
     """N(0, lambda_2 I + (lambda_1 - lambda_2) v v^T), for Theorem 5.3.
 
-    Parameters
-    ----------
-    sine : float
-        sin(t), in (0, 1/sqrt 2].
-    dimension, first, second
-        See `Packing`.
+    ``dimension``, ``first``, ``second``: see `Packing`.
 
     Examples
     --------
@@ -276,7 +238,7 @@ class GaussianPacking(Packing):
     0.003227
     """
 
-    sine: float
+    sine: float  # sin(t), in (0, 1/sqrt 2]
 
     varied: ClassVar[str] = "sine"
     grid: ClassVar[Array] = np.geomspace(1e-8, sqrt(0.5) * (1 - 1e-12), _GRID)
@@ -318,14 +280,7 @@ class GaussianPacking(Packing):
 class HeavyPacking(Packing):
     """A bounded law with rare heavy rows towards one direction, for Theorem 5.4.
 
-    Parameters
-    ----------
-    share : float
-        p in (0, 1), of the heavy rows.
-    weight : float
-        g > 0: what heavy rows add to fourth moments, in units of lambda_1^2.
-    dimension, first, second
-        See `Packing`.
+    ``dimension``, ``first``, ``second``: see `Packing`.
 
     Examples
     --------
@@ -334,7 +289,8 @@ class HeavyPacking(Packing):
     (0.0994, 20.0)
     """
 
-    share: Fraction
+    share: Fraction  # p in (0, 1), of the heavy rows
+    # g > 0: what heavy rows add to fourth moments, in units of lambda_1^2
     weight: Positive = 1.0
 
     varied: ClassVar[str] = "share"

@@ -78,26 +78,17 @@ def examine(
 ) -> dict[str, Any]:
     """Audit one mechanism of the catalogue.
 
-    Parameters
-    ----------
-    chosen : Entry
-    max_samples : int
-        Releases a side.
-    confidence, seed
-        As for `dpaudit.audit.audit`.
-    folder : Path, optional
-        Where to keep the rounds of the audit while it runs.
+    ``max_samples``: releases a side. ``confidence``, ``seed``: as for
+    `dpaudit.audit.audit`. ``folder``: where to keep the rounds of the audit while it
+    runs.
+
+    Raises `MissingLibraryError` if its library is not installed.
 
     Returns
     -------
     dict
         JSON-ready: the ``mechanism``'s name, the versions of its ``libraries``, the
         ``result`` of the audit. Its witness, if there is one, names the versions too.
-
-    Raises
-    ------
-    MissingLibraryError
-        If its library is not installed.
     """
     libraries = library_versions(chosen.extra)
     result = audit(

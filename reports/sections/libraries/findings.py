@@ -41,51 +41,31 @@ _MILDEST = ("NOT_REFUTED", "FAILED", _TRANSCRIPTS, _REFUTED)
 
 @dataclass(frozen=True)
 class TourRow:
-    """What the tour says of one subject: a line of its table.
-
-    Parameters
-    ----------
-    library, version, name : str
-    claim, relation : str
-        As documented; the relation is "not stated" where none is named.
-    stated : str
-        Where that is.
-    verdict : str
-        ``REFUTED``, ``REFUTED for transcripts``, ``NOT_REFUTED``, ``FAILED`` or
-        ``SKIPPED``; for relations that are not stated the mildest of both.
-    readings : dict of str to str
-        The verdict under each relation that the claim may be read for; ``FAILED``
-        where no audit under it came to an end.
-    strange : str
-        That on rows of NaN and infinities; empty where rows are categories, or where
-        the visit ended before.
-    findings : tuple of str
-        Each once, with its place in the library.
-    explained : str
-        The heading in docs/findings.md, if it is there.
-    executions : int
-        On either side together.
-    seconds : float
-    notes : tuple of str
-        Why it was skipped; what the library did beyond its business.
-    witnesses : tuple of str
-        Names of the files that hold them, if it is refuted.
-    """
+    """What the tour says of one subject: a line of its table."""
 
     library: str
     version: str
     name: str
+    # claim, relation: as documented; the relation is "not stated" where none is named
     claim: str
     relation: str
-    stated: str
+    stated: str  # where that is
+    # REFUTED, REFUTED for transcripts, NOT_REFUTED, FAILED or SKIPPED; for relations
+    # that are not stated the mildest of both
     verdict: str
+    # the verdict under each relation that the claim may be read for; FAILED where no
+    # audit under it came to an end
     readings: dict[str, str]
+    # that on rows of NaN and infinities; empty where rows are categories, or where the
+    # visit ended before
     strange: str
-    findings: tuple[str, ...]
-    explained: str
-    executions: int
+    findings: tuple[str, ...]  # each once, with its place in the library
+    explained: str  # the heading in docs/findings.md, if it is there.
+    executions: int  # on either side together
     seconds: float
+    # why it was skipped; what the library did beyond its business
     notes: tuple[str, ...]
+    # names of the files that hold them, if it is refuted
     witnesses: tuple[str, ...] = ()
 
     @property
@@ -106,10 +86,7 @@ class TourRow:
 def load_tour(folder: Path) -> list[Record] | None:
     """Return the records that a folder holds, None if there are none.
 
-    Raises
-    ------
-    InputError
-        If the file there is something else.
+    Raises `InputError` if the file there is something else.
     """
     return load_json(folder / FILE, _records, "make third-party")
 

@@ -55,42 +55,23 @@ _START_S = 120.0  # for a process to import everything on a busy machine
 
 @dataclass(frozen=True)
 class LibraryComparison:
-    """Fits of several libraries to the same rows.
+    """Fits of several libraries to the same rows."""
 
-    Parameters
-    ----------
-    versions : dict of str to str
-        Of the libraries, dpaudit among them.
-    epsilon : float
-        What everybody claims, ...
-    relation : str
-        ... and for which neighbours.
-    n_rows : int
-    repetitions : int
-        Fits of everybody in every setting.
-    limit_s : float
-        For one fit, in seconds by the clock.
-    records : list of dict
-        One for each fit: ``contender``, ``centre``, ``delta``, ``dimension``,
-        ``n_components``, ``captured_share`` and ``fit_seconds``, its processor time.
-        The last two are None where no fit ended in time.
-    """
-
-    versions: dict[str, str]
-    epsilon: float
-    relation: str
+    versions: dict[str, str]  # of the libraries, dpaudit among them
+    epsilon: float  # what everybody claims, ...
+    relation: str  # ... and for which neighbours
     n_rows: int
-    repetitions: int
-    limit_s: float
+    repetitions: int  # fits of everybody in every setting
+    limit_s: float  # for one fit, in seconds by the clock
+    # one for each fit: contender, centre, delta, dimension, n_components,
+    # captured_share and fit_seconds, its processor time. The last two are None where no
+    # fit ended in time.
     records: list[dict[str, Any]]
 
     def save(self, folder: Path) -> Path:
         """Write the file into a folder, created if need be, and return its path.
 
-        Raises
-        ------
-        InputError
-            If it cannot be written.
+        Raises `InputError` if it cannot be written.
         """
         path = folder / FILE
         save_json(path, asdict(self))
@@ -100,10 +81,7 @@ class LibraryComparison:
 def load_comparison(folder: Path) -> LibraryComparison | None:
     """Return the comparison that a folder holds, None if there is none.
 
-    Raises
-    ------
-    InputError
-        If the file there is something else.
+    Raises `InputError` if the file there is something else.
     """
     return load_json(folder / FILE, _comparison, "make third-party")
 
@@ -116,25 +94,14 @@ def _comparison(found: dict[str, Any]) -> LibraryComparison:
 
 @dataclass(frozen=True)
 class LibraryFit:
-    """One way to fit principal components, of rows that are clipped to length 1.
-
-    Parameters
-    ----------
-    name : str
-    centre : str
-        What the second moment is about.
-    delta : float
-    fit : callable
-        From rows (n, d), the number of components k and a generator to a basis (d, k).
-    extra : str, optional
-        The library that it needs, if any.
-    """
+    """One way to fit principal components, of rows that are clipped to length 1."""
 
     name: str
-    centre: str
+    centre: str  # what the second moment is about
     delta: float
+    # from rows (n, d), the number of components k and a generator to a basis (d, k)
     fit: Callable[[Array, int, np.random.Generator], Array]
-    extra: str | None = None
+    extra: str | None = None  # the library that it needs, if any
 
 
 def _ours(

@@ -33,19 +33,11 @@ __all__ = ["SECTION"]
 
 @dataclass(frozen=True)
 class Beside:
-    """What ``make third-party`` has left: each None where it has not.
-
-    Parameters
-    ----------
-    comparison : LibraryComparison or None
-    tour : list of dict or None
-        The records of a tour.
-    witnesses : mapping of str to str
-        The files that hold those of refuted subjects: their names and texts.
-    """
+    """What ``make third-party`` has left: each None where it has not."""
 
     comparison: LibraryComparison | None = None
-    tour: list[dict[str, Any]] | None = None
+    tour: list[dict[str, Any]] | None = None  # the records of a tour
+    # the files that hold those of refuted subjects: their names and texts
     witnesses: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -61,18 +61,9 @@ def visit(
 ) -> Record:
     """Audit one subject.
 
-    Parameters
-    ----------
-    subject : Subject
-    seconds : float
-        > 0, about: for the releases that are drawn, replays not counted.
-    samples : int
-        Most releases a side in each audit of them.
-    confidence : float
-        In (0, 1), of each statistical test.
-    seed : int
-    tell : callable
-        Called with the record as it grows.
+    ``seconds``: > 0, about: for the releases that are drawn, replays not counted.
+    ``samples``: most releases a side in each audit of them. ``confidence``: in (0, 1),
+    of each statistical test. ``tell``: called with the record as it grows.
 
     Returns
     -------

@@ -79,13 +79,10 @@ def online_regret(cell: Cell, work: int = _WORK) -> list[Record]:
     ``rows``); ``epsilon`` and ``delta``, or ``tuned``, which takes those of the head of
     this module. With `work` numbers in the bases at most, releases are drawn at once.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``regret``; and the same in all: ``optimum``; ``nothing``, the
-        regret of a random subspace; ``epsilon_used``; ``proven``, a bound on the mean
-        with its constants; ``formula``, the paper's; ``guess``, the first of Algorithm
-        4 (NaN where there is none).
+    Columns: ``repetition``, ``regret``; and the same in all: ``optimum``; ``nothing``,
+    the regret of a random subspace; ``epsilon_used``; ``proven``, a bound on the mean
+    with its constants; ``formula``, the paper's; ``guess``, the first of Algorithm 4
+    (NaN where there is none).
     """
     setting = {**cell.options, **cell.point}
     rows = rows_of(setting, cell.seed)

@@ -77,12 +77,9 @@ __all__ = ["pca_error_bound", "reaper_stability"]
 def conditions(cell: Cell) -> list[Record]:
     """Return what the theorems ask of haystacks, and how far PCA is off there.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``, by Theorem
-        1 corrected, NaN if it says nothing; ``stability``, a lower bound of S_rho for
-        the rho that a start at that bound needs; ``reaper_stability``, S_REAP.
+    Columns: ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``, by
+    Theorem 1 corrected, NaN if it says nothing; ``stability``, a lower bound of S_rho
+    for the rho that a start at that bound needs; ``reaper_stability``, S_REAP.
     """
     setting = cell_setting(cell)
     r, found = int(setting["n_components"]), []
@@ -155,11 +152,8 @@ def audited_constants(cell: Cell) -> list[Record]:
     The point and the options give ``constant`` (c_2), ``ratio`` (N/B), ``epsilon``,
     ``delta``, ``confidence`` and ``max_samples``.
 
-    Returns
-    -------
-    list of dict
-        One record: ``noise``, the deviation in units of what a row moves; ``verdict``,
-        ``samples`` and ``samples_to_refute`` (NaN where the claim stands).
+    One record: ``noise``, the deviation in units of what a row moves; ``verdict``,
+    ``samples`` and ``samples_to_refute`` (NaN where the claim stands).
     """
     setting = {**cell.options, **cell.point}
     ratio = int(setting["ratio"])

@@ -184,39 +184,23 @@ _BOTTOM, _NEVER, _FEW = "⊥", "none", "few"
 
 @dataclass(frozen=True)
 class HeatMap:
-    """What is drawn of some experiments.
-
-    Parameters
-    ----------
-    name, title : str
-    experiments : tuple of str
-        Their tables are put below each other.
-    across, up : tuple of (str, str, callable)
-        A column of the grid, its label, and how its values are written.
-    value : callable
-        From the runs of a cell to a number; NaN if no run has one, infinite if less
-        than half of them have.
-    text : callable
-        How a finite number is written.
-    depth : callable
-        How full a tile is, from 0 to 1.
-    quantity, unit : str
-        What the number is, and what follows it.
-    nothing : str
-        What stands for NaN.
-    """
+    """What is drawn of some experiments."""
 
     name: str
     title: str
-    experiments: tuple[str, ...]
+    experiments: tuple[str, ...]  # their tables are put below each other
+    # across, up: a column of the grid, its label, and how its values are written
     across: tuple[str, str, Callable[[float], str]]
     up: tuple[str, str, Callable[[float], str]]
+    # from the runs of a cell to a number; NaN if no run has one, infinite if less than
+    # half of them have
     value: Callable[[pd.DataFrame], float]
-    text: Callable[[float], str]
-    depth: Callable[[float], float]
+    text: Callable[[float], str]  # how a finite number is written
+    depth: Callable[[float], float]  # how full a tile is, from 0 to 1
+    # quantity, unit: what the number is, and what follows it
     quantity: str
     unit: str = ""
-    nothing: str = _BOTTOM
+    nothing: str = _BOTTOM  # what stands for NaN
 
     def values(self, results: Results) -> dict[str, dict[tuple[float, float], float]]:
         """Return the numbers of every mechanism by their places, in order."""

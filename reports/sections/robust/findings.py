@@ -208,11 +208,7 @@ def map_rows(
 ) -> list[Printed]:
     """Return how long descents took on genotypes, beside what is printed.
 
-    Parameters
-    ----------
-    tables : list of (DataFrame, int, int)
-        Of maps, their number of loci, and that of steps.
-    audits : DataFrame
+    ``tables``: of maps, their number of loci, and that of steps.
     """
     refuted = refuted_mechanisms(audits)
     rows = []

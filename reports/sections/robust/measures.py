@@ -70,11 +70,8 @@ def recovery_paths(cell: Cell) -> list[Record]:
     ``rows`` (N), ``dimension``, ``n_components``, ``inlier_share`` and
     ``steps_per_row`` (T/N, 1 by default).
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``iteration``, ``error``, and ``seconds``: of one core, until
-        there, for one run of those that go side by side.
+    Columns: ``repetition``, ``iteration``, ``error``, and ``seconds``: of one core,
+    until there, for one run of those that go side by side.
     """
     setting = cell_setting(cell)
     kept = np.geomspace(1, setting["iterations"], _POINTS)
@@ -90,12 +87,9 @@ def recovery(cell: Cell) -> list[Record]:
 
     The point and the options are those of `recovery_paths`, and ``batch_size``.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error``; ``reached``: the first of some 60 steps with an error
-        up to the tolerance, NaN if there was none; ``seconds`` of the run, of one core,
-        and ``seconds_reached`` until that step.
+    Columns: ``repetition``, ``error``; ``reached``: the first of some 60 steps with an
+    error up to the tolerance, NaN if there was none; ``seconds`` of the run, of one
+    core, and ``seconds_reached`` until that step.
     """
     setting = cell_setting(cell)
     kept = np.linspace(1, setting["iterations"], _POINTS)
@@ -217,12 +211,9 @@ def genotype_map(cell: Cell) -> list[Record]:
     ``dimension``; delta is 1/sqrt N, and descent takes N steps, as in the paper. Its
     start is the noisy power method, which holds no D x D matrix.
 
-    Returns
-    -------
-    list of dict
-        For each of them ``east`` and ``north`` in truth, ``x`` and ``y`` as found, and,
-        the same for all, ``fit``, ``error`` (d^2 from the true subspace) and
-        ``seconds``, of one core.
+    For each of them ``east`` and ``north`` in truth, ``x`` and ``y`` as found, and, the
+    same for all, ``fit``, ``error`` (d^2 from the true subspace) and ``seconds``, of
+    one core.
     """
     setting = {**cell.options, **cell.point}
     data = stylised_genotypes(

@@ -30,35 +30,18 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Rate:
-    """One exponent, beside what theory says.
+    """One exponent, beside what theory says."""
 
-    Parameters
-    ----------
-    key : str
-        ``"sampling"``, ``"noise"``, ``"dimension"``, ``"signal"`` or ``"floor"``.
-    mechanism : str
-        Whose.
-    errors : mapping of float to ndarray
-        By the point; NaN is bottom.
-    fit : PowerLaw
-        Of the points up to `limit`.
-    target : (float, float)
-        The exponents that were hoped for: both the same, or a range.
-    formula : float
-        The exponent on this grid of the noise by the mechanism's own formula, which has
-        the logarithms in it that the rate leaves out; NaN where noise is not measured.
-    parts : (float, float)
-        The medians of ``error`` and ``noise_error`` at the last point.
-    limit : float
-    """
-
-    key: str
-    mechanism: str
-    errors: Mapping[float, Array]
-    fit: PowerLaw
+    key: str  # "sampling", "noise", "dimension", "signal" or "floor"
+    mechanism: str  # whose
+    errors: Mapping[float, Array]  # by the point; NaN is bottom
+    fit: PowerLaw  # of the points up to `limit`
+    # the exponents that were hoped for: both the same, or a range
     target: tuple[float, float]
+    # the exponent on this grid of the noise by the mechanism's own formula, which has
+    # the logarithms in it that the rate leaves out; NaN where noise is not measured
     formula: float
-    parts: tuple[float, float]
+    parts: tuple[float, float]  # the medians of error and noise_error at the last point
     limit: float = inf
 
     @property
@@ -78,10 +61,8 @@ class Rate:
 def rates(tables: Mapping[str, pd.DataFrame]) -> dict[str, Rate]:
     """Return the exponents by their keys, from the tables of the experiments.
 
-    Parameters
-    ----------
-    tables : mapping of str to pandas.DataFrame
-        Of ``streaming-rates``, ``streaming-dimensions`` and ``signal-in-noise``.
+    ``tables``: of ``streaming-rates``, ``streaming-dimensions`` and
+    ``signal-in-noise``.
     """
     rows, lengths, signal = (tables[name] for name in TABLES)
     sampled = rows[rows["epsilon"] == rows["epsilon"].max()]

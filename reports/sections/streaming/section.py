@@ -83,26 +83,15 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
 
 @dataclass(frozen=True)
 class _Rate:
-    """A rate as it is drawn.
-
-    Parameters
-    ----------
-    rate : Rate
-    line : Line
-    point : int
-        The label is beside this point, ...
-    above, right : bool
-        ... on this side, ...
-    lift : float
-        ... so far from it, in CSS pixels.
-    """
+    """A rate as it is drawn."""
 
     rate: Rate
     line: Line
-    point: int
+    point: int  # the label is beside this point, ...
+    # above, right: ... on this side, ...
     above: bool
     right: bool
-    lift: float = 12.0
+    lift: float = 12.0  # ... so far from it, in CSS pixels
 
 
 @plots.picture(

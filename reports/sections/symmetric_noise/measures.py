@@ -191,12 +191,9 @@ def errors(cell: Cell) -> list[Record]:
     Every repetition has rows of its own, the same for all mechanisms. The release is of
     the training rows, and so is the fit of the classifier, which no claim covers.
 
-    Returns
-    -------
-    list of dict
-        ``error`` of a linear support vector machine, as in the paper; for data from
-        files also ``curved_error``, of one with a Gaussian kernel. (For the synthetic
-        classes the best of all is linear.)
+    Columns: ``error`` of a linear support vector machine, as in the paper; for data
+    from files also ``curved_error``, of one with a Gaussian kernel. (For the synthetic
+    classes the best of all is linear.)
     """
     dataset, rng, found = cell.options["dataset"], cell.rng(), []
     for repetition in range(cell.first, cell.first + cell.size):

@@ -86,10 +86,7 @@ def private_oja_noise(cell: Cell) -> list[Record]:
     The point and the options give ``n``, ``d``, ``epsilon`` and ``delta``. The rows are
     the same in all repetitions.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``noise_error`` and ``formula``.
+    Columns: ``repetition``, ``noise_error`` and ``formula``.
     """
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
@@ -137,10 +134,7 @@ def failures(cell: Cell) -> list[Record]:
     mechanism is ``"top-eigenvalue"`` or ``"mean-estimation-published"``, both with the
     constants of the paper, where it has some.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``rows`` (B) and ``failed``, 0 or 1.
+    Columns: ``repetition``, ``rows`` (B) and ``failed``, 0 or 1.
     """
     setting: dict[str, Any] = {**cell.options, **cell.point}
     zeta = check_fraction("zeta", setting["zeta"])

@@ -41,11 +41,8 @@ CHANCES = dp_pca.CHANCES
 def experiments(size: Size) -> tuple[Experiment, ...]:
     """Return what the rows need that no other section measures.
 
-    Parameters
-    ----------
-    size : Size
-        With ``theorem_draws``, the repetitions, ``theorem_points``, how many values a
-        grid has, both 2 or more, and ``theorem_stream``, the n of dp-pca.
+    ``size``: with ``theorem_draws``, the repetitions, ``theorem_points``, how many
+    values a grid has, both 2 or more, and ``theorem_stream``, the n of dp-pca.
     """
     found = []
     for grid in GRIDS:

@@ -253,22 +253,13 @@ def _by(table: pd.DataFrame, against: str, column: str) -> dict[float, Array]:
 
 @dataclass(frozen=True)
 class Share:
-    """How often an event was seen that a theorem allows with probability zeta.
-
-    Parameters
-    ----------
-    row : Chance
-    zeta : float
-    seen, draws : int
-    level : float
-        How probable a false contradiction of this row may be.
-    """
+    """How often an event was seen that a theorem allows with probability zeta."""
 
     row: Chance
     zeta: float
     seen: int
     draws: int
-    level: float
+    level: float  # how probable a false contradiction of this row may be
 
     @property
     def measured(self) -> float:
@@ -299,11 +290,8 @@ class Share:
 def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[Share]:
     """Return what tables say of all rows, for each zeta from the largest on.
 
-    Raises
-    ------
-    InputError
-        If a table has no such columns, nothing of the mechanism, or numbers that are
-        neither 0 nor 1.
+    Raises `InputError` if a table has no such columns, nothing of the mechanism, or
+    numbers that are neither 0 nor 1.
     """
     found = []
     for row in rows:

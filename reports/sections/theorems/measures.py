@@ -90,15 +90,12 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     ``epsilon`` and ``delta``, and ``gap`` and (optionally) ``kept``, or (optionally)
     ``n``: see `check_point`.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``; ``variance_lost``, tr(A P) - tr(A Q); ``projector_distance``,
-        ||P - Q||; ``low_rank_spectral`` and ``low_rank_frobenius``, ||A - C_k|| less
-        what the best matrix of rank k leaves; the bound of each, ``..._bound``, and of
-        those of which the print has another, ``..._printed``. NaN where there is none,
-        or the release is a subspace and no matrix. With ``kept``, the variance lost
-        alone.
+    Columns: ``repetition``; ``variance_lost``, tr(A P) - tr(A Q);
+    ``projector_distance``, ||P - Q||; ``low_rank_spectral`` and ``low_rank_frobenius``,
+    ||A - C_k|| less what the best matrix of rank k leaves; the bound of each,
+    ``..._bound``, and of those of which the print has another, ``..._printed``. NaN
+    where there is none, or the release is a subspace and no matrix. With ``kept``, the
+    variance lost alone.
     """
     setting = {**cell.options, **cell.point}
     mechanism, spectrum = check_point(cell.mechanism, setting)
@@ -120,13 +117,10 @@ def check_point(
 ) -> tuple[SecondMomentMechanism | NoisyProjector, Array]:
     """Return a mechanism and the eigenvalues of A, descending; or say what is wrong.
 
-    Raises
-    ------
-    InputError
-        If a number is none, k is not below d, kept not from k to d - 1 or the release
-        no matrix, epsilon is not in (0, 1], which is what the classical constant is
-        proven for, the gap is less than 8 times the norm of the noise, or n rows do not
-        reach for the spectrum.
+    Raises `InputError` if a number is none, k is not below d, kept not from k to d - 1
+    or the release no matrix, epsilon is not in (0, 1], which is what the classical
+    constant is proven for, the gap is less than 8 times the norm of the noise, or n
+    rows do not reach for the spectrum.
     """
     d = _whole("d", setting["d"], _LONGEST)
     k = _whole("k", setting["k"], d - 1)
@@ -259,11 +253,8 @@ def oja_error(cell: Cell) -> list[Record]:
 
     The point and the options give ``n`` and ``d``. Every repetition has its own rows.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error``, and ``formula``: sqrt(d/n), with the typical length
-        of a normal vector in the d - 1 directions across v in place of sqrt d.
+    Columns: ``repetition``, ``error``, and ``formula``: sqrt(d/n), with the typical
+    length of a normal vector in the d - 1 directions across v in place of sqrt d.
     """
     setting = {**cell.options, **cell.point}
     n, d, rng = int(setting["n"]), int(setting["d"]), cell.rng()

@@ -76,12 +76,9 @@ def pca_start_error(cell: Cell) -> list[Record]:
     The point and the options give ``n``, ``d``, ``n_components``, ``inlier_share`` and
     ``epsilon``.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``, Theorem
-        1's; ``start_error``, the distance of the projectors of the start and of PCA,
-        and ``start_error_bound`` by the norm of the noise of the same draw.
+    Columns: ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``,
+    Theorem 1's; ``start_error``, the distance of the projectors of the start and of
+    PCA, and ``start_error_bound`` by the norm of the noise of the same draw.
     """
     setting, rng = {**cell.options, **cell.point}, cell.rng()
     r, start = int(setting["n_components"]), PublishedStart(setting["epsilon"])
@@ -119,10 +116,7 @@ def restart_error(cell: Cell) -> list[Record]:
     ``inlier_share``, ``epsilon``, ``delta``, and ``iterations``, the T for which the
     noise is made, of which these steps are the first.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error``.
+    Columns: ``repetition``, ``error``.
     """
     setting = {**cell.options, **cell.point}
     steps = int(setting["steps"])
@@ -139,12 +133,9 @@ def limit_error(cell: Cell) -> list[Record]:
     For REAPER also ``n`` and ``pace``: T = ``pace`` (epsilon N)^2, and the steps are
     1/sqrt(k), as long as the width of what is searched, over the length of a gradient.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, and of GGD ``error``, d_r^2; of REAPER ``excess``,
-        G(P) - G(P_*), ``distance``, d, and ``distance_bound``, by the excess of the
-        same draw; ``formula``, log(N/delta)/N.
+    Columns: ``repetition``, and of GGD ``error``, d_r^2; of REAPER ``excess``, G(P) -
+    G(P_*), ``distance``, d, and ``distance_bound``, by the excess of the same draw;
+    ``formula``, log(N/delta)/N.
     """
     setting = {**cell.options, **cell.point}
     if "shrunk" in setting:

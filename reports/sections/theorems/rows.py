@@ -23,64 +23,31 @@ from dpaudit.validation import check_positive
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentRow:
-    """One exponent of one theorem, and where its error is measured.
+    """One exponent of one theorem, and where its error is measured."""
 
-    Parameters
-    ----------
-    name : str
-        Unique; names the row to ``asv``.
-    theorem, source : str
-        Its number, and the paper.
-    mechanism : str
-        Name in the catalogue.
-    error : str
-        In words.
-    column : str
-        In the table of the experiment.
-    variable : str
-        As it is printed: ``"d"``, ``"ε"``, ...
-    against : str
-        The column of the variable.
-    regime : str
-        In words.
-    predicted : float
-        The exponent that is proven.
-    printed : float
-        That of the paper.
-    experiment : str
-        The name of a `Sweep`, or of an experiment of another section.
-    where : mapping of str to tuple of float
-        Values of other columns, where not the whole table is meant.
-    bound : str
-        The column of the bound on the same draws, or of its formula; empty if none.
-    sure : bool
-        Whether that bounds the error in every draw, constants and all.
-    proven : str
-        The column of a bound on the *mean* error, constants and all; empty if none.
-    unmet : str
-        A hypothesis of the theorem that does not hold there, in words; empty if none.
-    why : str
-        Why the slope may be another on this grid; empty where it is not.
-    """
-
-    name: str
+    name: str  # unique; names the row to asv
+    # theorem, source: its number, and the paper
     theorem: str
     source: str
-    mechanism: str
-    error: str
-    column: str
-    variable: str
-    against: str
-    regime: str
-    predicted: float
-    printed: float
-    experiment: str
+    mechanism: str  # name in the catalogue
+    error: str  # in words
+    column: str  # in the table of the experiment
+    variable: str  # as it is printed: "d", "ε", ...
+    against: str  # the column of the variable
+    regime: str  # in words
+    predicted: float  # the exponent that is proven
+    printed: float  # that of the paper
+    experiment: str  # the name of a `Sweep`, or of an experiment of another section
+    # values of other columns, where not the whole table is meant
     where: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    # the column of the bound on the same draws, or of its formula; empty if none
     bound: str = ""
-    sure: bool = False
+    sure: bool = False  # whether that bounds the error in every draw, constants and all
+    # the column of a bound on the *mean* error, constants and all; empty if none
     proven: str = ""
+    # a hypothesis of the theorem that does not hold there, in words; empty if none
     unmet: str = ""
-    why: str = ""
+    why: str = ""  # why the slope may be another on this grid; empty where it is not
 
     def __post_init__(self) -> None:
         _check_whole(self, "bound", "proven", "unmet", "why")
@@ -93,31 +60,19 @@ class ExponentRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Chance:
-    """An event that a theorem says to have probability zeta at most, for any zeta.
+    """An event that a theorem says to have probability zeta at most, for any zeta."""
 
-    Parameters
-    ----------
-    name, theorem, source, mechanism, regime
-        As in `ExponentRow`.
-    event : str
-        In words.
-    column : str
-        In the table of the experiment: 1 where the event happened, and else 0.
-    experiment : str
-        The name of a `Sweep` whose variable is ``zeta``.
-    sure : bool
-        Whether that is proven for what is measured, constants and all.
-    """
-
+    # name, theorem, source, mechanism, regime: as in `ExponentRow`
     name: str
     theorem: str
     source: str
     mechanism: str
-    event: str
+    event: str  # in words
+    # in the table of the experiment: 1 where the event happened, and else 0
     column: str
     regime: str
-    experiment: str
-    sure: bool = False
+    experiment: str  # the name of a `Sweep` whose variable is zeta
+    sure: bool = False  # whether that is proven for what is measured, constants and all
 
     def __post_init__(self) -> None:
         _check_whole(self)
@@ -174,35 +129,17 @@ def rows_of(
 
 @dataclass(frozen=True)
 class Sweep:
-    """One variable of a measurement, all else fixed.
+    """One variable of a measurement, all else fixed."""
 
-    Parameters
-    ----------
-    name : str
-        Of its experiment.
-    variable : str
-        Which coordinate changes.
-    values : tuple of float
-        The first of them are taken, two or more.
-    fixed : mapping of str to object
-        The other coordinates.
-    measure : callable
-    most : float
-        The largest value in the regime of the theorem, or above all of them.
-    share : float
-        Of the repetitions of a profile.
-    effort : float
-        See `dpaudit.reports.experiment.Experiment`.
-    """
-
-    name: str
-    variable: str
-    values: tuple[float, ...]
-    fixed: Mapping[str, Any]
+    name: str  # of its experiment
+    variable: str  # which coordinate changes
+    values: tuple[float, ...]  # the first of them are taken, two or more
+    fixed: Mapping[str, Any]  # the other coordinates
     measure: Measure
+    # the largest value in the regime of the theorem, or above all of them
     most: float = inf
-    share: float = 1.0
-    effort: float = 1.0
+    share: float = 1.0  # of the repetitions of a profile
+    effort: float = 1.0  # see `dpaudit.reports.experiment.Experiment`.
 
 
 def grid_of(

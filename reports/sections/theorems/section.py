@@ -21,7 +21,6 @@ from dpaudit.reports.words import count, listed, number, signed, spread
 
 __all__ = ["SECTION", "experiments"]
 
-
 _HEIGHT = 158  # CSS pixels of a panel
 _SHORT = {
     "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
@@ -49,12 +48,8 @@ def exponents(
 ) -> tuple[Figure, str]:
     """Draw every row: quartiles of its errors in logs, and two slopes.
 
-    Parameters
-    ----------
-    tables : mapping of str to pandas.DataFrame
-        Of the experiments of all rows.
-    narrow : bool
-        For a phone: two panels in a row in place of four.
+    ``tables``: of the experiments of all rows. ``narrow``: for a phone: two panels in a
+    row in place of four.
     """
     found = scores(tables)
     across = 2 if narrow else 4

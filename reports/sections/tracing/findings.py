@@ -33,31 +33,18 @@ _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """One mechanism at one epsilon, for k components: shares by the rows per cluster.
-
-    Parameters
-    ----------
-    mechanism : str
-    epsilon : float or None
-        None for components without noise.
-    components : int
-        k.
-    useful, traced, innocent : mapping of int to Proportion
-        Only where the mechanism took the rows.
-    betrayed : mapping of int to Proportion
-        How many of the useful releases are traced; only where there are some.
-    refusal : str
-        What it says where it takes nothing; or nothing.
-    """
+    """One mechanism at one epsilon, for k components: shares by rows per cluster."""
 
     mechanism: str
-    epsilon: float | None
-    components: int
+    epsilon: float | None  # None for components without noise
+    components: int  # k
+    # useful, traced, innocent: only where the mechanism took the rows
     useful: Mapping[int, Proportion]
     traced: Mapping[int, Proportion]
     innocent: Mapping[int, Proportion]
+    # how many of the useful releases are traced; only where there are some
     betrayed: Mapping[int, Proportion]
-    refusal: str
+    refusal: str  # what it says where it takes nothing; or nothing
 
     @property
     def name(self) -> str:
@@ -117,14 +104,8 @@ def few_rows(length: int) -> float:
 def head(found: Sequence[Shares], refuted: Collection[str], length: int) -> str:
     """Return what is seen on few rows, and what it says of the corollaries.
 
-    Parameters
-    ----------
-    found : sequence of Shares
-    refuted : collection of str
-        Mechanisms whose claim is known to be false: the corollaries do not speak of
-        them.
-    length : int
-        n.
+    ``refuted``: mechanisms whose claim is known to be false: the corollaries do not
+    speak of them. ``length``: n.
     """
     few = few_rows(length)
     parts, verdicts = [], []
@@ -196,12 +177,7 @@ def tracing_rows(
 ) -> list[Printed]:
     """Return the table of tracing: a row for each mechanism.
 
-    Parameters
-    ----------
-    found : sequence of Shares
-    refuted : collection of str
-    ends : (int, int)
-        The rows per cluster that are shown: few, and many.
+    ``ends``: the rows per cluster that are shown: few, and many.
     """
     private = [each for each in found if each.epsilon is not None]
     columns = _columns(found)

@@ -83,18 +83,12 @@ def traced(cell: Cell) -> list[Record]:
     and ``length``, the symbols n of a codeword; delta is 1/n^2. All mechanisms see the
     same instances.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``; ``captured``, the variance as a share of the best; ``useful``,
-        ``traced`` and ``innocent`` (is one accused?), each 0 or 1; ``refused``: what a
-        mechanism says that does not take such rows, or such an epsilon or k (the
-        numbers are NaN then), or nothing.
+    Columns: ``repetition``; ``captured``, the variance as a share of the best;
+    ``useful``, ``traced`` and ``innocent`` (is one accused?), each 0 or 1; ``refused``:
+    what a mechanism says that does not take such rows, or such an epsilon or k (the
+    numbers are NaN then), or nothing.
 
-    Raises
-    ------
-    InputError
-        If an option is not allowed.
+    Raises `InputError` if an option is not allowed.
     """
     m, k, options = _sizes(cell)
     check_count("innocents", options["innocents"])
@@ -135,12 +129,9 @@ def spectra(cell: Cell) -> list[Record]:
 
     The point and the options are those of `traced`; epsilon and innocents play no part.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``; ``first``, the least sigma_1^2 of a cluster, over m; ``second``,
-        the largest sigma_2^2 of one; ``overlap``, the largest sum of Lemma 30, over
-        k (1 + k m/d).
+    Columns: ``repetition``; ``first``, the least sigma_1^2 of a cluster, over m;
+    ``second``, the largest sigma_2^2 of one; ``overlap``, the largest sum of Lemma 30,
+    over k (1 + k m/d).
     """
     m, k, options = _sizes(cell)
     d, found = dimension_of(options), []
@@ -167,13 +158,10 @@ def culled(cell: Cell) -> list[Record]:
     ``erased``, f/n, at most beta, so that the sphere keeps the promise; ``rate``, c;
     and ``games``.
 
-    Returns
-    -------
-    list of dict
-        One record: ``erased``; ``sphere_rate``, the logarithm of the number of words of
-        the sphere, over n; ``won`` of ``games`` against it; ``exact``, the probability
-        of that; ``loss_bound``, on the probability that random half loses against any
-        list of exp(c n) words that keeps the promise (NaN for most agreement).
+    One record: ``erased``; ``sphere_rate``, the logarithm of the number of words of the
+    sphere, over n; ``won`` of ``games`` against it; ``exact``, the probability of that;
+    ``loss_bound``, on the probability that random half loses against any list of exp(c
+    n) words that keeps the promise (NaN for most agreement).
     """
     n, options = int(cell.point["length"]), cell.options
     erased = max(int(options["erased"] * n), 1)
