@@ -18,7 +18,7 @@ import re
 
 import pandas as pd
 
-__all__ = ["Safe", "csv_text", "file_name", "markdown", "plain"]
+__all__ = ["csv_text"]
 
 _BREAKS = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 # Control characters, lone surrogates, what XML excludes, and what turns the direction

@@ -26,16 +26,7 @@ from dpaudit.neighbours import Pair
 from dpaudit.reports.runner import Failure, Job, carry_out
 from dpaudit.streams import stream
 
-__all__ = [
-    "CONFIDENCE",
-    "DELTA",
-    "Cell",
-    "Experiment",
-    "Measure",
-    "Record",
-    "exact",
-    "run",
-]
+__all__ = ["Record", "run"]
 
 DELTA = 1e-5
 CONFIDENCE = 0.999
@@ -51,31 +42,17 @@ Record: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One mechanism at one point of a grid: the smallest unit of work.
+    """One mechanism at one point of a grid: the smallest unit of work."""
 
-    Parameters
-    ----------
-    mechanism : str
-        Name in the catalogue, or of a reference.
-    point : mapping of str to float
-        The coordinates on the grid, for example ``{"epsilon": 1.0}``.
-    options : mapping of str to object
-        What is the same in every cell of the experiment.
-    first, size : int
-        The repetitions ``first``, ..., ``first + size - 1``.
-    seed : int
-        The user's.
-    key : tuple of int
-        Names the cell's random stream.
-    """
-
-    mechanism: str
+    mechanism: str  # name in the catalogue, or of a reference
+    # the coordinates on the grid, for example {"epsilon": 1.0}.
     point: Mapping[str, float]
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # what is the same in every cell of the experiment
+    # first, size: the repetitions first, ..., first + size - 1.
     first: int
     size: int
-    seed: int
-    key: tuple[int, ...]
+    seed: int  # the user's
+    key: tuple[int, ...]  # names the cell's random stream
 
     def rng(self) -> np.random.Generator:
         """Return the cell's own generator, always at its beginning."""
@@ -105,43 +82,22 @@ the cell.
 
 @dataclass(frozen=True)
 class Experiment:
-    """One measure, taken of several mechanisms over a grid.
+    """One measure, taken of several mechanisms over a grid."""
 
-    Parameters
-    ----------
-    name : str
-        Also the name of its CSV file.
-    title : str
-        A few words, for headings and progress.
-    source : str
-        Where the experiment comes from.
-    measure : callable
-        From a `Cell` to records.
-    mechanisms : tuple of str
-    grid : mapping of str to tuple of float
-        Every combination is visited; empty for a single point.
-    repetitions : int
-        Independent repetitions at every point.
-    seed : int
-    options : mapping of str to object
-        What the measure needs besides, JSON-ready.
-    effort : float
-        Roughly, its share of the time of a report; for the time left only.
-    parallel : bool
-        False for what neighbours on the same machine would disturb.
-    """
-
-    name: str
-    title: str
-    source: str
-    measure: Measure
+    name: str  # also the name of its CSV file
+    title: str  # a few words, for headings and progress
+    source: str  # where the experiment comes from
+    measure: Measure  # from a `Cell` to records
     mechanisms: tuple[str, ...]
+    # every combination is visited; empty for a single point
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    repetitions: int = 1
+    repetitions: int = 1  # independent repetitions at every point
     seed: int = 0
+    # what the measure needs besides, JSON-ready
     options: Mapping[str, Any] = field(default_factory=dict)
+    # roughly, its share of the time of a report; for the time left only
     effort: float = 1.0
-    parallel: bool = True
+    parallel: bool = True  # false for what neighbours on the same machine would disturb
 
 
 def exact(

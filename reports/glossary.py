@@ -9,8 +9,6 @@ The words stand in ``site/glossary.txt``, a paragraph each.
 
 from pathlib import Path
 
-__all__ = ["GLOSSARY"]
-
 
 def _read(path: Path) -> dict[str, str]:
     paragraphs = path.read_text(encoding="utf-8").split("\n\n")

@@ -22,8 +22,6 @@ from scipy.optimize import isotonic_regression
 from dpaudit.reports import plots
 from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
 
-__all__ = ["FOOT", "Line", "Verdicts", "band", "key", "list_below", "mark", "name_ends"]
-
 WHOLE, DOTTED = "-", (0, (1, 2))
 FALLEN: Any = (0, (3, 1.5))
 OPEN: Any = (0, (4, 2, 1, 2))
@@ -43,21 +41,12 @@ _SAMPLE = 32.0  # CSS pixels: of a line in the key
 
 @dataclass(frozen=True)
 class Line:
-    """How a series is drawn, and what is written where it ends.
+    """How a series is drawn, and what is written where it ends."""
 
-    Parameters
-    ----------
-    label : str
-        Of one line of text or several.
-    colour, marker : str
-        No marker if it is empty.
-    dash : object
-        A style of matplotlib's.
-    """
-
-    label: str
+    label: str  # of one line of text or several
+    # colour, marker: no marker if it is empty
     colour: str
-    dash: Any = WHOLE
+    dash: Any = WHOLE  # a style of matplotlib's
     marker: str = ""
 
     @property
@@ -75,15 +64,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Whose claims were audited in this report, and what was found.
+    """Whose claims were audited in this report, and what was found."""
 
-    Parameters
-    ----------
-    refuted, standing : collection of str
-        Names of mechanisms: of those whose claim fell, and of those whose claim was
-        audited and did not. A claim of any other was not audited here.
-    """
-
+    # refuted, standing: names of mechanisms: of those whose claim fell, and of those
+    # whose claim was audited and did not. A claim of any other was not audited here.
     refuted: Collection[str] = ()
     standing: Collection[str] = ()
 
@@ -102,14 +86,9 @@ class Verdicts:
         refuted; dots and dashes in turn, with hollow markers, if no claim of it was
         audited.
 
-        Parameters
-        ----------
-        name : str
-        place : int
-            Among the series of the figure: gives it a marker, and a colour unless it is
-            refuted. No two places below 56 have both in common.
-        label : str, optional
-            In place of the name.
+        ``place``: among the series of the figure: gives it a marker, and a colour
+        unless it is refuted. No two places below 56 have both in common. ``label``: in
+        place of the name.
         """
         fell, stands = name in self.refuted, name in self.standing
         return Line(
@@ -142,15 +121,8 @@ def band(
 ) -> None:
     """Draw medians as a line, and the middle halves around them as a band.
 
-    Parameters
-    ----------
-    axes : Axes
-        With its scales.
-    x : array_like, shape (n,)
-    quartiles : array_like, shape (3, n)
-    line : Line
-    texts : sequence of str
-        What each point says to a pointer, see `plots.told`.
+    ``axes``: with its scales. ``texts``: what each point says to a pointer, see
+    `plots.told`.
     """
     low, middle, high = np.asarray(quartiles)
     axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)
@@ -177,14 +149,8 @@ def name_ends(
 ) -> None:
     """Write names to the right of axes, each led to its line where it is away from it.
 
-    Parameters
-    ----------
-    axes : Axes
-        With its scales.
-    ends : sequence of (Line, (float, float))
-        Each series, and where its line ends, in data units.
-    gap, size : float
-        CSS pixels: of a line of text, and of letters.
+    ``axes``: with its scales. ``ends``: each series, and where its line ends, in data
+    units. ``gap``, ``size``: CSS pixels: of a line of text, and of letters.
     """
     box = axes.get_window_extent()
     # What ends outside of the axes leaves them at an edge.
@@ -211,13 +177,8 @@ def name_ends(
 def list_below(axes: Axes, lines: Sequence[Line], bottom: float, step: float) -> None:
     """List names below a figure for phones, the first on top, with their lines.
 
-    Parameters
-    ----------
-    axes : Axes
-        Any of the figure.
-    lines : sequence of Line
-    bottom, step : float
-        CSS pixels: where the last stands, and from one to the next.
+    ``axes``: any of the figure. ``bottom``, ``step``: CSS pixels: where the last
+    stands, and from one to the next.
     """
     for i, line in enumerate(reversed(lines)):
         y = bottom + step * i

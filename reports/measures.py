@@ -25,8 +25,6 @@ from dpaudit.reports.experiment import (
     exact,
 )
 
-__all__ = ["BASELINE", "audit_experiment", "audited", "worst_case"]
-
 BASELINE = "non-private-pca"
 
 

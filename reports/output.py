@@ -8,8 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from dpaudit.errors import InputError
 
-__all__ = ["INDEX", "staging"]
-
 INDEX = "index.html"
 
 LIST = ".written"

@@ -19,8 +19,6 @@ from dpaudit.reports import words
 from dpaudit.reports.escaping import Safe, markdown, plain
 from dpaudit.reports.svg import standalone, with_classes
 
-__all__ = ["Figures", "environment", "render_one", "render_pictures"]
-
 _ROOT = Path(__file__).parent
 TEMPLATES = (_ROOT / "site", _ROOT / "sections")
 """The folders of templates."""
@@ -80,11 +78,8 @@ def render_pictures(figures: Figures) -> dict[str, str]:
 def render_one(template: str, context: Mapping[str, Any]) -> str:
     """Return a page of its own, from one template beside that of the report.
 
-    Parameters
-    ----------
-    template : str
-    context : mapping of str to object
-        What it says; the stylesheet, the versions and the figures are there besides.
+    ``context``: what it says; the stylesheet, the versions and the figures are there
+    besides.
     """
     base = {
         "style": stylesheet(*STYLES),

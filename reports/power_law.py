@@ -24,22 +24,14 @@ from statsmodels.tools import add_constant
 
 from dpaudit.reports.words import signed
 
-__all__ = ["PowerLaw", "fit_power_law"]
-
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """factor * x^exponent, as it was fitted.
+    """factor * x^exponent, as it was fitted."""
 
-    Parameters
-    ----------
-    exponent, low, high : float
-        The exponent, and its 95 % interval.
-    factor : float
-    """
-
+    # exponent, low, high: the exponent, and its 95 % interval
     exponent: float
     low: float
     high: float
@@ -61,11 +53,8 @@ _UNKNOWN = PowerLaw(nan, nan, nan, nan)
 def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
     """Fit a power law by least squares on logs, with a 95 % interval.
 
-    Parameters
-    ----------
-    errors : mapping of float to array_like
-        For every x > 0 the errors of independent data sets. What is not a number > 0 is
-        left out, and so are points that keep fewer than two.
+    ``errors``: for every x > 0 the errors of independent data sets. What is not a
+    number > 0 is left out, and so are points that keep fewer than two.
 
     Returns
     -------

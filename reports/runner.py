@@ -18,35 +18,19 @@ from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.store import WorkStore, as_kept
 
-__all__ = ["Failure", "Job", "WorkProgress", "carry_out"]
-
 
 @dataclass(frozen=True)
 class Job:
-    """One unit of work.
+    """One unit of work."""
 
-    Parameters
-    ----------
-    name : str
-        All that it is.
-    seed : int
-    work : callable
-        Travels to other processes; returns the record, JSON-ready but for NumPy's
-        numbers.
-    label : str
-        What it is part of, for who looks on.
-    effort : float
-        Roughly, its share of the time; for the time left and for the order.
-    alone : bool
-        True for what neighbours on the same machine would disturb.
-    """
-
-    name: str
+    name: str  # all that it is
     seed: int
+    # travels to other processes; returns the record, JSON-ready but for NumPy's numbers
     work: Callable[[], Any]
-    label: str
+    label: str  # what it is part of, for who looks on
+    # roughly, its share of the time; for the time left and for the order
     effort: float = 1.0
-    alone: bool = False
+    alone: bool = False  # true for what neighbours on the same machine would disturb
 
 
 @dataclass(frozen=True)
@@ -60,27 +44,18 @@ class Failure:
 class WorkProgress:
     """How far the work is.
 
-    Parameters
-    ----------
-    label : str
-        What was finished last.
-    done, total : int
-        Jobs.
-    fraction : float
-        Of the effort, in [0, 1].
-    left : float or None
-        About how many seconds it will take; None if there is nothing to tell from.
-
     Examples
     --------
     >>> print(WorkProgress("Privacy wall", 3, 60, 0.05, 190.0))
       5%  Privacy wall, 3 of 60, about 4 min left
     """
 
-    label: str
+    label: str  # what was finished last
+    # done, total: jobs
     done: int
     total: int
-    fraction: float
+    fraction: float  # of the effort, in [0, 1]
+    # about how many seconds it will take; None if there is nothing to tell from
     left: float | None = None
 
     def __str__(self) -> str:
@@ -102,23 +77,13 @@ def carry_out(
 ) -> dict[str, Any]:
     """Return the record of every job by its name, in the order of the jobs.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-    store : WorkStore, optional
-        Jobs that are in it are not done again.
-    executor : concurrent.futures.Executor, optional
-        Where to work, but for jobs that want to be alone; by default here.
-    progress : callable, optional
-        Called first for what was found in the store, then after every job.
-    go_on : bool
-        Whether a job that raises an exception has a `Failure` for a record. By default
-        the exception is raised, when all that had ended before is kept.
+    ``store``: jobs that are in it are not done again. ``executor``: where to work, but
+    for jobs that want to be alone; by default here. ``progress``: called first for what
+    was found in the store, then after every job. ``go_on``: whether a job that raises
+    an exception has a `Failure` for a record. By default the exception is raised, when
+    all that had ended before is kept.
 
-    Raises
-    ------
-    ExecutorError
-        If a worker was lost.
+    Raises `ExecutorError` if a worker was lost.
     """
     jobs = list({job.name: job for job in jobs}.values())  # the same is done once
     kept = {} if store is None else store.load([job.name for job in jobs])

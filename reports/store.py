@@ -32,7 +32,7 @@ from dpaudit.audit.keeping.database import DamagedError, Database, tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["STORE", "WorkStore", "load_json", "save_json"]
+__all__ = ["WorkStore"]
 
 STORE = "work.db"
 """Its name in the folder of what a command writes."""
@@ -224,12 +224,8 @@ T = TypeVar("T")
 def save_json(path: Path, found: dict[str, Any]) -> None:
     """Write a file, its folder too if need be; NumPy's numbers are numbers.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    ValueError
-        If a number is NaN or infinite.
+    Raises `InputError` if it cannot be written; `ValueError` if a number is NaN or
+    infinite.
     """
     text = json.dumps(found, indent=1, allow_nan=False, default=plain_number) + "\n"
     _make_folder(path)
@@ -240,18 +236,10 @@ def save_json(path: Path, found: dict[str, Any]) -> None:
 def load_json(path: Path, parse: Callable[[Any], T], command: str) -> T | None:
     """Return what a file holds, None if there is none.
 
-    Parameters
-    ----------
-    path : Path
-    parse : callable
-        Makes an object of what the JSON says.
-    command : str
-        What writes such a file.
+    ``parse``: makes an object of what the JSON says. ``command``: what writes such a
+    file.
 
-    Raises
-    ------
-    InputError
-        If the file is something else.
+    Raises `InputError` if the file is something else.
     """
     if not path.is_file():
         return None

@@ -13,22 +13,6 @@ from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import REFINE, Record
 from dpaudit.reports.words import beyond, count, delta, number, percent, verdict
 
-__all__ = [
-    "Printed",
-    "Quartiles",
-    "fallen",
-    "fell",
-    "grouped",
-    "point",
-    "proved",
-    "quarters",
-    "quartiles",
-    "records",
-    "refuted_mechanisms",
-    "releases",
-    "verdict_rows",
-]
-
 Quartiles: TypeAlias = tuple[float, float, float]
 
 

@@ -8,21 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpaudit.printable import printable, told_apart
 
-__all__ = [
-    "aligned",
-    "count",
-    "delta",
-    "duration",
-    "listed",
-    "number",
-    "percent",
-    "setting",
-    "short",
-    "signed",
-    "spelt",
-    "spread",
-    "verdict",
-]
+__all__ = ["aligned", "duration", "percent", "setting", "verdict"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

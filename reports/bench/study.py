@@ -27,16 +27,7 @@ from dpaudit.reports.store import load_json, save_json
 from dpaudit.reports.words import aligned, count
 from dpaudit.streams import stream
 
-__all__ = [
-    "Figure",
-    "Records",
-    "Study",
-    "Summary",
-    "TargetRow",
-    "load_summary",
-    "render_html",
-    "render_markdown",
-]
+__all__ = ["Figure", "Records", "Study", "TargetRow"]
 
 FILE = "summary.json"
 """The name of the file that holds what was found, in the folder of the studies."""
@@ -238,18 +229,10 @@ class StudyFindings:
 
 @dataclass(frozen=True)
 class Summary:
-    """What all studies of a profile found.
-
-    Parameters
-    ----------
-    profile : str
-    code : str
-        The version of the code that was on trial.
-    studies : tuple of StudyFindings
-    """
+    """What all studies of a profile found."""
 
     profile: str
-    code: str
+    code: str  # the version of the code that was on trial
     studies: tuple[StudyFindings, ...]
 
     def save(self, folder: Path) -> None:
@@ -265,10 +248,7 @@ class Summary:
 def load_summary(folder: Path) -> Summary | None:
     """Return what the studies in a folder found, None if there are none.
 
-    Raises
-    ------
-    InputError
-        If the file there is something else.
+    Raises `InputError` if the file there is something else.
     """
 
     def parse(found: Mapping[str, Any]) -> Summary:

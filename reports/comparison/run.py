@@ -28,7 +28,7 @@ from dpaudit.reports.words import percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["compare", "compared"]
+__all__ = ["compared"]
 
 
 def compare(
@@ -36,17 +36,14 @@ def compare(
 ) -> pd.DataFrame:
     """Compare mechanisms for private PCA on rows.
 
-    Parameters
-    ----------
-    mechanisms : sequence of str
-        Names of the catalogue and ``module:object`` of your own
-        (`dpaudit.reports.comparison.candidates`). Without a name of the catalogue,
-        those stand beside yours that are `suitable`.
-    output : Path, optional
-        A folder for the page, ``index.html``, with ``compare.csv``, the figures and the
-        witnesses.
-    **options
-        Of `compared`.
+    ``mechanisms``: names of the catalogue and ``module:object`` of your own
+    (`dpaudit.reports.comparison.candidates`). Without a name of the catalogue, those
+    stand beside yours that are `suitable`. ``output``: a folder for the page,
+    ``index.html``, with ``compare.csv``, the figures and the witnesses. ``**options``:
+    of `compared`.
+
+    Raises `InputError` if an argument is not allowed, or no mechanism could be
+    compared.
 
     Returns
     -------
@@ -56,11 +53,6 @@ def compare(
         a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``,
         ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN
         where the mechanism could not be compared.
-
-    Raises
-    ------
-    InputError
-        If an argument is not allowed, or no mechanism could be compared.
 
     Examples
     --------

@@ -23,17 +23,7 @@ from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
-__all__ = [
-    "Fact",
-    "Part",
-    "Results",
-    "Section",
-    "Size",
-    "TopicPage",
-    "all_sections",
-    "plan",
-    "sizes",
-]
+__all__ = ["all_sections", "plan", "sizes"]
 
 
 Found = TypeVar("Found")
@@ -41,24 +31,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class Results(Mapping[str, pd.DataFrame]):
-    """Everything that the page is made of; a mapping of experiments to their tables.
-
-    Parameters
-    ----------
-    profile : str
-    seed : int
-    experiments : mapping of str to Experiment
-        By name.
-    tables : mapping of str to pandas.DataFrame or Exception
-        By the name of the experiment; an exception where it failed.
-    beside : mapping of str to object
-        What sections have found beside the report, see `Section`.
-    """
+    """Everything that the page is made of; a mapping of experiments to their tables."""
 
     profile: str
     seed: int
-    experiments: Mapping[str, Experiment]
+    experiments: Mapping[str, Experiment]  # by name
+    # by the name of the experiment; an exception where it failed
     tables: Mapping[str, pd.DataFrame | Exception]
+    # what sections have found beside the report, see `Section`
     beside: Mapping[str, Any] = field(default_factory=dict)
     _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -106,72 +86,35 @@ def sizes(**parts: tuple[Any, ...]) -> dict[str, Size]:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the page with a heading of its own.
+    """A part of the page with a heading of its own."""
 
-    Parameters
-    ----------
-    name : str
-        Its id on the page, and the name of its templates.
-    heading : str
-    place : int
-        Parts are on the page in this order.
-    first : bool
-        Whether the first page of the report has it, too.
-    """
-
-    name: str
+    name: str  # its id on the page, and the name of its templates
     heading: str
-    place: int
-    first: bool = False
+    place: int  # parts are on the page in this order
+    first: bool = False  # whether the first page of the report has it, too
 
 
 @dataclass(frozen=True)
 class TopicPage:
-    """A page about one thing, which belongs to no section alone, or to a part of one.
+    """A page about one thing, which belongs to no section alone, or a part of one."""
 
-    Parameters
-    ----------
-    folder : str
-        What kind of thing: the folder of the page.
-    name : str
-        Of the thing, as it is printed.
-    template : str
-    context : callable
-        Makes what the template says; an error is shown on the page.
-    group : str
-        What it belongs to: a family, a paper, a section.
-    line : str
-        What it is, in one line.
-    verdict : str
-        In words; empty if there is none.
-    refuted : bool
-        Whether the verdict is red.
-    mechanisms : tuple of str
-        Those that it is about, too.
-    file : str
-        The name of the page's file, without its ending; made from the name by default.
-    """
-
-    folder: str
-    name: str
+    folder: str  # what kind of thing: the folder of the page
+    name: str  # of the thing, as it is printed
     template: str
+    # makes what the template says; an error is shown on the page
     context: Callable[[], Mapping[str, Any]]
-    group: str = ""
-    line: str = ""
-    verdict: str = ""
-    refuted: bool = False
-    mechanisms: tuple[str, ...] = ()
+    group: str = ""  # what it belongs to: a family, a paper, a section
+    line: str = ""  # what it is, in one line
+    verdict: str = ""  # in words; empty if there is none
+    refuted: bool = False  # whether the verdict is red
+    mechanisms: tuple[str, ...] = ()  # those that it is about, too
+    # the name of the page's file, without its ending; made from the name by default
     file: str = ""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What a section has measured of a mechanism, in words: utility or cost.
-
-    Parameters
-    ----------
-    mechanism, what, value : str
-    """
+    """What a section has measured of a mechanism, in words: utility or cost."""
 
     mechanism: str
     what: str
@@ -206,37 +149,21 @@ class Section:
     And ``beside``, from the folder in which that of the report is to what another
     command has left there; it raises `~dpaudit.errors.InputError` if that cannot be
     read.
-
-    Parameters
-    ----------
-    name : str
-        That of its folder, and of its page.
-    title : str
-        Of the page.
-    parts : tuple of Part
-    sizes : mapping of str to Size
-        From `sizes`.
-    uses : tuple of str
-        Other sections whose tables it reads.
-    audits : tuple of str
-        Experiments whose tables hold verdicts on mechanisms of the catalogue, as
-        `~dpaudit.reports.measures.audited_privacy` returns them.
-    notes : mapping of tuple of str to callable
-        What is concluded from the tables of these experiments alone: sentences.
-    optional : bool
-        Whether a page without it is whole.
     """
 
-    name: str
-    title: str
+    name: str  # that of its folder, and of its page
+    title: str  # of the page
     parts: tuple[Part, ...]
-    sizes: Mapping[str, Size] = field(default_factory=dict)
-    uses: tuple[str, ...] = ()
+    sizes: Mapping[str, Size] = field(default_factory=dict)  # from `sizes`
+    uses: tuple[str, ...] = ()  # other sections whose tables it reads
+    # experiments whose tables hold verdicts on mechanisms of the catalogue, as
+    # `~dpaudit.reports.measures.audited_privacy` returns them.
     audits: tuple[str, ...] = ()
+    # what is concluded from the tables of these experiments alone: sentences
     notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(
         default_factory=dict
     )
-    optional: bool = False
+    optional: bool = False  # whether a page without it is whole
 
     def __getattr__(self, hook: str) -> Callable[..., Any]:
         if hook not in _HOOKS:

@@ -15,8 +15,6 @@ from dpaudit.reports.lines import Line
 from dpaudit.reports.tables import Quartiles, quartiles
 from dpaudit.reports.words import spread
 
-__all__ = ["Curve", "by_mechanism", "close", "stacked"]
-
 _LISTED = 22.0  # CSS pixels of a name below a figure, on phones
 
 
@@ -32,21 +30,11 @@ def by_mechanism(
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A line of a figure: quartiles at places, how they are drawn, and whose they are.
+    """A line of a figure: quartiles at places, how they are drawn, and whose."""
 
-    Parameters
-    ----------
-    said : str
-        Its name where there are words only, with the verdict on its claim.
-    line : Line
-    x : ndarray, shape (n,)
-        Ascending.
-    quartiles : ndarray, shape (3, n)
-    """
-
-    said: str
+    said: str  # its name where there are words only, with the verdict on its claim
     line: Line
-    x: Array
+    x: Array  # ascending
     quartiles: Array
 
     @classmethod

@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.words import count, setting
 
-__all__ = ["decimal", "plain", "repeated"]
-
 
 def repeated(cell: Cell, **columns: ArrayLike) -> list[Record]:
     """Return a record for each repetition: its number, and its value of each column.

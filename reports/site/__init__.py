@@ -34,8 +34,6 @@ from dpaudit.reports.sections import (
 from dpaudit.reports.site import experiments, mechanisms
 from dpaudit.reports.site.frame import Frame, made_now
 
-__all__ = ["render"]
-
 
 @dataclass(frozen=True)
 class FilledPart:
@@ -172,15 +170,8 @@ def render(
 ) -> Rendered:
     """Return all pages.
 
-    Parameters
-    ----------
-    results : Results
-    figures : mapping of str to sequence of str
-        From `dpaudit.reports.writer.draw_figures`.
-    sections : sequence of Section, optional
-        All by default.
-    made : mapping of str to object, optional
-        When, by what and on what; by default `made_now`.
+    ``figures``: from `dpaudit.reports.writer.draw_figures`. ``sections``: all by
+    default. ``made``: when, by what and on what; by default `made_now`.
     """
     chosen = all_sections().values() if sections is None else sections
     looked = [SectionContent(results, section) for section in chosen]

@@ -55,9 +55,6 @@ from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["FIRST", "REST", "gaussian"]
-
-
 FIRST = 2**0.25  # as in `dpaudit.reports.sections.streaming.measures`
 REST = FIRST / 4
 

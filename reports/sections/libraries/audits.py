@@ -30,7 +30,7 @@ from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["audited", "library_versions", "verdict_table"]
+__all__ = ["audited", "verdict_table"]
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,
@@ -55,10 +55,7 @@ _DISTRIBUTIONS = {
 def library_versions(extra: str | None) -> dict[str, str]:
     """Return the versions of a library and of what its noise depends on, if any.
 
-    Raises
-    ------
-    MissingLibraryError
-        If one of them is not installed.
+    Raises `MissingLibraryError` if one of them is not installed.
     """
     try:
         return {name: version(name) for name in _DISTRIBUTIONS.get(extra or "", ())}

@@ -53,9 +53,6 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.shared import repeated
 from dpaudit.streams import stream
 
-__all__ = ["ALGORITHM_3", "ALGORITHM_4", "SMALLER"]
-
-
 LEADER = "follow-the-leader"
 TREE, FACTORISED = "online-pca", "online-pca-factorised"
 _PRINTED = (TREE, "online-pca-doubling", "follow-perturbed-leader")

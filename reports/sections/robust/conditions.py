@@ -71,8 +71,6 @@ from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import count, number, setting, verdict
 from dpaudit.subspace import top_components
 
-__all__ = ["pca_error_bound", "reaper_stability"]
-
 
 def conditions(cell: Cell) -> list[Record]:
     """Return what the theorems ask of haystacks, and how far PCA is off there.

@@ -45,8 +45,6 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.shared import repeated
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = ["DP_PCA", "MINIBATCH_OJA", "STEP", "normal_length", "streaming_errors"]
-
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4
 _BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
@@ -63,12 +61,9 @@ def streaming_errors(cell: Cell) -> list[Record]:
     The point and the options give ``epsilon``, ``delta``, ``n`` and ``d``; with
     ``noise`` rows are those of Example 4.1, and Gaussian without.
 
-    Returns
-    -------
-    list of dict
-        ``repetition``, ``error``, ``noise_error`` (NaN where a release was bottom), and
-        ``formula``: the noise's typical size by the mechanism's own formula, with the
-        true scale of the gradients at v in place of the private estimate.
+    Columns: ``repetition``, ``error``, ``noise_error`` (NaN where a release was
+    bottom), and ``formula``: the noise's typical size by the mechanism's own formula,
+    with the true scale of the gradients at v in place of the private estimate.
     """
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])

@@ -12,8 +12,6 @@ from dpaudit.reports.sections.online import measures
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, second_moment_errors
 from dpaudit.reports.sections.theorems.rows import ExponentRow, Sweep, grid_of, rows_of
 
-__all__ = ["REGRET"]
-
 _EPSILONS = tuple(2.0**-i for i in range(6))
 _GAPS = tuple(1e4 * 2**i for i in range(6))
 _LENGTHS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)

@@ -78,15 +78,7 @@ from dpaudit.errors import InputError
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 
-__all__ = [
-    "TOLERANCE",
-    "VERDICTS",
-    "Ruling",
-    "Score",
-    "own_rows",
-    "score",
-    "stated",
-]
+__all__ = ["score"]
 
 TOLERANCE, RESOLVED = 0.1, 0.25
 MEANS = 1e-4
@@ -115,30 +107,16 @@ _LOST = 0.05  # of the errors: as many may have no logarithm
 
 @dataclass(frozen=True)
 class Score:
-    """What was measured of a row.
-
-    Parameters
-    ----------
-    row : ExponentRow
-    errors : mapping of float to ndarray
-        In every draw, by the variable, ascending.
-    fit : PowerLaw
-        Of the errors.
-    formula : float
-        f, the slope of the bound on the same grid; NaN without one.
-    share : float
-        The largest ratio of an error to its bound, if that is sure; or else of a mean
-        error to what is proven for the mean; else NaN.
-    above : bool
-        Whether that is a contradiction, see the module.
-    """
+    """What was measured of a row."""
 
     row: ExponentRow
-    errors: Mapping[float, Array]
-    fit: PowerLaw
-    formula: float
+    errors: Mapping[float, Array]  # in every draw, by the variable, ascending
+    fit: PowerLaw  # of the errors
+    formula: float  # f, the slope of the bound on the same grid; NaN without one
+    # the largest ratio of an error to its bound, if that is sure; or else of a mean
+    # error to what is proven for the mean; else NaN
     share: float
-    above: bool = False
+    above: bool = False  # whether that is a contradiction, see the module
 
     @property
     def foretold(self) -> tuple[float, float]:
@@ -222,10 +200,7 @@ def own_rows(
 ) -> pd.DataFrame:
     """Return what a table has of the mechanism of a row, and of the points it is on.
 
-    Raises
-    ------
-    InputError
-        If the table has no such columns.
+    Raises `InputError` if the table has no such columns.
     """
     where = row.where if isinstance(row, ExponentRow) else {}
     for column in sorted({"mechanism", *where, *columns} - {"", *table.columns}):

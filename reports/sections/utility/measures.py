@@ -18,8 +18,6 @@ from dpaudit.reports.sections.shared import repeated
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
-__all__ = ["RANDOM_SUBSPACE", "MeasuredRows", "captured_by", "geometric_spectrum"]
-
 FIRST_COMPONENT = "first-component-alone"
 RANDOM_SUBSPACE = "random-subspace"
 
@@ -38,20 +36,11 @@ _ROWS, _DIMENSION, _RATIO, _MEAN_SQUARE = 20_000, 54, 0.75, 0.2
 
 @dataclass(frozen=True)
 class MeasuredRows:
-    """Rows, with what their components are measured by.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-    moment : ndarray, shape (d, d)
-        Their second moment, not clipped.
-    source : str
-        One line.
-    """
+    """Rows, with what their components are measured by."""
 
     rows: NDArray[np.float64]
-    moment: NDArray[np.float64]
-    source: str
+    moment: NDArray[np.float64]  # their second moment, not clipped
+    source: str  # one line
 
 
 @cache
