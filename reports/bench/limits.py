@@ -25,6 +25,7 @@ concave, and its gradient is by how much the constraints are missed. Half of its
 maximum, less the entropies, is G.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,15 +44,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.reports.bench.study import (
-    Figure,
-    Records,
-    Study,
-    Table,
-    TargetRow,
-    Unit,
-    median_releases,
-)
+from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
@@ -192,7 +185,36 @@ def _limit(name: str, confidence: float) -> float:
     return -log(1 - confidence) / (2 * growth(*subject.laws(), subject.points))
 
 
-class Limits(Study):
+class ReleasesToRefute(Study):
+    """Audits of false claims: how many releases a side they take."""
+
+    @abstractmethod
+    def asked(self, case: str) -> tuple[Any, dict[str, Any]]:
+        """Return who is audited in a case, and with which settings."""
+
+    def measure(self, unit: Unit) -> Record:
+        subject, settings = self.asked(unit.case)
+        result = audit(subject, seed=unit.seed, **settings)
+        return {"refuted": result.refuted, "samples": result.samples}
+
+    def samples(self, records: Records) -> dict[str, list[float]]:
+        """Return the releases to refute, by case; infinity where none did."""
+        found = {unit: dict(record) for unit, record in records.items()}
+        for record in found.values():
+            record["samples"] = record["samples"] if record["refuted"] else inf
+        return self.by_case(found, "samples")
+
+    @staticmethod
+    def middle(samples: list[float]) -> Figure:
+        """Return the median of releases to refute."""
+        middle = median(samples)
+        kept, shown = None, "not refuted"
+        if isfinite(middle):
+            kept, shown = middle, count(middle)
+        return Figure("measured", kept, "median releases a side", shown)
+
+
+class Limits(ReleasesToRefute):
     """Releases to refute, over the fewest that knowing the laws would take."""
 
     name = "limits"
@@ -206,27 +228,21 @@ class Limits(Study):
             for index in range(_SIZES[profile].seeds)
         ]
 
-    def measure(self, unit: Unit) -> Record:
-        name, _, confidence = unit.case.rpartition(", ")
+    def asked(self, case: str) -> tuple[Any, dict[str, Any]]:
+        name, _, confidence = case.rpartition(", ")
         mechanism = SUBJECTS[name].mechanism()
         budget = _BUDGET_FACTOR * _limit(name, float(confidence))
-        result = audit(
-            BlackBox(mechanism),
-            pair=mechanism.worst_case(),
-            claim=SUBJECTS[name].claim,
-            confidence=float(confidence),
-            budget=max(_SMALLEST_BUDGET, ceil(budget)),
-            seed=unit.seed,
-        )
-        return {"refuted": result.refuted, "samples": result.samples}
+        return BlackBox(mechanism), {
+            "pair": mechanism.worst_case(),
+            "claim": SUBJECTS[name].claim,
+            "confidence": float(confidence),
+            "budget": max(_SMALLEST_BUDGET, ceil(budget)),
+        }
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found = self.samples(records)
         rows = tuple(
-            _row(name, confidence, sorted(found[f"{name}, {confidence:g}"]))
-            for name in SUBJECTS
-            for confidence in _CONFIDENCES
-            if f"{name}, {confidence:g}" in found
+            self._row(case, sorted(samples))
+            for case, samples in self.samples(records).items()
         )
         note = (
             "Plain functions, of which the audit sees releases alone. The limit is the "
@@ -235,20 +251,23 @@ class Limits(Study):
         )
         return [Table(self.title, rows, note)]
 
-
-def _row(name: str, confidence: float, samples: list[float]) -> TargetRow:
-    limit, allowed = _limit(name, confidence), _CONFIDENCES[confidence]
-    factor = median(samples) / limit
-    known = isfinite(factor)
-    shown = f"{factor:.2f}" if known else "-"
-    return TargetRow.of(
-        factor <= allowed,
-        Figure("case", f"{name}, {confidence:g}", "mechanism", name),
-        Figure("confidence", confidence, "confidence", f"{confidence:g}"),
-        Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
-        Figure("limit", limit, "limit", count(limit)),
-        median_releases(samples),
-        Figure("factor", factor if known else None, "times the limit", shown),
-        Figure("refuted", sum(isfinite(value) for value in samples)),
-        Figure("target", allowed, "target", f"{allowed:g}"),
-    )
+    def _row(self, case: str, samples: list[float]) -> TargetRow:
+        name, _, confidence = case.rpartition(", ")
+        limit, allowed = (
+            _limit(name, float(confidence)),
+            _CONFIDENCES[float(confidence)],
+        )
+        factor = median(samples) / limit
+        known = isfinite(factor)
+        shown = f"{factor:.2f}" if known else "-"
+        return TargetRow.of(
+            factor <= allowed,
+            Figure("case", case, "mechanism", name),
+            Figure("confidence", float(confidence), "confidence", confidence),
+            Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
+            Figure("limit", limit, "limit", count(limit)),
+            self.middle(samples),
+            Figure("factor", factor if known else None, "times the limit", shown),
+            Figure("refuted", sum(map(isfinite, samples))),
+            Figure("target", allowed, "target", f"{allowed:g}"),
+        )

@@ -19,7 +19,7 @@ are known, grows the evidence against the claim by at most
 .. math:: G = \min_{(p', q')} \tfrac{1}{2} KL(p \| p') + \tfrac{1}{2} KL(q \| q')
 
 a release on average, the minimum over all cell probabilities that the claim allows
-(`dpaudit.audit.betting.projection`), when half of the releases are drawn on either
+(`dpaudit.reports.bench.limits`), when half of the releases are drawn on either
 side. To refute the claim at error probability alpha takes evidence of log(1/alpha), and
 so about
 
@@ -66,11 +66,10 @@ Cover, Thomas, *Elements of information theory*, 2006, section 11.8 (Chernoff-St
 """
 
 import math
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from math import ceil, inf, isfinite
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import binom, laplace, norm
@@ -78,21 +77,11 @@ from scipy.stats import binom, laplace, norm
 from dpaudit.algorithms import build
 from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.algorithms.textbook.sums import Laplace
-from dpaudit.audit import audit
-from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.claims import Claim, PureDP
 from dpaudit.neighbours import Pair
-from dpaudit.reports.bench.study import (
-    Figure,
-    Records,
-    Study,
-    Table,
-    TargetRow,
-    Unit,
-    median_releases,
-)
+from dpaudit.reports.bench.limits import ReleasesToRefute, growth
+from dpaudit.reports.bench.study import Figure, Records, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
-from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
@@ -104,15 +93,12 @@ CLAIMED = 0.1
 _BITS, _INCREMENTS = 8, 10
 # Best attacked on the pair of half the answers 0 and half 1, against the reverse.
 _HALVES = frozenset({"svt-3", "svt-4", "svt-6", "svt-3-4-parallel"})
-# Instead of 0: projections want positive probabilities, and lose those below 1e-14.
-_IMPOSSIBLE = 1e-12
 
 _BLACK_BOX = "half laplace, black box"
 _BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95
 _BLACK_BOX_TARGET, _BLACK_BOX_BUDGET = 60, 5000
 
 _CONFIDENCE = 0.999
-_FACTOR = 3.0
 _BUDGET_FACTOR, _SMALLEST_BUDGET = 12, 2000
 _SNIPER = (10.7e6 + 200e6) / 10
 """Ten times fewer than DP-Sniper's releases."""
@@ -126,11 +112,9 @@ _SIZES = sizes(
 )
 
 
-@dataclass(frozen=True)
-class BestEvent:
-    """Cells, in order of falling privacy loss."""
+class BestEvent(NamedTuple):
+    """Exact probabilities of cells on either side, in order of falling privacy loss."""
 
-    # p, q: their exact probabilities on D and on D'; each adds up to 1
     p: tuple[float, ...]
     q: tuple[float, ...]
 
@@ -189,21 +173,9 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     >>> round(information_limit(event, PureDP(0.1), 0.001), -3)
     88000.0
     """
-    ratio = math.exp(claim.parameters["epsilon"])
-    delta = claim.parameters.get("delta", 0.0)
-    p, q = (np.maximum([cells], _IMPOSSIBLE) for cells in (event.p, event.q))
-    # Each union of first cells: P <= e^eps Q + delta, and for the complements
-    # 1 - Q <= e^eps (1 - P) + delta.
-    unions = np.arange(1, p.shape[1])
-    ones = np.ones(len(unions))
-    half_spaces = HalfSpaces(
-        np.concatenate([unions, unions])[np.newaxis],
-        np.concatenate([ones, ratio * ones])[np.newaxis],
-        np.concatenate([-ratio * ones, -ones])[np.newaxis],
-        np.concatenate([delta * ones, (ratio - 1 + delta) * ones])[np.newaxis],
-    )
-    growth = float(project(p, q, half_spaces, 0.5).growth[0])
-    return -math.log(alpha) / (2 * growth)
+    p, q = map(np.array, event)
+    epsilon, delta = claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
+    return -math.log(alpha) / (2 * growth(p, q, [(epsilon, delta)]))
 
 
 def _one(p: float, q: float) -> BestEvent:
@@ -234,7 +206,7 @@ def limit(name: str) -> float:
     return information_limit(best_events()[name], subject(name).claim, alpha)
 
 
-class RefutationStudy(Study):
+class RefutationStudy(ReleasesToRefute):
     """Releases to refute a false claim."""
 
     name = "refutation"
@@ -242,78 +214,62 @@ class RefutationStudy(Study):
 
     def units(self, profile: str) -> list[Unit]:
         size = _SIZES[profile]
-        unit = partial(Unit, self.name)
+        names = [name for name in best_events() if limit(name) <= size.largest_limit]
         return [
-            *(unit(_BLACK_BOX, index) for index in range(size.black_box)),
-            *(
-                unit(name, index)
-                for name in best_events()
-                if limit(name) <= size.largest_limit
-                for index in range(size.suite)
-            ),
+            Unit(self.name, name, index)
+            for name in (_BLACK_BOX, *names)
+            for index in range(size.black_box if name == _BLACK_BOX else size.suite)
         ]
 
-    def measure(self, unit: Unit) -> Record:
-        if unit.case == _BLACK_BOX:
+    def asked(self, case: str) -> tuple[Any, dict[str, Any]]:
+        if case == _BLACK_BOX:
             secret = Laplace.under_noised(_BLACK_BOX_CLAIM)
-            result = audit(
-                BlackBox(secret),
-                pair=secret.worst_case(),
-                claim=PureDP(_BLACK_BOX_CLAIM),
-                confidence=_BLACK_BOX_CONFIDENCE,
-                budget=_BLACK_BOX_BUDGET,
-                seed=unit.seed,
-            )
-        else:
-            budget = max(_SMALLEST_BUDGET, ceil(_BUDGET_FACTOR * limit(unit.case)))
-            result = audit(
-                subject(unit.case),
-                pair=best_pair(unit.case),
-                confidence=_CONFIDENCE,
-                budget=budget,
-                seed=unit.seed,
-            )
-        return {"refuted": result.refuted, "samples": result.samples}
+            return BlackBox(secret), {
+                "pair": secret.worst_case(),
+                "claim": PureDP(_BLACK_BOX_CLAIM),
+                "confidence": _BLACK_BOX_CONFIDENCE,
+                "budget": _BLACK_BOX_BUDGET,
+            }
+        return subject(case), {
+            "pair": best_pair(case),
+            "confidence": _CONFIDENCE,
+            "budget": max(_SMALLEST_BUDGET, ceil(_BUDGET_FACTOR * limit(case))),
+        }
 
     def tables(self, profile: str, records: Records) -> list[Table]:
         found = self.samples(records)
         tables = []
         if _BLACK_BOX in found:
-            row = _row(_BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET})
+            row = self._row(
+                _BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET}
+            )
             note = (
                 "Half the noise that epsilon = 1 needs, audited as a plain function at "
                 "confidence 95 %."
             )
             tables.append(Table("A black box", (row,), note))
-        rows = tuple(
-            _row(
-                name,
-                found[name],
-                {
-                    "information limit": limit(name),
-                    "3 x limit": _FACTOR * limit(name),
-                    "a tenth of DP-Sniper's": _SNIPER,
-                },
-            )
-            for name in best_events()
-            if name in found
-        )
+        rows = []
+        for name, samples in found.items():
+            figures = {"information limit": limit(name), "3 x limit": 3 * limit(name)}
+            figures["a tenth of DP-Sniper's"] = _SNIPER
+            rows.append(self._row(name, samples, figures))
         note = (
             f"Claim epsilon = {CLAIMED:g}, confidence {_CONFIDENCE:g}; releases a "
             "side, on average of the two. The information limit is that of the best "
             "event, were it known with its exact probabilities. Both targets have to "
             "be met."
         )
-        return [*tables, Table("The standard suite", rows, note)]
+        return [*tables, Table("The standard suite", tuple(rows), note)]
 
-
-def _row(name: str, samples: list[float], figures: dict[str, float]) -> TargetRow:
-    targets = [value for key, value in figures.items() if key != "information limit"]
-    return TargetRow.of(
-        median(samples) <= min(targets),
-        Figure("case", name, "mechanism", name),
-        Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
-        median_releases(samples),
-        Figure("refuted", sum(isfinite(value) for value in samples)),
-        *(Figure(each, value, each, count(value)) for each, value in figures.items()),
-    )
+    def _row(
+        self, case: str, found: list[float], figures: dict[str, float]
+    ) -> TargetRow:
+        targets = [figures[key] for key in figures if key != "information limit"]
+        return TargetRow.of(
+            median(found) <= min(targets),
+            Figure("case", case, "mechanism", case),
+            Figure("seeds", len(found), "seeds", f"{len(found)}"),
+            self.middle(found),
+            Figure("refuted", sum(map(isfinite, found))),
+            *(Figure(each, x, each, count(x)) for each, x in figures.items()),
+        )

@@ -13,18 +13,16 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
-from math import inf, isfinite
 from pathlib import Path
-from statistics import median
 from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.reports.escaping import markdown, plain
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.page import environment
 from dpaudit.reports.store import load_json, save_json
-from dpaudit.reports.words import aligned, count
+from dpaudit.reports.words import aligned
 from dpaudit.streams import stream
 
 __all__ = ["Figure", "Records", "Study", "TargetRow"]
@@ -181,24 +179,6 @@ class Study(ABC):
             found[unit.case].append(record[figure])
         return dict(found)
 
-    @staticmethod
-    def samples(records: Records) -> dict[str, list[float]]:
-        """Return the releases to refute, by case; infinity where none did."""
-        found = defaultdict(list)
-        for unit, record in records.items():
-            found[unit.case].append(record["samples"] if record["refuted"] else inf)
-        return dict(found)
-
-
-def median_releases(samples: list[float]) -> Figure:
-    """Return the median of releases to refute, see `Study.samples`."""
-    middle = median(samples)
-    known = isfinite(middle)
-    shown = count(middle) if known else "not refuted"
-    return Figure(
-        "measured", middle if known else None, "median releases a side", shown
-    )
-
 
 @dataclass(frozen=True)
 class StudyFindings:
@@ -237,12 +217,8 @@ class Summary:
 
     def save(self, folder: Path) -> None:
         """Write the file into a folder."""
-        summary: dict[str, Any] = {
-            "profile": self.profile,
-            "code": self.code,
-            "studies": {each.name: _as_json(each) for each in self.studies},
-        }
-        save_json(folder / FILE, summary)
+        studies = {each.name: asdict(each) for each in self.studies}
+        save_json(folder / FILE, asdict(self) | {"studies": studies})
 
 
 def load_summary(folder: Path) -> Summary | None:
@@ -251,58 +227,19 @@ def load_summary(folder: Path) -> Summary | None:
     Raises `InputError` if the file there is something else.
     """
 
-    def parse(found: Mapping[str, Any]) -> Summary:
-        studies = (_from_json(*each) for each in found["studies"].items())
-        return Summary(str(found["profile"]), str(found["code"]), tuple(studies))
+    def table(found: Record) -> Table:
+        rows = tuple(TargetRow(**row) for row in found.pop("rows"))
+        return Table(rows=rows, **found)
+
+    def study(found: Record) -> StudyFindings:
+        tables = tuple(map(table, found.pop("tables")))
+        return StudyFindings(tables=tables, **found)
+
+    def parse(found: Record) -> Summary:
+        studies = tuple(map(study, found["studies"].values()))
+        return Summary(str(found["profile"]), str(found["code"]), studies)
 
     return load_json(folder / FILE, parse, "dpaudit bench-audit")
-
-
-def _as_json(found: StudyFindings) -> dict[str, Any]:
-    return {
-        "title": found.title,
-        "done": found.done,
-        "units": found.units,
-        "met": found.met,
-        "not_met": found.missed,
-        "sound": found.sound,
-        "tables": [
-            {
-                "title": table.title,
-                "note": table.note,
-                "binding": table.binding,
-                "columns": table.columns,
-                "cells": [list(row.cells.values()) for row in table.rows],
-                "rows": [{**row.data, "met": row.met} for row in table.rows],
-            }
-            for table in found.tables
-        ],
-    }
-
-
-def _from_json(name: str, found: Mapping[str, Any]) -> StudyFindings:
-    return StudyFindings(
-        name=name,
-        title=str(found["title"]),
-        done=int(found["done"]),
-        units=int(found["units"]),
-        tables=tuple(
-            Table(
-                title=str(table["title"]),
-                rows=tuple(
-                    TargetRow(
-                        dict(zip(table["columns"], map(str, cells), strict=True)),
-                        data.pop("met"),
-                        data,
-                    )
-                    for cells, data in zip(table["cells"], table["rows"], strict=True)
-                ),
-                note=str(table["note"]),
-                binding=bool(table["binding"]),
-            )
-            for table in found["tables"]
-        ),
-    )
 
 
 def render_text(table: Table) -> str:

@@ -33,7 +33,7 @@ from dpaudit.reports.comparison.page import MechanismComparison, told
 from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
-from dpaudit.reports.sections.libraries.audits import library_versions
+from dpaudit.reports.sections.libraries.measures import library_versions
 from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 

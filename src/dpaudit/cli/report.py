@@ -175,29 +175,6 @@ def libraries_command(output: Path, **options: Any) -> None:
     click.echo(printable(f"written to {found.save(output)}"))
 
 
-@_part("dpaudit report third-party diffprivlib-pca --max-samples 2000")
-@click.argument("names", metavar="[NAME]...", nargs=-1)
-@_third_party
-@click.option("--max-samples", type=int, help="Releases a side [by name].")
-@click.option("--confidence", default=0.999)
-@seed_option
-@workers_option
-def third_party_command(
-    names: tuple[str, ...], output: Path, workers: int | None, **options: Any
-) -> None:
-    """Audit the mechanisms of other libraries [all that are installed].
-
-    An interrupted run goes on. The exit code is 0 if the audits ran, whatever they say.
-    """
-    from dpaudit.reports.sections.libraries.audits import audited, verdict_table
-
-    with working(workers) as means:
-        findings = audited(output, names, tell=_tell, **means, **options)
-    if findings:
-        click.echo(verdict_table(findings))
-        click.echo(printable(f"written to {output}"))
-
-
 @_part(
     "dpaudit report tour diffprivlib",
     "dpaudit report tour --shelf my_shelf --output audits",
