@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms import entry
 from dpaudit.claims import Claim
@@ -141,6 +142,18 @@ def cells(experiment: Experiment) -> Iterator[Cell]:
                     seed=experiment.seed,
                     key=_key(experiment.name, mechanism, *values, first),
                 )
+
+
+def repeated(cell: Cell, **columns: ArrayLike) -> list[Record]:
+    """Return a record for each repetition: its number, and its value of each column.
+
+    A column is an array of length ``cell.size``, or one value for all repetitions.
+    """
+    values = [np.broadcast_to(each, cell.size).tolist() for each in columns.values()]
+    return [
+        {"repetition": cell.first + i, **dict(zip(columns, row, strict=True))}
+        for i, row in enumerate(zip(*values, strict=True))
+    ]
 
 
 def run(experiment: Experiment, **how: Any) -> pd.DataFrame:

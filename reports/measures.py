@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from dpaudit.algorithms import entry
+from dpaudit.algorithms import entry, names_of
 from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
 from dpaudit.audit.bounds import Counts, clopper_pearson
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
@@ -102,16 +102,18 @@ def audited_suite(cell: Cell) -> list[Record]:
 
 
 def audit_experiment(
-    mechanisms: tuple[str, ...], max_samples: int, **options: Any
+    family: str, title: str, max_samples: int, effort: float, **options: Any
 ) -> Experiment:
-    """Return an experiment that audits claims of epsilon = 1, unless told otherwise."""
+    """Return an experiment that audits claims of a family, unless told otherwise."""
     usual: dict[str, Any] = {
+        "name": f"{family}-audits",
         "source": "dpaudit",
         "measure": audited_privacy,
-        "grid": {"epsilon": (1.0,)},
+        "mechanisms": names_of(family),
     }
     settings = {"delta": DELTA, "confidence": CONFIDENCE, "max_samples": max_samples}
-    return Experiment(mechanisms=mechanisms, options=settings, **(usual | options))
+    options = usual | options
+    return Experiment(title=title, options=settings, effort=effort, **options)
 
 
 def audited(cell: Cell, mechanism: Mechanism, pair: Pair) -> AuditResult:

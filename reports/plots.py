@@ -7,6 +7,7 @@ Series and their names are drawn by `dpaudit.reports.lines`; every mark says wha
 stands for (`told`).
 """
 
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -61,7 +62,7 @@ __all__ = [
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, bottom, width and height in CSS pixels."""
 
-Drawing: TypeAlias = Callable[[Any, bool], tuple[Figure, str]]
+Drawing: TypeAlias = Callable[..., Any]
 """From results to a figure, and its description; see `picture`."""
 
 PICTURES: defaultdict[str, dict[str, Callable[..., str]]] = defaultdict(dict)
@@ -93,19 +94,23 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
+def picture(
+    name: str, title: str, **options: Any
+) -> Callable[[Drawing], Callable[..., str]]:
     """Make a function that draws one that returns an SVG, see `to_svg`.
 
     The function draws results, for a wide screen or (True) for a phone, in the report's
     style. It returns the figure, and a description of it. A section whose folder it is
-    in has it among its figures.
+    in has it among its figures. One function may draw several, given other `options`.
     """
 
-    def decorated(draw: Drawing) -> Callable[..., str]:
+    def decorated(function: Drawing) -> Callable[..., str]:
+        draw = inspect.unwrap(function)
+
         @wraps(draw)
         def drawn(results: Any, narrow: bool = False) -> str:
             with matplotlib.rc_context(STYLE):
-                figure, words = draw(results, narrow)
+                figure, words = draw(results, narrow, **options)
                 return to_svg(
                     figure, name, narrow=narrow, title=title, description=words
                 )

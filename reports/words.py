@@ -6,6 +6,8 @@ Few digits, real minus signs, no exponents in E.
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from dpaudit.printable import printable, told_apart
 
 __all__ = ["aligned", "duration", "percent", "setting", "verdict"]
@@ -60,6 +62,18 @@ def setting(value: float) -> str:
     ('0.1', '1.78', '64')
     """
     return f"{value:.3g}"
+
+
+def plain(value: float) -> str:
+    """Return a place on an axis: a large one as a count, a small one as a setting."""
+    return count(value) if value >= 1000 else setting(value)
+
+
+def decimal(value: float) -> str:
+    """Return a place on an axis with up to four digits, but no exponent."""
+    if value >= 1000:
+        return count(value)
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
 def delta(value: float) -> str:

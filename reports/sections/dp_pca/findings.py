@@ -21,9 +21,8 @@ from dpaudit.reports.sections.dp_pca.measures import (
     STREAMING,
     TUNED,
 )
-from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.tables import Quartiles, grouped, quarters
-from dpaudit.reports.words import count, listed, number, setting, spelt
+from dpaudit.reports.words import count, listed, number, plain, setting, spelt
 
 CLAIMS = "dp-pca-claims"
 RATES = {

@@ -23,7 +23,7 @@ from scipy.stats import t as student
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.reports import lines, plots
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Results
@@ -42,8 +42,7 @@ from dpaudit.reports.sections.dp_pca.packings import (
     Packing,
     sign_packing,
 )
-from dpaudit.reports.sections.shared import decimal, repeated
-from dpaudit.reports.words import count, listed, number, setting, signed
+from dpaudit.reports.words import count, decimal, listed, number, setting, signed
 from dpaudit.streams import stream
 
 _HIGH = 290  # CSS pixels of a panel
@@ -60,16 +59,20 @@ _PLACES = {
 _FLOOR = Line("floor", INK, lines.DOTTED)
 
 
-@plots.picture("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism")
-def draw_rates(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw the errors on Gaussian rows against n, d and epsilon."""
-    return draw_panels(results, findings.panels(results, findings.RATES), narrow)
+@plots.picture(
+    *("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism"),
+    which=findings.RATES,
+)
+@plots.picture(
+    *("dp-pca-example", "Error in Example 4.1 by the spread of the rows"),
+    which=findings.EXAMPLE,
+)
+def draw_rates(results: Results, narrow: bool, which: Any) -> tuple[Figure, str]:
+    """Draw the errors on Gaussian rows against n, d and epsilon.
 
-
-@plots.picture("dp-pca-example", "Error in Example 4.1 by the spread of the rows")
-def draw_example(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw the errors in Example 4.1 against sigma, with default and tuned steps."""
-    return draw_panels(results, findings.panels(results, findings.EXAMPLE), narrow)
+    Or those in Example 4.1 against sigma, with default and tuned steps.
+    """
+    return draw_panels(results, findings.panels(results, which), narrow)
 
 
 def draw_panels(

@@ -47,9 +47,8 @@ from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
-from dpaudit.reports.experiment import Cell, Experiment, Record, cells, exact
+from dpaudit.reports.experiment import Cell, Experiment, Record, cells, exact, repeated
 from dpaudit.reports.measures import audited, worst_case
-from dpaudit.reports.sections.shared import repeated
 from dpaudit.reports.sections.streaming.measures import STEP
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components

@@ -42,9 +42,8 @@ from dpaudit.reports.sections.dp_pca.measures import (
     TWO_STAGE,
     component_errors,
 )
-from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.tables import refuted_mechanisms
-from dpaudit.reports.words import count, listed, number, setting, signed
+from dpaudit.reports.words import count, listed, number, plain, setting, signed
 
 __all__ = ["SECTION"]
 

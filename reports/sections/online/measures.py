@@ -49,8 +49,7 @@ from dpaudit.algorithms.online.tree_aggregation import FollowPerturbedLeader
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
-from dpaudit.reports.experiment import Cell, Record
-from dpaudit.reports.sections.shared import repeated
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.streams import stream
 
 LEADER = "follow-the-leader"

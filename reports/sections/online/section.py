@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.power_law import fit_power_law
@@ -74,14 +73,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     optimum = {**_RIVALS, "dimension": 16, "n_components": 1}
     gaussian = {"stream": measures.GAUSSIAN, "dimension": 20, "n_components": 3}
     return (
-        audit_experiment(
-            names_of("online"),
-            size.online_samples,
-            name="online-audits",
-            title="Audits of online PCA",
-            grid={},
-            effort=8.0,
-        ),
+        audit_experiment("online", "Audits of online PCA", size.online_samples, 8.0),
         made(
             name="online-regret",
             title="Regret of online PCA",

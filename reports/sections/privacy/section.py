@@ -28,11 +28,10 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = names_of("covariance")
     return (
         audit_experiment(
-            (*covariance, *names_of("subspace")),
-            size.max_samples,
+            *("covariance", "Privacy wall", size.max_samples, 40.0),
             name="privacy-wall",
-            title="Privacy wall",
-            effort=40.0,
+            mechanisms=(*covariance, *names_of("subspace")),
+            grid={"epsilon": (1.0,)},
         ),
         Experiment(
             name="exact-privacy",

@@ -8,6 +8,7 @@ was not run is left blank.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, isfinite, isnan, log10
 from typing import Any
 
@@ -41,23 +42,16 @@ _PEOPLE = (160, 80)  # dots in a map, for wide screens and for phones
 _WEST_TO_EAST = (0, 6, 1, 3)  # series whose colours lie apart, neighbours most
 
 
-@plots.picture(
-    "robust-recovery", "Error of robust PCA by step, as published and corrected"
-)
-def error_by_step(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw the errors of the published mechanisms, and of the corrected, by step."""
-    return _curves(results, narrow, "iteration")
+_BY, _FORMS = "Error of robust PCA by", "as published and corrected"
 
 
-@plots.picture(
-    "robust-clock", "Error of robust PCA by time, as published and corrected"
-)
-def error_by_time(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw the same by the median time until there, in seconds of one core."""
-    return _curves(results, narrow, "seconds")
+@plots.picture("robust-recovery", f"{_BY} step, {_FORMS}", against="iteration")
+@plots.picture("robust-clock", f"{_BY} time, {_FORMS}", against="seconds")
+def errors(results: Results, narrow: bool, against: str) -> tuple[Figure, str]:
+    """Draw the errors of the published mechanisms, and of the corrected.
 
-
-def _curves(results: Results, narrow: bool, against: str) -> tuple[Figure, str]:
+    By step, or by the median time until there, in seconds of one core.
+    """
     table, verdicts = results["robust-recovery"], Verdicts.of(results["robust-audits"])
     found, timed = by_mechanism(table, "iteration", "error"), against == "seconds"
     clock = table.groupby(["mechanism", "iteration"])[against].median()
@@ -128,22 +122,22 @@ def _multiples(
     return figure, panels
 
 
-@plots.picture("genotypes", "Maps that mechanisms find in genotypes")
-def maps(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw people where each mechanism puts them, coloured by where they are from."""
-    return _maps(results, narrow, "genotypes")
+@plots.picture(
+    "genotypes", "Maps that mechanisms find in genotypes", experiment="genotypes"
+)
+@plots.picture(
+    "genotypes-reaper",
+    "Maps that descent on REAPER finds in genotypes",
+    experiment="genotypes-reaper",
+)
+def maps(results: Results, narrow: bool, of: str) -> tuple[Figure, str]:
+    """Draw people where each mechanism puts them, coloured by where they are from.
 
-
-@plots.picture("genotypes-reaper", "Maps that descent on REAPER finds in genotypes")
-def reaper_maps(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw the same for descent on REAPER, at fewer loci."""
-    return _maps(results, narrow, "genotypes-reaper")
-
-
-def _maps(results: Results, narrow: bool, experiment: str) -> tuple[Figure, str]:
+    The same for descent on REAPER, at fewer loci.
+    """
     # One of the maps is by a mechanism of the wall.
     verdicts = Verdicts.of(results["robust-audits"], results["privacy-wall"])
-    found = dict(list(results[experiment].groupby("mechanism", sort=False)))
+    found = dict(list(results[of].groupby("mechanism", sort=False)))
     fits = {name: percent(float(some["fit"].iloc[0])) for name, some in found.items()}
     forms = dict.fromkeys(PUBLISHED, "as published, ")
     forms |= dict.fromkeys(CORRECTED, "corrected, ")
@@ -182,6 +176,31 @@ _AROUND: dict[str, Any] = {"left": 46.0, "right": 8.0, "top": 46.0, "bottom": 46
 _BOTTOM, _NEVER, _FEW = "⊥", "none", "few"
 
 
+def _tenfold(value: float) -> str:
+    """Return log10 of an error: one decimal where it counts."""
+    text = f"{value:.0f}" if value <= -9.95 else f"{round(value, 1) + 0.0:.1f}"
+    return text.replace("-", "−")
+
+
+def _brief(seconds: float) -> str:
+    """Return a time in few letters.
+
+    Examples
+    --------
+    >>> _brief(0.0021), _brief(0.5), _brief(3.14), _brief(31.4)
+    ('2ms', '.50s', '3.1s', '31s')
+    """
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.0f}ms"
+    if seconds < 0.995:
+        return f"{seconds:.2f}s"[1:]
+    return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
 @dataclass(frozen=True)
 class HeatMap:
     """What is drawn of some experiments."""
@@ -194,11 +213,13 @@ class HeatMap:
     up: tuple[str, str, Callable[[float], str]]
     # from the runs of a cell to a number; NaN if no run has one, infinite if less than
     # half of them have
-    value: Callable[[pd.DataFrame], float]
-    text: Callable[[float], str]  # how a finite number is written
-    depth: Callable[[float], float]  # how full a tile is, from 0 to 1
+    value: Callable[[pd.DataFrame], float] = final_error
+    text: Callable[[float], str] = _tenfold  # how a finite number is written
+    depth: Callable[[float], float] = lambda value: (
+        -value / 10
+    )  # how full a tile is, from 0 to 1
     # quantity, unit: what the number is, and what follows it
-    quantity: str
+    quantity: str = "log10 of the median error"
     unit: str = ""
     nothing: str = _BOTTOM  # what stands for NaN
 
@@ -285,95 +306,62 @@ def _said(spec: HeatMap, name: str, cells: dict[tuple[float, float], float]) -> 
     return f"{name}: {listed(parts)}."
 
 
-def _tenfold(value: float) -> str:
-    """Return log10 of an error: one decimal where it counts."""
-    text = f"{value:.0f}" if value <= -9.95 else f"{round(value, 1) + 0.0:.1f}"
-    return text.replace("-", "−")
-
-
-def _brief(seconds: float) -> str:
-    """Return a time in few letters.
-
-    Examples
-    --------
-    >>> _brief(0.0021), _brief(0.5), _brief(3.14), _brief(31.4)
-    ('2ms', '.50s', '3.1s', '31s')
-    """
-    if seconds < 0.0995:
-        return f"{1e3 * seconds:.0f}ms"
-    if seconds < 0.995:
-        return f"{seconds:.2f}s"[1:]
-    return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
-
-
-_ROWS = ("rows", "rows N", count)
-_LENGTHS = ("dimension", "length D", count)
-_ERROR: dict[str, Any] = {
-    "value": final_error,
-    "text": _tenfold,
-    "depth": lambda value: -value / 10,
-    "quantity": "log10 of the median error",
-}
-_PHASES: dict[str, Any] = {
-    "experiments": ("robust-phases", "robust-phases-full", "robust-phases-reaper"),
-    "across": _ROWS,
-    "up": _LENGTHS,
-}
+_ROWS, _LENGTHS = ("rows", "rows N", count), ("dimension", "length D", count)
+_phases = partial(
+    HeatMap,
+    experiments=("robust-phases", "robust-phases-full", "robust-phases-reaper"),
+    across=_ROWS,
+    up=_LENGTHS,
+)
+_GRID = "by the number of rows and their length"
+_ERROR, _HIT = "Median log10 error by", "runs with an error of 0.01"
+_MISS, _TIME = "runs that miss an error of 0.01", "time to an error of 0.01"
 
 _HEAT_MAPS = (
-    HeatMap(
-        name="robust-phases",
-        title="Median log10 error by the number of rows and their length",
-        **_PHASES,
-        **_ERROR,
-    ),
-    HeatMap(
-        name="robust-times",
-        title="Time to an error of 0.01 by the number of rows and their length",
-        **_PHASES,
+    _phases("robust-phases", f"Median log10 error {_GRID}"),
+    _phases(
+        "robust-times",
+        f"{_TIME.capitalize()} {_GRID}",
         value=time_taken,
         text=_brief,
         depth=lambda value: (1 - log10(max(value, 1e-9))) / 4,
-        quantity="median time to an error of 0.01",
+        quantity=f"median {_TIME}",
         nothing=_NEVER,
     ),
-    HeatMap(
-        name="robust-failures",
-        title="Runs that miss an error of 0.01 by the number of rows and their length",
-        **_PHASES,
+    _phases(
+        "robust-failures",
+        f"{_MISS.capitalize()} {_GRID}",
         value=failed,
-        text=lambda share: f"{100 * share:.0f}",
+        text=_percent,
         depth=lambda value: 1 - value,
-        quantity="runs that miss an error of 0.01",
+        quantity=_MISS,
         unit=" %",
     ),
     HeatMap(
-        name="robust-budgets",
-        title="Median log10 error by epsilon and delta",
+        "robust-budgets",
+        f"{_ERROR} epsilon and delta",
         experiments=("robust-budgets",),
         across=("epsilon", "ε", setting),
         up=("delta", "δ", delta),
-        **_ERROR,
     ),
     HeatMap(
-        name="robust-batches",
-        title="Runs with an error of 0.01 by the size of a batch and share of inliers",
+        "robust-batches",
+        f"{_HIT.capitalize()} by the size of a batch and share of inliers",
         experiments=("robust-batches",),
         across=("batch_size", "batch B", count),
         up=("inlier_share", "inliers", setting),
         value=lambda cell: 1 - failed(cell),
-        text=lambda share: f"{100 * share:.0f}",
+        text=_percent,
         depth=lambda value: value,
-        quantity="runs with an error of 0.01",
+        quantity=_HIT,
         unit=" %",
     ),
     HeatMap(
-        name="robust-ranks",
-        title="Median log10 error by the length of rows and the components",
+        "robust-ranks",
+        f"{_ERROR} the length of rows and the components",
         experiments=("robust-ranks",),
-        across=("dimension", "length D", count),
+        across=_LENGTHS,
         up=("n_components", "rank r", count),
-        **_ERROR,
     ),
 )
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -76,11 +75,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     recovery = {**_HAYSTACK, "rows": size.haystack_rows, "dimension": _LENGTH}
     found = [
         audit_experiment(
-            names_of("robust"),
-            size.robust_samples,
-            name="robust-audits",
-            title="Audits of robust PCA",
-            effort=10.0,
+            *("robust", "Audits of robust PCA", size.robust_samples, 10.0),
+            grid={"epsilon": (1.0,)},
         ),
         Experiment(
             name="robust-constants",

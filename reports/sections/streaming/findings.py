@@ -14,7 +14,7 @@ from dpaudit.arrays import Array
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 from dpaudit.reports.tables import Printed, grouped
-from dpaudit.reports.words import count, number, percent, setting, signed
+from dpaudit.reports.words import count, decimal, number, percent, setting, signed
 
 TABLES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 _FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor
@@ -249,7 +249,7 @@ def _median(rate: Rate, x: float) -> str:
     usable = rate.errors[x][np.isfinite(rate.errors[x])]
     if not len(usable):
         return "bottom"
-    return np.format_float_positional(float(f"{np.median(usable):.2g}"), trim="-")
+    return decimal(float(f"{np.median(usable):.2g}"))
 
 
 def exponent_lines(

@@ -41,8 +41,7 @@ from dpaudit.datasets.streaming_models import (
     signal_in_noise,
 )
 from dpaudit.errors import InputError
-from dpaudit.reports.experiment import Cell, Record
-from dpaudit.reports.sections.shared import repeated
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.subspace import largest_principal_angle_sine
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"

@@ -10,18 +10,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.shared import decimal
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.tables import Quartiles, quarters
-from dpaudit.reports.words import number, signed, spread
+from dpaudit.reports.words import decimal, number, signed, spread
 
 __all__ = ["SECTION"]
 
@@ -41,12 +39,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     paper, corollary = "Liu, Kong, Jain, Oh, NeurIPS 2022", "Corollary 5.2"
     return (
         audit_experiment(
-            names_of("streaming"),
-            size.stream_samples,
-            name="streaming-audits",
-            title="Audits of streaming PCA",
-            grid={},
-            effort=8.0,
+            "streaming", "Audits of streaming PCA", size.stream_samples, 8.0
         ),
         made(
             name="streaming-rates",

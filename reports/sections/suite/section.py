@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment, Record
 from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -17,18 +16,14 @@ _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
-    return (
-        audit_experiment(
-            names_of("textbook"),
-            size.suite_samples,
-            name="textbook-suite",
-            title="Textbook suite",
-            source="after Bichsel et al., S&P 2021, Table 1",
-            measure=audited_suite,
-            grid={},
-            effort=40.0,
-        ),
-    )
+    source = "after Bichsel et al., S&P 2021, Table 1"
+    own: dict[str, Any] = {
+        "name": "textbook-suite",
+        "source": source,
+        "measure": audited_suite,
+    }
+    audits = "textbook", "Textbook suite", size.suite_samples, 40.0
+    return (audit_experiment(*audits, **own),)
 
 
 def suite_rows(suite: pd.DataFrame) -> list[Printed]:

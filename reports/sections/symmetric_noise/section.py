@@ -35,22 +35,6 @@ _VARIABLES = {"epsilon": ("ε", setting, "claimed ε"), "n": ("n", count, "rows 
 _CHANCE = Line("random subspace", MUTED, lines.DOTTED)
 
 
-@plots.picture(
-    "symmetric-noise-epsilon", "Captured variance, as a share of that of PCA, by ε"
-)
-def by_epsilon(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw Figure 1: the captured share against epsilon, a panel for each delta."""
-    return _panels(results, "epsilon", narrow)
-
-
-@plots.picture(
-    "symmetric-noise-rows", "Captured variance, as a share of that of PCA, by n"
-)
-def by_rows(results: Results, narrow: bool) -> tuple[Figure, str]:
-    """Draw Figure 2: the captured share against the rows, a panel for each delta."""
-    return _panels(results, "n", narrow)
-
-
 def tables_of(results: Results, variable: str) -> dict[str, pd.DataFrame]:
     """Return what there is by a variable, by dataset."""
     start = f"sn-{variable}-"
@@ -66,7 +50,13 @@ def chosen_delta(table: pd.DataFrame, at: float) -> pd.DataFrame:
     return table[table["delta"].isin((0.0, at))]
 
 
-def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]:
+_SHARE = "Captured variance, as a share of that of PCA, by"
+
+
+@plots.picture("symmetric-noise-epsilon", f"{_SHARE} ε", variable="epsilon")
+@plots.picture("symmetric-noise-rows", f"{_SHARE} n", variable="n")
+def shares(results: Results, narrow: bool, variable: str) -> tuple[Figure, str]:
+    """Draw Figures 1 and 2: the captured share, a panel for each delta."""
     verdicts = Verdicts.of(results["privacy-wall"])
     letter, words, _ = _VARIABLES[variable]
     shown = [

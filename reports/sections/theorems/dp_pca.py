@@ -58,7 +58,7 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.dp_pca.measures import (
     FIRST,
     PRIVATE_OJA,
@@ -66,7 +66,6 @@ from dpaudit.reports.sections.dp_pca.measures import (
     REST,
     gaussian,
 )
-from dpaudit.reports.sections.shared import repeated
 from dpaudit.reports.sections.streaming import measures
 from dpaudit.reports.sections.streaming.measures import normal_length, streaming_errors
 from dpaudit.reports.sections.theorems.measures import oja_error

@@ -69,8 +69,7 @@ from dpaudit.algorithms.subspace.published_private_subspace import NoisyProjecto
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError
-from dpaudit.reports.experiment import Cell, Record
-from dpaudit.reports.sections.shared import repeated
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 

@@ -60,10 +60,9 @@ from dpaudit.algorithms.shared.step_sizes import (
 )
 from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.robust.conditions import pca_error_bound, reaper_stability
 from dpaudit.reports.sections.robust.measures import build_descent
-from dpaudit.reports.sections.shared import repeated
 from dpaudit.reports.sections.theorems.rows import ExponentRow, grid_of, rows_of
 from dpaudit.subspace import principal_angles, projector_distance, top_components
 

@@ -17,7 +17,7 @@ from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.findings import GRIDS, experiments, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
 from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
-from dpaudit.reports.words import count, listed, number, signed, spread
+from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["SECTION", "experiments"]
 
@@ -80,10 +80,8 @@ def _draw(axes: Axes, each: Score) -> None:
             axes.plot(place, middle, "o", color=colour, markersize=5, clip_on=False)
             seen += [low, high]
             three = spread([exp(low), exp(middle), exp(high)], number)
-            text = (
-                f"{each.row.error}, {each.row.variable} = {_plain(exp(place))}: {three}"
-            )
-            plots.told(axes, [place], [middle], [text])
+            at = f"{each.row.variable} = {decimal(exp(place))}"
+            plots.told(axes, [place], [middle], [f"{each.row.error}, {at}: {three}"])
     width = float(x[-1] - x[0])
     if isfinite(law.exponent):
         fitted = log(law.factor) + law.exponent * x
@@ -96,7 +94,7 @@ def _draw(axes: Axes, each: Score) -> None:
         middle = (max(seen) + min(seen)) / 2
         axes.set_ylim(middle - reach, middle + reach)
     axes.set_xlim(x[0] - 0.06 * width, x[-1] + 0.06 * width)
-    ends = [_plain(min(each.errors)), _plain(max(each.errors))]
+    ends = [decimal(min(each.errors)), decimal(max(each.errors))]
     axes.set_xticks([x[0], x[-1]], ends, size=10.5)
     first, last = axes.get_xticklabels()
     first.set_horizontalalignment("left")
@@ -123,12 +121,6 @@ def _short(theorem: str) -> str:
     for long, short in _SHORT.items():
         theorem = theorem.replace(long, short)
     return theorem
-
-
-def _plain(value: float) -> str:
-    if value >= 1000:
-        return count(value)
-    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
 def _sentence(each: Score) -> str:

@@ -22,10 +22,9 @@ from scipy.stats import binom
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports.lines import mark
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.shared import plain
 from dpaudit.reports.sections.tracing import measures
 from dpaudit.reports.tables import Printed, records
-from dpaudit.reports.words import count, delta, listed, number
+from dpaudit.reports.words import count, delta, listed, number, plain
 
 _CHANCE = 1e-3
 _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here

@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -17,16 +16,8 @@ _RIGHT = "dp-sgd"
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
-    return (
-        audit_experiment(
-            names_of("training"),
-            size.training_samples,
-            name="training-audits",
-            title="Audits of DP-SGD",
-            grid={},
-            effort=4.0,
-        ),
-    )
+    audits = "training", "Audits of DP-SGD", size.training_samples, 4.0
+    return (audit_experiment(*audits),)
 
 
 def training_notes(audits: pd.DataFrame) -> list[str]:

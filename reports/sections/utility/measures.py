@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from dpaudit.datasets import load, spiked_gaussian
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections.shared import repeated
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
