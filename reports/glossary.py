@@ -9,11 +9,7 @@ The words stand in ``site/glossary.txt``, a paragraph each.
 
 from pathlib import Path
 
-
-def _read(path: Path) -> dict[str, str]:
-    paragraphs = path.read_text(encoding="utf-8").split("\n\n")
-    entries = (" ".join(each.split()).split(": ", maxsplit=1) for each in paragraphs)
-    return {word: text for word, text in entries}
-
-
-GLOSSARY = _read(Path(__file__).parent / "site" / "glossary.txt")
+_TEXT = (Path(__file__).parent / "site" / "glossary.txt").read_text(encoding="utf-8")
+GLOSSARY = dict(
+    " ".join(each.split()).split(": ", maxsplit=1) for each in _TEXT.split("\n\n")
+)

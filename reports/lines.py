@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from dpaudit.reports import plots
+from dpaudit.reports import plots, svg
 from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
 
 WHOLE, DOTTED = "-", (0, (1, 2))
@@ -32,7 +32,7 @@ FOOT = {False: 30.0, True: 62.0}
 ENTRY = 18.0
 """CSS pixels that a row of it takes."""
 
-_PALETTE = (*plots.SERIES, plots.INK)
+_PALETTE = (*svg.SERIES, svg.INK)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # no factor in common with the palette
 _BETWEEN = 44.0  # CSS pixels between the markers of a line
 _MOVED = 4.0  # CSS pixels: a name that is farther from its line is led to it
@@ -56,7 +56,7 @@ class Line:
             "marker": self.marker,
             "color": self.colour,
             "markersize": 5.5,
-            "markerfacecolor": plots.PAPER if self.dash == OPEN else self.colour,
+            "markerfacecolor": svg.PAPER if self.dash == OPEN else self.colour,
             "markeredgecolor": self.colour,
             "markeredgewidth": 1.2,
         }
@@ -93,7 +93,7 @@ class Verdicts:
         fell, stands = name in self.refuted, name in self.standing
         return Line(
             (name if label is None else label) + mark(name, self.refuted),
-            plots.REFUTED if fell else _PALETTE[place % len(_PALETTE)],
+            svg.REFUTED if fell else _PALETTE[place % len(_PALETTE)],
             FALLEN if fell else WHOLE if stands else OPEN,
             _MARKERS[place % len(_MARKERS)],
         )
@@ -101,8 +101,8 @@ class Verdicts:
     def heading(self, name: str) -> str:
         """Return the colour of a name above a panel, or beside a row."""
         if name in self.refuted:
-            return plots.REFUTED
-        return plots.INK if name in self.standing else plots.MUTED
+            return svg.REFUTED
+        return svg.INK if name in self.standing else svg.MUTED
 
     def said(self, name: str) -> str:
         """Return what is said after a name where there are words only."""
@@ -122,19 +122,19 @@ def band(
     """Draw medians as a line, and the middle halves around them as a band.
 
     ``axes``: with its scales. ``texts``: what each point says to a pointer, see
-    `plots.told`.
+    `svg.told`.
     """
     low, middle, high = np.asarray(quartiles)
     axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)
     axes.plot(x, middle, color=line.colour, linestyle=line.dash, linewidth=2)
     markers(axes, x, middle, line)
-    plots.told(axes, x, middle, texts)
+    svg.told(axes, x, middle, texts)
 
 
 def markers(axes: Axes, x: ArrayLike, y: ArrayLike, line: Line) -> None:
     """Draw the markers of a line, away from each other, at points of it."""
     places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
-    shown = plots.thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
+    shown = svg.thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
     if line.marker:
         style = {"linestyle": "", "clip_on": False, "zorder": 3, **line.style}
         axes.plot(*places[shown].T, **style)
@@ -238,14 +238,14 @@ def key(
 def _entry(axes: Axes, line: Line, place: tuple[float, float]) -> float:
     """Write what is beside a sample in the key; return where the next begins."""
     x, y = place[0] + _SAMPLE + 10, place[1]
-    plots.write(axes, line.label, (x, y), va="center", color=plots.MUTED, size=11.5)
+    plots.write(axes, line.label, (x, y), va="center", color=svg.MUTED, size=11.5)
     return x + 24 + 6.6 * len(line.label)
 
 
 _KEY = (
-    (Line("claim audited, not refuted", plots.MUTED, WHOLE, "o"), plots.INK),
-    (Line("claim refuted ✗", plots.REFUTED, FALLEN, "o"), plots.REFUTED),
-    (Line("no claim audited here", plots.MUTED, OPEN, "o"), plots.MUTED),
+    (Line("claim audited, not refuted", svg.MUTED, WHOLE, "o"), svg.INK),
+    (Line("claim refuted ✗", svg.REFUTED, FALLEN, "o"), svg.REFUTED),
+    (Line("no claim audited here", svg.MUTED, OPEN, "o"), svg.MUTED),
 )
 
 

@@ -18,46 +18,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports.svg import (
-    INK,
-    MUTED,
-    PAPER,
-    REFUTED,
-    RULE,
-    SERIES,
-    Canvas,
-    thinned,
-    to_svg,
-    told,
-    told_whole,
-)
-
-__all__ = [
-    "INK",
-    "MUTED",
-    "NARROW",
-    "PAPER",
-    "REFUTED",
-    "RULE",
-    "SERIES",
-    "WIDE",
-    "beside",
-    "boxes",
-    "canvas",
-    "decades",
-    "finish",
-    "names_width",
-    "panel",
-    "picture",
-    "pixels",
-    "row_panel",
-    "thinned",
-    "tick",
-    "to_svg",
-    "told",
-    "told_whole",
-    "write",
-]
+from dpaudit.reports.svg import INK, MUTED, REFUTED, RULE, Canvas, thinned, to_svg
 
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, bottom, width and height in CSS pixels."""

@@ -175,7 +175,7 @@ class Coverage(Study):
                 units.append(Unit(self.name, case.name, index, options))
         # The core cases come first, all of them step by step, so that a run that is
         # interrupted has something to say of each.
-        return sorted(units, key=_turn)
+        return sorted(units, key=lambda unit: (unit.case not in _CORE, unit.index))
 
     def measure(self, unit: Unit) -> Record:
         case = next(case for case in self.cases if case.name == unit.case)
@@ -241,7 +241,3 @@ def _row(line: Any, level: float) -> TargetRow:
         Figure("p_value", p_value, "p-value", f"{p_value:.2g}"),
         Figure("level", level),
     )
-
-
-def _turn(unit: Unit) -> tuple[bool, int]:
-    return unit.case not in _CORE, unit.index

@@ -60,11 +60,6 @@ def _running_mean(values: Array) -> float:
     return mean
 
 
-def _softmax(values: Array) -> Array:
-    weights = np.exp(values)
-    return np.asarray(weights / weights.sum())
-
-
 def _there_and_back(data: Array, rng: np.random.Generator) -> float:
     noise = rng.normal()
     return float((noise + data.sum()) - noise - data.sum())
@@ -89,7 +84,7 @@ FORMS: dict[str, Form] = {
     "harmonic sum": lambda x, _: sum(1 / k for k in _shuffled(x, range(1, 90))),
     "running mean": lambda x, _: _running_mean(_shuffled(x, _WEIGHTS)),
     "normalised weights": lambda x, _: (np.exp(-x) / np.exp(-x).sum()).sum(),
-    "softmax of a shift": lambda x, _: _softmax(_WEIGHTS[:5] + x.sum()),
+    "softmax of a shift": lambda x, _: (w := np.exp(_WEIGHTS[:5] + x.sum())) / w.sum(),
     "circle": lambda x, _: math.cos(x.sum()) ** 2 + math.sin(x.sum()) ** 2,
     "complex unit": lambda x, _: abs(np.exp(1j * x.sum())),
     "there and back": lambda x, _: math.tan(math.atan(x.sum())) / x.sum(),

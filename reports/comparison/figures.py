@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.comparison.page import SHOWN, MechanismComparison, ShownMeasure
 from dpaudit.reports.sections.curves import Curve
 from dpaudit.reports.words import listed, setting
@@ -53,7 +53,7 @@ def comparison_figure(
         else:
             lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
         lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
-        return plots.to_svg(
+        return svg.to_svg(
             figure,
             f"compare-{measure.replace('_', '-')}",
             narrow=narrow,
@@ -73,11 +73,6 @@ def comparison_figures(found: MechanismComparison) -> dict[str, list[str]]:
     }
 
 
-def _shortened(name: str) -> str:
-    """Return a name that is not longer than a figure has room for, by its end."""
-    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
-
-
 def _curves(found: MechanismComparison, measure: str) -> list[Curve]:
     verdicts = lines.Verdicts.of(pd.DataFrame.from_records(found.audits))
     known = found.table[found.table["measure"] == measure].dropna(subset="median")
@@ -86,7 +81,11 @@ def _curves(found: MechanismComparison, measure: str) -> list[Curve]:
         own = known[known["mechanism"] == name].sort_values("epsilon", kind="stable")
         if len(own):
             quartiles = own[["low", "median", "high"]].to_numpy(float).T
-            line = verdicts.line(name, place, _shortened(name))
+            line = verdicts.line(
+                name,
+                place,
+                name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}",
+            )
             said, epsilon = name + verdicts.said(name), own["epsilon"].to_numpy(float)
             curves.append(Curve(said, line, epsilon, quartiles))
     return curves

@@ -120,6 +120,9 @@ def audited(
                 pair = built.mechanism.worst_case()
         else:
             pair = _pair_for(problem, built)
+        # Where a witness finds a mechanism that is taken as it is.
+        made = candidate.makes or isinstance(candidate.own, type)
+        reference = None if made or ":" not in candidate.name else candidate.name
         result = audit(
             built.mechanism,
             pair=pair,
@@ -127,7 +130,7 @@ def audited(
             confidence=CONFIDENCE,
             budget=samples,
             seed=seed,
-            run=Run(name=candidate.name, reference=_reference(candidate)),
+            run=Run(name=candidate.name, reference=reference),
         )
     except DPAuditError as error:
         return {"verdict": f"not audited: {error}"}
@@ -179,11 +182,3 @@ def _stream(
 ) -> np.random.Generator:
     text = json.dumps([candidate.name, epsilon, what])
     return stream(seed, int(hashlib.sha256(text.encode()).hexdigest()[:16], 16))
-
-
-def _reference(candidate: ComparedMechanism) -> str | None:
-    """Return where a witness finds a mechanism that is taken as it is."""
-    own = candidate.own
-    if ":" in candidate.name and not (candidate.makes or isinstance(own, type)):
-        return candidate.name
-    return None

@@ -123,7 +123,10 @@ def summary_rows(
     alone = bool(groups) and all(len(group) == 1 for _, group in groups)
     rows = [
         Printed(
-            keys=[_pair(each) for each in key],
+            keys=[
+                (each, None) if isinstance(each, str) else (setting(each), float(each))
+                for each in key
+            ],
             cells=[_spread(group[name]) for name in numbers],
             words=[str(each) for each in group[words].iloc[0]] if alone else [],
             draws=len(group),
@@ -131,10 +134,6 @@ def summary_rows(
         for key, group in groups
     ]
     return rows, [*numbers, *(words if alone else [])]
-
-
-def _pair(value: Any) -> tuple[str, float | None]:
-    return (value, None) if isinstance(value, str) else (setting(value), float(value))
 
 
 def _spread(values: "pd.Series[float]") -> tuple[str, str, float | None]:

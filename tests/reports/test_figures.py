@@ -15,8 +15,7 @@ from strokes import marks
 from dpaudit.reports import page
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import INK, REFUTED, STYLE, canvas, standalone
-from dpaudit.reports.plots import SERIES as SERIES_COLOURS
+from dpaudit.reports.plots import STYLE, canvas
 from dpaudit.reports.power_law import PowerLaw
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.privacy.section import privacy_wall
@@ -26,7 +25,8 @@ from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.sections.utility import figures as curves
 from dpaudit.reports.sections.utility.figures import captured_variance, run_time
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.svg import with_classes
+from dpaudit.reports.svg import INK, REFUTED, standalone, with_classes
+from dpaudit.reports.svg import SERIES as SERIES_COLOURS
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)

@@ -11,7 +11,8 @@ from strokes import written
 
 from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import FALLEN, OPEN, WHOLE, Line, Verdicts, apart
-from dpaudit.reports.plots import INK, MUTED, REFUTED, SERIES, STYLE
+from dpaudit.reports.plots import STYLE
+from dpaudit.reports.svg import INK, MUTED, REFUTED, SERIES, told, told_whole
 
 HEIGHTS = (0.5, 0.5, 0.1)
 _BOX = ("x", "y", "width", "height")
@@ -138,7 +139,7 @@ def test_places_are_the_nearest_that_do_not_touch():
 
 def test_a_mark_says_its_value_where_it_is_drawn(axes):
     axes.set(xscale="log", xlim=(0.1, 10))
-    plots.told(axes, [1.0], [0.25], ["a < b & c"])
+    told(axes, [1.0], [0.25], ["a < b & c"])
     ((shape, text),) = shapes(axes)
     assert text == "a < b & c"
     assert shape.tag == "circle"
@@ -147,36 +148,36 @@ def test_a_mark_says_its_value_where_it_is_drawn(axes):
 
 
 def test_marks_at_one_place_speak_together_and_far_ones_alone(axes):
-    plots.told(axes, [5.0, 9.0], [0.5, 0.5], ["first", "last"])
+    told(axes, [5.0, 9.0], [0.5, 0.5], ["first", "last"])
     # Within 9 pixels, of 50 a unit, where one would hide the other.
-    plots.told(axes, [5.17, 9.0], [0.5, 0.55], ["second", "above"])
+    told(axes, [5.17, 9.0], [0.5, 0.55], ["second", "above"])
     assert [text for _, text in shapes(axes)] == ["first\nsecond", "last", "above"]
 
 
 def test_some_marks_of_a_dense_series_speak_and_the_last_does(axes):
     x = np.linspace(0, 10, 1001)
-    plots.told(axes, x, np.full(1001, 0.5), [f"{each:g}" for each in x])
+    told(axes, x, np.full(1001, 0.5), [f"{each:g}" for each in x])
     found = shapes(axes)
     assert 30 < len(found) < 45
     assert found[-1][1] == "10"
 
 
 def test_what_is_not_drawn_does_not_speak(axes):
-    plots.told(axes, [5.0, np.nan, 5.0], [0.5, 0.5, 9.0], ["in", "nan", "out"])
-    plots.told(axes, [np.nan], [np.nan], ["nothing"])
+    told(axes, [5.0, np.nan, 5.0], [0.5, 0.5, 9.0], ["in", "nan", "out"])
+    told(axes, [np.nan], [np.nan], ["nothing"])
     assert [text for _, text in shapes(axes)] == ["in"]
 
 
 def test_marks_stand_before_their_panel(axes):
-    plots.told(axes, [5.0], [0.5], ["a mark"])
-    plots.told_whole(axes, "the panel")
+    told(axes, [5.0], [0.5], ["a mark"])
+    told_whole(axes, "the panel")
     assert [text for _, text in shapes(axes)] == ["the panel", "a mark"]
 
 
 def test_tiles_and_panels_speak_where_they_are(axes):
     axes.set_ylim(4, 0)
-    plots.told_whole(axes, "the panel")
-    plots.told(axes, [2], [3], ["a tile"], tile=True)
+    told_whole(axes, "the panel")
+    told(axes, [2], [3], ["a tile"], tile=True)
     (panel, whole), (tile, text) = shapes(axes)
     assert (whole, text) == ("the panel", "a tile")
     found = [[float(e.get(k)) for k in _BOX] for e in (panel, tile)]
@@ -184,5 +185,5 @@ def test_tiles_and_panels_speak_where_they_are(axes):
 
 
 def test_nothing_speaks_on_a_phone(axes):
-    plots.told(axes, [5.0], [0.5], ["first"])
+    told(axes, [5.0], [0.5], ["first"])
     assert b"told" not in ElementTree.tostring(drawn(axes, narrow=True))

@@ -33,10 +33,10 @@ from dpaudit.algorithms.estimators.measured import (
 )
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
-from dpaudit.reports import plots
+from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Experiment, Record
-from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.svg import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
 from dpaudit.streams import stream
@@ -202,7 +202,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
             x, y = signals.index(field.signal), lengths.index(field.d)
             colour = colours.get(field.mechanism, PAPER)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
-            plots.told(axes, [x], [y], [_sentence(field)], tile=True)
+            svg.told(axes, [x], [y], [_sentence(field)], tile=True)
             letter = letters.get(field.mechanism, "–")
             style: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
             style["color"] = PAPER if field.mechanism else MUTED

@@ -21,11 +21,9 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.lines import Line, Verdicts
-from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, close, stacked
 from dpaudit.reports.sections.dp_pca import findings, measures
@@ -42,8 +40,10 @@ from dpaudit.reports.sections.dp_pca.packings import (
     Packing,
     sign_packing,
 )
+from dpaudit.reports.svg import INK
 from dpaudit.reports.words import count, decimal, listed, number, setting, signed
 from dpaudit.streams import stream
+from dpaudit.validation import check_name
 
 _HIGH = 290  # CSS pixels of a panel
 _LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "spread σ"}
@@ -146,7 +146,7 @@ def _draw(
             _bottom(axes, each, lost, line)
             up = axes.transData.inverted().transform((0, _height(axes, lost)))[1]
             told = f"{said}, {letter} = {words(each)}: bottom (⊥)"
-            plots.told(axes, [each], [up], [told])
+            svg.told(axes, [each], [up], [told])
         lost += bool(own.bottoms)
         ends.append(end)
         parts.append(_said(own, said))
@@ -155,7 +155,7 @@ def _draw(
         y = [floor[each] for each in x]
         axes.plot(x, y, color=INK, linestyle=lines.DOTTED)
         texts = [f"floor, {letter} = {words(n)}: {number(floor[n])}" for n in x]
-        plots.told(axes, x, y, texts)
+        svg.told(axes, x, y, texts)
         ends.append((_FLOOR, (x[-1], y[-1])))
         parts.append(f"floor {number(y[0])} to {number(y[-1])}")
     if not narrow:
@@ -211,7 +211,8 @@ def floor_errors(cell: Cell) -> list[Record]:
     check_range(cell.mechanism, setting)
     n, d = int(setting["n"]), int(setting["d"])
     epsilon, delta = setting["epsilon"], setting["delta"]
-    packing = _hardest(setting["instance"], d, n, epsilon, delta)
+    kind = check_name("instance", setting["instance"], tuple(_KINDS))
+    packing = _KINDS[kind].hardest(d, n, epsilon, delta)
     floor = packing.error(n, epsilon, delta)
     directions = sign_packing(d - 1, packing.size, rng=np.random.default_rng(0))
     rng, errors = cell.rng(), []
@@ -220,12 +221,6 @@ def floor_errors(cell: Cell) -> list[Record]:
         options = {**setting, "steps": DEFAULT}
         errors.append(released_error(cell.mechanism, options, source, rng))
     return repeated(cell, error=errors, floor=floor, blind=sin(packing.angle))
-
-
-def _hardest(kind: str, d: int, n: int, epsilon: float, delta: float) -> Packing:
-    if kind not in _KINDS:
-        raise InputError(f"instance must be one of {sorted(_KINDS)}, got {kind!r}")
-    return _KINDS[kind].hardest(d, n, epsilon, delta)
 
 
 def _source(

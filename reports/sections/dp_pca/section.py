@@ -26,9 +26,8 @@ from scipy.spatial.distance import pdist
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
-from dpaudit.reports import plots
+from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record
-from dpaudit.reports.plots import INK, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW, Panel
@@ -42,6 +41,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     TWO_STAGE,
     component_errors,
 )
+from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, listed, number, plain, setting, signed
 
@@ -110,7 +110,7 @@ def draw_gradients(results: Results, narrow: bool) -> tuple[Figure, str]:
         plots.finish(axes, "along v")
         axes.grid(axis="x")
         there = "{} along v, {} across".format(*map(signed, tip))
-        plots.told(axes, tip[:1], tip[1:], [f"{heading}, mean gradient: {there}"])
+        svg.told(axes, tip[:1], tip[1:], [f"{heading}, mean gradient: {there}"])
     return figure, " ".join(gradient_notes(table))
 
 

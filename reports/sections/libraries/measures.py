@@ -103,13 +103,12 @@ def load_comparison(folder: Path) -> LibraryComparison | None:
 
     Raises `InputError` if the file there is something else.
     """
-    return load_json(folder / FILE, _comparison, "make third-party")
 
+    def parse(found: dict[str, Any]) -> LibraryComparison:
+        names = [each.name for each in fields(LibraryComparison)]
+        return LibraryComparison(**{name: found[name] for name in names})
 
-def _comparison(found: dict[str, Any]) -> LibraryComparison:
-    return LibraryComparison(
-        **{each.name: found[each.name] for each in fields(LibraryComparison)}
-    )
+    return load_json(folder / FILE, parse, "make third-party")
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import Line, Verdicts
-from dpaudit.reports.plots import INK, MUTED, SERIES
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.online import measures
+from dpaudit.reports.svg import INK, MUTED, SERIES
 from dpaudit.reports.tables import Quartiles, grouped, quartiles
 from dpaudit.reports.words import count, short, signed
 

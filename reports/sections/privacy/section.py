@@ -13,11 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports import plots
+from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import DELTA, Experiment, Record
 from dpaudit.reports.measures import audit_experiment, exact_privacy
-from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
+from dpaudit.reports.plots import WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
@@ -250,7 +251,7 @@ def _bar(
     ):
         if not math.isnan(value):
             told = f"{row['mechanism']}, {_LETTERS[kind]} {words}"
-            plots.told(axes, [place(value)], [y], [told])
+            svg.told(axes, [place(value)], [y], [told])
 
 
 def _key(figure: Figure, height: int, narrow: bool) -> None:

@@ -18,13 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import Verdicts
-from dpaudit.reports.plots import INK, MUTED, RULE, SERIES
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.robust.findings import failed, final_error, time_taken
 from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
+from dpaudit.reports.svg import INK, MUTED, RULE, SERIES
 from dpaudit.reports.words import (
     count,
     delta,
@@ -164,7 +164,7 @@ def maps(results: Results, narrow: bool, of: str) -> tuple[Figure, str]:
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
         axes.spines["bottom"].set_visible(False)
         said = f"{name}{verdicts.said(name)} explains {fits[name]} of the map."
-        plots.told_whole(axes, said)
+        svg.told_whole(axes, said)
         sentences.append(said)
     dashes = [verdicts.line(name, 0).dash for name in found]
     lines.key(figure, dashes, narrow=narrow, names=True)
@@ -283,7 +283,7 @@ def _draw(
         (_, across, words), (_, up, others) = spec.across, spec.up
         place = f"{across} = {words(x)}, {up} = {others(y)}"
         said = f"{name}, {place}, {spec.quantity}: {spec.label(value)}{spec.unit}"
-        plots.told(axes, [i], [j], [said], tile=True)
+        svg.told(axes, [i], [j], [said], tile=True)
     axes.set(xlim=(0, len(ticks[0])), ylim=(0, len(ticks[1])))
     for axis, values, (_, label, text) in (
         (axes.xaxis, ticks[0], spec.across),

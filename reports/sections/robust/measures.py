@@ -249,7 +249,9 @@ def _finding(cell: Cell, count: int, epsilon: float) -> Callable[[Array], Array]
     """Return what finds a basis, shape (D, 2), in so many spherised rows."""
     name, delta = cell.mechanism, 1 / sqrt(count)
     if name in (BASELINE, INLIERS_ONLY):
-        return _principal
+        return lambda rows: np.asarray(
+            np.linalg.svd(rows, full_matrices=False).Vh[:_COMPONENTS].T
+        )
     if name == FMS:
         made: Any = FastMedianSubspace(n_components=_COMPONENTS, iterations=20)
     elif name == POWER:
@@ -268,7 +270,3 @@ def _finding(cell: Cell, count: int, epsilon: float) -> Callable[[Array], Array]
         }
         made = build_descent(name, setting)
     return lambda rows: np.asarray(made.release(rows, rng=cell.rng()))
-
-
-def _principal(rows: Array) -> Array:
-    return np.asarray(np.linalg.svd(rows, full_matrices=False).Vh[:_COMPONENTS].T)

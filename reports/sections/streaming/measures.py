@@ -67,7 +67,10 @@ def streaming_errors(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
     mechanism = _mechanism(cell.mechanism, n, setting["epsilon"], setting["delta"])
-    formula = _noise_by_formula(mechanism, n, d, _constants(d, setting.get("noise")))
+    constants = gaussian_constants([_FIRST] + [_REST] * (d - 1))
+    if "noise" in setting:
+        constants = signal_constants(setting["noise"], d)
+    formula = _noise_by_formula(mechanism, n, d, constants)
     rng = cell.rng()
     errors, noise_errors = [], []
     for _ in range(cell.size):
@@ -95,12 +98,6 @@ def _mechanism(
             epsilon, delta, iterations=BATCHES, step_sizes=STEP
         )
     raise InputError(f"no such mechanism: {name!r}")
-
-
-def _constants(d: int, noise: float | None) -> StreamConstants:
-    if noise is None:
-        return gaussian_constants([_FIRST] + [_REST] * (d - 1))
-    return signal_constants(noise, d)
 
 
 def _data(

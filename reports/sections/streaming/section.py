@@ -10,14 +10,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import audit_experiment
-from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
+from dpaudit.reports.svg import INK
 from dpaudit.reports.tables import Quartiles, quarters
 from dpaudit.reports.words import decimal, number, signed, spread
 
@@ -165,7 +165,7 @@ def _draw(axes: Axes, each: _Rate, letter: str) -> None:
         f"{_name(each)}, {letter} = {decimal(x)}: {spread(three, number)}"
         for x, three in found.items()
     ]
-    plots.told(axes, list(found), [three[1] for three in found.values()], texts)
+    svg.told(axes, list(found), [three[1] for three in found.values()], texts)
     if any(x > each.rate.limit for x in found):
         middles = [middle for _, middle, _ in found.values()]
         axes.plot(list(found), middles, color=colour, linewidth=1.4, linestyle=DOTTED)

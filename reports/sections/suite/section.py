@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment, Record
+from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
@@ -34,7 +34,8 @@ def suite_rows(suite: pd.DataFrame) -> list[Printed]:
             summary=row["summary"],
             source=row["source"],
             relation=row["relation"],
-            claim=_claim(row),
+            claim=setting(row["claimed_epsilon"])
+            + (f", δ = {delta(row['claimed_delta'])}" if row["claimed_delta"] else ""),
             truth=number(row["true_epsilon"]),
             audited=proved(row, "epsilon"),
             refuted=row["verdict"] == "REFUTED",
@@ -68,13 +69,6 @@ def suite_notes(suite: pd.DataFrame) -> list[str]:
     if not len(wrong) and not len(beyond):
         notes.append("No true claim was refuted, and no bound lies above the truth.")
     return notes
-
-
-def _claim(row: Record) -> str:
-    """Return a claimed epsilon, with its delta unless that is 0."""
-    epsilon = setting(row["claimed_epsilon"])
-    at = row["claimed_delta"]
-    return f"{epsilon}, δ = {delta(at)}" if at else epsilon
 
 
 def context(results: Results) -> dict[str, Any]:

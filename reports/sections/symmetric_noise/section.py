@@ -12,7 +12,6 @@ from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import INK, MUTED
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.curves import Curve, by_mechanism, close, stacked
 from dpaudit.reports.sections.symmetric_noise import measures
@@ -22,6 +21,7 @@ from dpaudit.reports.sections.symmetric_noise.measures import (
     is_there,
 )
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
+from dpaudit.reports.svg import INK, MUTED
 from dpaudit.reports.tables import quartiles, refuted_mechanisms
 from dpaudit.reports.words import count, delta, listed, percent, setting, short
 

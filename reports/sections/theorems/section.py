@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports import plots
+from dpaudit.reports import plots, svg
 from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.findings import GRIDS, experiments, scores
@@ -37,7 +37,7 @@ _SHORT = {
     ", second term": "",
     ", Corollary 5.2": "",
 }
-_COLOURS = {Ruling.CONSISTENT: plots.SERIES[0], Ruling.UNDECIDED: plots.MUTED}
+_COLOURS = {Ruling.CONSISTENT: svg.SERIES[0], Ruling.UNDECIDED: svg.MUTED}
 # Decades of errors that a panel shows at least, for each decade of its variable.
 _LEAST = 0.5
 
@@ -67,7 +67,7 @@ def exponents(
 
 def _draw(axes: Axes, each: Score) -> None:
     """Draw errors and laws in logs that are taken here: log axes take seconds more."""
-    law, colour = each.fit, _COLOURS.get(each.verdict, plots.SERIES[1])
+    law, colour = each.fit, _COLOURS.get(each.verdict, svg.SERIES[1])
     x = np.log(list(each.errors))  # ascending
     seen: list[float] = []
     for place, values in zip(x, each.errors.values(), strict=True):
@@ -81,13 +81,13 @@ def _draw(axes: Axes, each: Score) -> None:
             seen += [low, high]
             three = spread([exp(low), exp(middle), exp(high)], number)
             at = f"{each.row.variable} = {decimal(exp(place))}"
-            plots.told(axes, [place], [middle], [f"{each.row.error}, {at}: {three}"])
+            svg.told(axes, [place], [middle], [f"{each.row.error}, {at}: {three}"])
     width = float(x[-1] - x[0])
     if isfinite(law.exponent):
         fitted = log(law.factor) + law.exponent * x
         foretold = fitted.mean() + each.row.predicted * (x - x.mean())
         axes.plot(x, fitted, color=colour, linewidth=1.6)
-        axes.plot(x, foretold, color=plots.INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        axes.plot(x, foretold, color=svg.INK, linewidth=1.2, linestyle=(0, (3, 2)))
         seen += [*fitted, *foretold]
     if seen:
         reach = 0.55 * max(max(seen) - min(seen), _LEAST * width)
@@ -100,7 +100,7 @@ def _draw(axes: Axes, each: Score) -> None:
     first.set_horizontalalignment("left")
     last.set_horizontalalignment("right")
     axes.set_yticks([])
-    plots.told_whole(axes, _sentence(each))
+    svg.told_whole(axes, _sentence(each))
     plots.finish(axes, "", pad=4)
 
 
@@ -113,7 +113,7 @@ def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
     title = f"{_short(each.row.theorem)}, {each.row.variable}"
     plots.write(axes, title, (x, y), weight="bold", size=12)
     error = each.row.error.replace("sine of the angle", "sine")
-    plots.write(axes, error, (x, y - 15), color=plots.MUTED, size=10.5)
+    plots.write(axes, error, (x, y - 15), color=svg.MUTED, size=10.5)
     plots.write(axes, numbers, (x, y - 30), size=10.5)
 
 

@@ -243,7 +243,9 @@ def culling_rows(table: pd.DataFrame) -> list[Printed]:
             length=count(own["length"]),
             most_agreement=f"{count(other['won'])} of {count(other['games'])}",
             random_half=f"{count(own['won'])} of {count(own['games'])}",
-            loss=_complement(own["exact"]),
+            loss=delta(1 - own["exact"])
+            if 1 - own["exact"] > _ROUNDING
+            else f"below {delta(_ROUNDING)}",
             bound=delta(own["loss_bound"]),
         )
         for other, own in zip(records(naive), records(half), strict=True)
@@ -330,9 +332,3 @@ def _by_k(words: str, nowhere: str, places: Mapping[int, int | None]) -> str:
 def _end(which: Callable[..., Any], found: Mapping[int, Proportion]) -> int | None:
     """Return the least or the most rows at which half of the releases or more count."""
     return which((m for m, p in found.items() if p.share >= 0.5), default=None)
-
-
-def _complement(probability: float) -> str:
-    """Return one minus a probability, as far as it is known."""
-    rest = 1 - probability
-    return delta(rest) if rest > _ROUNDING else f"below {delta(_ROUNDING)}"

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
 from dpaudit.fingerprinting import Proportion
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.tracing import findings, measures
 from dpaudit.reports.sections.tracing.findings import Shares, clusters, shares
+from dpaudit.reports.svg import SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, percent, setting, spread
 
@@ -119,7 +119,7 @@ def _draw(
         texts.append(f"{said}, m = {count(m)}: {line.label} {around}")
     middles = [each.share for each in found]
     axes.plot(x, middles, linewidth=2, clip_on=False, **line.style)
-    plots.told(axes, x, middles, texts)
+    svg.told(axes, x, middles, texts)
     return line, (x[-1], middles[-1])
 
 

@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.reports import lines, plots
+from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
+from dpaudit.reports.plots import WIDE
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
+from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import quartiles
 from dpaudit.reports.words import number, percent, setting, spread
 
@@ -125,7 +126,7 @@ def _draw(axes: Axes, curve: FalseCurve) -> None:
         + (", claim false by the exact loss" if false else "")
         for e, three, false in zip(epsilon, curve.quartiles.T, curve.false, strict=True)
     ]
-    plots.told(axes, epsilon, middle, texts)
+    svg.told(axes, epsilon, middle, texts)
 
 
 def _scales(axes: Axes, curves: list[FalseCurve], first: float) -> None:
@@ -226,7 +227,7 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
         named = name + verdicts.said(name)
         said.append(f"{named}: {_times(middle)}.")
         text = f"{named}: {spread((low, middle, high), _times)}"
-        plots.told(axes, [middle], [y], [text])
+        svg.told(axes, [middle], [y], [text])
         style: dict[str, Any] = {"va": "center", "color": verdicts.heading(name)}
         if narrow:
             above = (0, i - 0.26)
