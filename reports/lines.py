@@ -198,18 +198,10 @@ def key(
 ) -> None:
     """Write below a figure what its lines say of claims, those that it has.
 
-    Parameters
-    ----------
-    figure : Figure
-        With room at its bottom, `FOOT`.
-    dashes : iterable
-        Of the lines that are drawn.
-    narrow : bool
-        For a phone: one below the other.
-    names : bool
-        Whether the colours of names (`Verdicts.heading`) say it, in place of lines.
-    more : sequence of Line
-        Markers with what they mean, in a row of `ENTRY` pixels each above the others.
+    ``figure``: with room at its bottom, `FOOT`. ``dashes``: of the lines that are
+    drawn. ``narrow``: for a phone: one below the other. ``names``: whether the colours
+    of names (`Verdicts.heading`) say it, in place of lines. ``more``: markers with what
+    they mean, in a row of `ENTRY` pixels each above the others.
     """
     used = list(dashes)
     shown = [each for each in _KEY if each[0].dash in used]

@@ -58,18 +58,9 @@ class Curve:
     ) -> tuple[Line, tuple[float, float]]:
         """Draw the band; return what `dpaudit.reports.lines.name_ends` needs.
 
-        Parameters
-        ----------
-        axes : Axes
-            With its scales.
-        places : sequence of str
-            Each place in words.
-        text : callable
-            How a value is written.
-        heights : callable
-            From values to where they stand.
-        around : str
-            What the band is.
+        ``axes``: with its scales. ``places``: each place in words. ``text``: how a
+        value is written. ``heights``: from values to where they stand. ``around``: what
+        the band is.
         """
         texts = [
             f"{self.said}, {place}: {spread(three, text, around)}"

@@ -49,11 +49,7 @@ __all__ = ["tour_table", "toured"]
 
 SHELVES = tuple(
     f"dpaudit.algorithms.third_party.subjects.{name}"
-    for name in (
-        "of_diffprivlib",
-        "opendp_measurements",
-        "others",
-    )
+    for name in ("of_diffprivlib", "opendp_measurements", "others")
 )
 """Modules that list what is audited."""
 

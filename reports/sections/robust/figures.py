@@ -122,13 +122,10 @@ def _multiples(
     return figure, panels
 
 
+@plots.picture("genotypes", "Maps that mechanisms find in genotypes", of="genotypes")
 @plots.picture(
-    "genotypes", "Maps that mechanisms find in genotypes", experiment="genotypes"
-)
-@plots.picture(
-    "genotypes-reaper",
-    "Maps that descent on REAPER finds in genotypes",
-    experiment="genotypes-reaper",
+    *("genotypes-reaper", "Maps that descent on REAPER finds in genotypes"),
+    of="genotypes-reaper",
 )
 def maps(results: Results, narrow: bool, of: str) -> tuple[Figure, str]:
     """Draw people where each mechanism puts them, coloured by where they are from.

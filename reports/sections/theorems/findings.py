@@ -14,12 +14,7 @@ import pandas as pd
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.streaming.measures import streaming_errors
-from dpaudit.reports.sections.theorems import (
-    analyze_gauss,
-    dp_pca,
-    judgement,
-    robust,
-)
+from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca, judgement, robust
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.rows import (
     SYMBOLS,
