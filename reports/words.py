@@ -5,6 +5,7 @@ Few digits, real minus signs, no exponents in E.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -190,6 +191,16 @@ def duration(seconds: float) -> str:
         value, unit = 1e3 * seconds, "ms"
     digits = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f} {unit}"
+
+
+def times(ratio: float) -> str:
+    """Return how many times one thing is another."""
+    return f"{number(ratio) if ratio >= 10 else f'{ratio:.2f}'} ×"
+
+
+def nines(share: Any) -> Any:
+    """Return where a share stands on a scale on which 90 %, 99 %, ... are even."""
+    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:

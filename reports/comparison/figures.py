@@ -1,13 +1,14 @@
 """The figures of a comparison: each measure against epsilon, a line for a mechanism."""
 
 from collections.abc import Sequence
+from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from dpaudit.reports import lines, plots, svg
+from dpaudit.reports import lines, plots
 from dpaudit.reports.comparison.page import SHOWN, MechanismComparison, ShownMeasure
 from dpaudit.reports.sections.curves import Curve
 from dpaudit.reports.words import listed, setting
@@ -16,15 +17,14 @@ _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
 
 
-def comparison_figure(
-    found: MechanismComparison, measure: str, *, narrow: bool = False
-) -> str:
+def _drawing(
+    found: MechanismComparison, narrow: bool, measure: str
+) -> tuple[Figure, str]:
     """Draw the medians of a measure against epsilon, with quartile bands.
 
     A claim counts as refuted if it was at any epsilon, see
-    `dpaudit.reports.lines.Verdicts`.
-
-    ``narrow``: for a phone: the names stand below instead of at the ends of the lines.
+    `dpaudit.reports.lines.Verdicts`. On a phone the names stand below instead of at the
+    ends of the lines.
     """
     shown, curves = SHOWN[measure], _curves(found, measure)
     foot = lines.FOOT[narrow]
@@ -33,44 +33,43 @@ def comparison_figure(
     height = 330 + below if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
     names = [curve.line.label for curve in curves]
     right = 16.0 if narrow else 32 + plots.names_width(names)
-    with matplotlib.rc_context(plots.STYLE):
-        figure = plots.canvas(height + foot, narrow=narrow)
-        axes = plots.panel(
-            figure,
-            (0, foot, width, height),
-            left=62,
-            right=right,
-            top=42,
-            bottom=52 + below,
-        )
-        _scales(axes, shown, curves)
-        ends = [_drawn(axes, shown, curve) for curve in curves]
-        heading = shown.heading if not narrow else _folded(shown.heading)
-        plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
-        if narrow:
-            named = [line for line, _ in sorted(ends, key=lambda end: -end[1][1])]
-            lines.list_below(axes, named, foot + 14, _KEY_STEP)
-        else:
-            lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
-        lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
-        return svg.to_svg(
-            figure,
-            f"compare-{measure.replace('_', '-')}",
-            narrow=narrow,
-            title=f"{shown.heading}, by epsilon",
-            description=" ".join(_sentence(shown, curve) for curve in curves),
-        )
+    around: Any = {"left": 62, "right": right, "top": 42, "bottom": 52 + below}
+    figure = plots.canvas(height + foot, narrow=narrow)
+    axes = plots.panel(figure, (0, foot, width, height), **around)
+    _scales(axes, shown, curves)
+    ends = [_drawn(axes, shown, curve) for curve in curves]
+    heading = shown.heading if not narrow else _folded(shown.heading)
+    plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
+    if narrow:
+        named = [line for line, _ in sorted(ends, key=lambda end: -end[1][1])]
+        lines.list_below(axes, named, foot + 14, _KEY_STEP)
+    else:
+        lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
+    lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
+    return figure, " ".join(_sentence(shown, curve) for curve in curves)
+
+
+def comparison_figure(
+    found: MechanismComparison, measure: str, *, narrow: bool = False
+) -> str:
+    """Return the figure of a measure as SVG."""
+    name, title = _name(measure), f"{SHOWN[measure].heading}, by epsilon"
+    return plots.picture(name, title, measure=measure)(_drawing)(found, narrow)
 
 
 def comparison_figures(found: MechanismComparison) -> dict[str, list[str]]:
     """Return the figures of all measures that have anything to draw, by name."""
     return {
-        f"compare-{measure.replace('_', '-')}": [
+        _name(measure): [
             comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
         ]
         for measure in SHOWN
         if _curves(found, measure)
     }
+
+
+def _name(measure: str) -> str:
+    return f"compare-{measure.replace('_', '-')}"
 
 
 def _curves(found: MechanismComparison, measure: str) -> list[Curve]:

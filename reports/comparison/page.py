@@ -26,10 +26,11 @@ from dpaudit.reports.words import (
     delta,
     duration,
     listed,
-    number,
+    nines,
     percent,
     setting,
     spelt,
+    times,
     verdict,
 )
 
@@ -66,22 +67,13 @@ class ShownMeasure:
         return f"{self.text(low).removesuffix(self.unit)} – {self.text(high)}"
 
 
-def _nines(share: Any) -> Any:
-    """Return where a share stands on a scale on which 90 %, 99 %, ... are even."""
-    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f} ×" if ratio < 10 else f"{number(ratio)} ×"
-
-
 SHOWN = {
     "captured_variance": ShownMeasure(
         "Captured variance",
         "Captured share of what PCA without noise captures",
         "How much of the variance that PCA without noise captures is left. The scale "
         "is logarithmic in what is lost.",
-        _nines,
+        nines,
         _SHARES,
         percent,
         " %",
@@ -105,7 +97,7 @@ SHOWN = {
         "that for PCA without noise, which is the least that there can be.",
         lambda ratio: np.log10(np.asarray(ratio, dtype=float)),
         (*_TIMES, *(100.0 * 10**i for i in range(10))),
-        _times,
+        times,
         " ×",
     ),
 }
@@ -150,6 +142,11 @@ class MechanismComparison:
         fell = (e["mechanism"] for e in self.audits if e["verdict"] == "REFUTED")
         return list(dict.fromkeys(fell))
 
+    @property
+    def epsilons(self) -> list[float]:
+        """Where anybody was compared, ascending."""
+        return sorted({each["epsilon"] for each in self.audits})
+
 
 def told(name: str, error: Exception) -> str:
     """Return why a mechanism failed, to be read after its name."""
@@ -175,45 +172,37 @@ def write_page(
 
 def render(found: MechanismComparison, figures: Mapping[str, Sequence[str]]) -> str:
     """Return the page as HTML."""
-    names = found.names
-    chosen, problem = found.problem.setting, found.problem
+    many, problem, chosen = len(found.names), found.problem, found.problem.setting
     sections = [
         {
-            "name": measure.replace("_", "-"),
+            "name": (name := measure.replace("_", "-")),
             "heading": SHOWN[measure].title,
             "meaning": SHOWN[measure].meaning,
-            "figure": figures.get(f"compare-{measure.replace('_', '-')}"),
+            "figure": figures.get(f"compare-{name}"),
             "rows": _measure_rows(found, measure),
         }
         for measure in MEASURES
     ]
     n, d = problem.rows.shape
-    return render_one(
-        "comparison.html.j2",
-        {
-            "headline": (
-                f"{spelt(len(names)).capitalize()} "
-                f"mechanism{'s' if len(names) > 1 else ''} for private PCA"
-            ),
-            "answer": answer(found),
-            "warning": WARNING,
-            "public": found.settings["public"],
-            "notes": found.notes,
-            "failed": {name: told(name, error) for name, error in found.failed.items()},
-            "epsilons": _epsilons(found),
-            "sections": sections,
-            "verdicts": _verdict_rows(found),
-            "audits": sum("samples" in each for each in found.audits),
-            "chosen": chosen,
-            "relation": str(chosen.relation),
-            "size": found.settings,
-            "n": n,
-            "d": d,
-            "source": problem.source,
-            "command": _command(found),
-            "witnesses": [_witness(e) for e in found.audits if e.get("witness")],
-        },
-    )
+    told_of = f"{spelt(many).capitalize()} mechanism{'s' * (many > 1)}"
+    context = {
+        "headline": f"{told_of} for private PCA",
+        "answer": answer(found),
+        "warning": WARNING,
+        "public": found.settings["public"],
+        "notes": found.notes,
+        "failed": {name: told(name, error) for name, error in found.failed.items()},
+        "epsilons": found.epsilons,
+        "sections": sections,
+        "verdicts": _verdict_rows(found),
+        "audits": sum("samples" in each for each in found.audits),
+        "chosen": chosen,
+        "relation": str(chosen.relation),
+        "size": found.settings,
+        **{"n": n, "d": d, "source": problem.source, "command": _command(found)},
+        "witnesses": [_witness(e) for e in found.audits if e.get("witness")],
+    }
+    return render_one("comparison.html.j2", context)
 
 
 def answer(found: MechanismComparison) -> list[str]:
@@ -221,7 +210,7 @@ def answer(found: MechanismComparison) -> list[str]:
 
     Pure and approximate claims are told apart, for they promise different things.
     """
-    asked = [e for e in found.settings["epsilons"] if e in _epsilons(found)]
+    asked = [e for e in found.settings["epsilons"] if e in found.epsilons]
     if not asked:
         return []
     at = asked[len(asked) // 2]
@@ -231,17 +220,13 @@ def answer(found: MechanismComparison) -> list[str]:
         if row["measure"] == "captured_variance" and row["epsilon"] == at
     }
     here = [each for each in found.audits if each["epsilon"] == at]
+    standing = [e for e in here if e["verdict"] == "NOT_REFUTED"]
+    standing = [each for each in standing if each["exact"] != "false"]
     best = []
     for kind, approximate in (("a pure claim", False), ("a δ in its claim", True)):
-        standing = [
-            each["mechanism"]
-            for each in here
-            if each["verdict"] == "NOT_REFUTED"
-            and each["exact"] != "false"
-            and (each["delta"] > 0) == approximate
-        ]
-        if standing:
-            name = max(standing, key=lambda one: kept[one])
+        own = [e["mechanism"] for e in standing if (e["delta"] > 0) == approximate]
+        if own:
+            name = max(own, key=kept.__getitem__)
             best.append(f"{name} keeps {percent(kept[name])} with {kind}")
     sentences = []
     if best:
@@ -258,19 +243,22 @@ def answer(found: MechanismComparison) -> list[str]:
 
 def _measure_rows(found: MechanismComparison, measure: str) -> list[Printed]:
     """Return a table of medians with quartiles, by mechanism and epsilon."""
-    cells: dict[str, dict[float, tuple[str, str]]] = {}
     shown = SHOWN[measure]
     known = found.table[found.table["measure"] == measure].dropna(subset="median")
-    for row in records(known):
-        cell = shown.text(row["median"]), shown.span(row["low"], row["high"])
-        cells.setdefault(row["mechanism"], {})[row["epsilon"]] = cell
+    cells = {
+        (row["mechanism"], row["epsilon"]): (
+            shown.text(row["median"]),
+            shown.span(row["low"], row["high"]),
+        )
+        for row in records(known)
+    }
     return [
         Printed(
             name=name,
             refuted=name in found.refuted,
-            cells=[own.get(e, ("–", "")) for e in _epsilons(found)],
+            cells=[cells.get((name, e), ("–", "")) for e in found.epsilons],
         )
-        for name, own in cells.items()
+        for name in dict.fromkeys(known["mechanism"])
     ]
 
 
@@ -279,28 +267,22 @@ def _verdict_rows(found: MechanismComparison) -> list[Printed]:
     rows = []
     for name in found.names:
         audits = [each for each in found.audits if each["mechanism"] == name]
-        groups: dict[str, list[Record]] = {}
-        for each in audits:
-            groups.setdefault(each["verdict"], []).append(each)
-        verdicts = [
-            Printed(
-                refuted=kind == "REFUTED",
-                badge=verdict(kind.split(":")[0]),
-                where=f"at ε = {listed(setting(e['epsilon']) for e in group)}",
-                hint=_hint(kind, group),
-            )
-            for kind, group in groups.items()
-        ]
-        took = duration(float(seconds[name]))
+        deltas = sorted({each["delta"] for each in audits if "delta" in each})
+        verdicts = []
+        for kind in dict.fromkeys(each["verdict"] for each in audits):
+            group = [each for each in audits if each["verdict"] == kind]
+            where = f"at ε = {listed(setting(each['epsilon']) for each in group)}"
+            shown = {"badge": verdict(kind.split(":")[0]), "hint": _hint(kind, group)}
+            verdicts.append(Printed(refuted=kind == "REFUTED", where=where, **shown))
         rows.append(
-            Printed(name=name, claim=_claim(audits), seconds=took, verdicts=verdicts)
+            Printed(
+                name=name,
+                claim=f"δ = {listed(map(delta, deltas))}" if deltas else "–",
+                seconds=duration(float(seconds[name])),
+                verdicts=verdicts,
+            )
         )
     return rows
-
-
-def _claim(audits: Sequence[Record]) -> str:
-    deltas = sorted({each["delta"] for each in audits if "delta" in each})
-    return f"δ = {listed(map(delta, deltas))}" if deltas else "–"
 
 
 def _hint(kind: str, group: Sequence[Record]) -> str:
@@ -314,10 +296,6 @@ def _hint(kind: str, group: Sequence[Record]) -> str:
     return (
         f"{'within' if kind == 'REFUTED' else 'up to'} {most:,} releases a side, {pair}"
     )
-
-
-def _epsilons(found: MechanismComparison) -> list[float]:
-    return sorted({each["epsilon"] for each in found.audits})
 
 
 def _witness(each: Record) -> str:

@@ -21,7 +21,7 @@ from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import quartiles
-from dpaudit.reports.words import number, percent, setting, spread
+from dpaudit.reports.words import nines, percent, setting, spread, times
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
@@ -66,7 +66,7 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
         lines.list_below(axes, named, foot + 14, _KEY_STEP)
     else:
         lasts = ((curve.line, curve.last) for curve in curves)
-        ends = [(line, (epsilon, float(_nines(y)))) for line, (epsilon, y) in lasts]
+        ends = [(line, (epsilon, float(nines(y)))) for line, (epsilon, y) in lasts]
         lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
     dashes = (line.dash for line in named)
     lines.key(figure, dashes, narrow=narrow, more=[_FALSE])
@@ -98,15 +98,10 @@ def _curves(
     return sorted(curves, key=lambda curve: -curve.quartiles[1, 0])
 
 
-def _nines(share: Any) -> Any:
-    """Return where a share stands on the scale 90 %, 99 %, 99.9 %."""
-    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
-
-
 def _draw(axes: Axes, curve: FalseCurve) -> None:
     """Draw a curve as its verdict says, but dashed where its claim is false."""
     epsilon, line = curve.x, curve.line
-    low, middle, high = _nines(curve.quartiles)
+    low, middle, high = nines(curve.quartiles)
     axes.fill_between(epsilon, low, high, color=line.colour, alpha=0.2, linewidth=0)
     dashed = curve.false[1:] | curve.false[:-1]
     stretches = itertools.groupby(range(len(dashed)), key=dashed.__getitem__)
@@ -130,10 +125,10 @@ def _draw(axes: Axes, curve: FalseCurve) -> None:
 
 
 def _scales(axes: Axes, curves: list[FalseCurve], first: float) -> None:
-    low = _nines(min(first, *(curve.quartiles.min() for curve in curves)))
-    high = _nines(max(curve.quartiles.max() for curve in curves))
+    low = nines(min(first, *(curve.quartiles.min() for curve in curves)))
+    high = nines(max(curve.quartiles.max() for curve in curves))
     axes.set_ylim(low - 0.08, high + 0.06)
-    places = [_nines(share) for share in _SHARES]
+    places = [nines(share) for share in _SHARES]
     shown = dict(zip(places, _SHARES, strict=True))
     places = [place for place in places if low - 0.08 <= place <= high]
     plots.tick(axes, "y", places, lambda place: f"{100 * shown[place]:g} %", _TICK_GAP)
@@ -152,10 +147,10 @@ def _references(
 ) -> None:
     """Say what components capture that owe nothing to privacy."""
     first, best = without_noise[FIRST_COMPONENT], without_noise[BASELINE]
-    axes.axhline(_nines(first), color=MUTED, linewidth=1.4, linestyle=DOTTED)
+    axes.axhline(nines(first), color=MUTED, linewidth=1.4, linestyle=DOTTED)
     right, above = _freest_side(axes, curves, first)
     for text, x, y, up, over in (
-        ("first component, no noise", int(right), _nines(first), above, right),
+        ("first component, no noise", int(right), nines(first), above, right),
         (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], False, False),
     ):
         away = (-2 if over else 4, 6 if up else -6)
@@ -185,7 +180,7 @@ def _freest_side(
 
 def _place(axes: Axes, epsilon: Any, share: Any) -> Array:
     """Return places in CSS pixels from the lower left of the figure, (2,) or (2, n)."""
-    at = np.broadcast_arrays(epsilon, _nines(share))
+    at = np.broadcast_arrays(epsilon, nines(share))
     return np.asarray(axes.transData.transform(np.stack(at, axis=-1))).T
 
 
@@ -217,7 +212,13 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
     left, width = (10, plots.NARROW - 24) if narrow else (names, WIDE - names - 90)
     axes = plots.pixels(figure, left, 34 + foot, width, room)
     plots.row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
-    _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
+    # Logarithmic: samplers differ by orders of magnitude.
+    seen = [x for quarters in ratios.values() for x in quarters]
+    low, high = min(1.0, *seen) / 1.1, max(2.0, *seen) * 1.1
+    axes.set(xscale="log", xlim=(low, high))
+    marks = plots.decades(low, high, (1, 2, 3, 5))
+    plots.tick(axes, "x", marks, lambda mark: f"{mark:g} ×", _RATIO_GAP)
+    axes.set_xticks([], minor=True)
     said = []
     for i, (name, (low, middle, high)) in enumerate(ratios.items()):
         y = i + (0.2 if narrow else 0.0)
@@ -225,32 +226,19 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
         axes.plot([low, high], [y, y], color=SERIES[0], linewidth=6, alpha=0.35)
         axes.plot(middle, y, "o", color=SERIES[0], markersize=9, clip_on=False)
         named = name + verdicts.said(name)
-        said.append(f"{named}: {_times(middle)}.")
-        text = f"{named}: {spread((low, middle, high), _times)}"
+        said.append(f"{named}: {times(middle)}.")
+        text = f"{named}: {spread((low, middle, high), times)}"
         svg.told(axes, [middle], [y], [text])
         style: dict[str, Any] = {"va": "center", "color": verdicts.heading(name)}
         if narrow:
             above = (0, i - 0.26)
-            text = f"{shown[name]}  {_times(middle)}"
+            text = f"{shown[name]}  {times(middle)}"
             axes.annotate(text, above, xycoords=plots.ROW, **style)
         else:
             style |= {"ha": "right"}
             plots.beside(axes, shown[name], (0, i), (-14, 0), plots.ROW, **style)
-            text = _times(middle)
+            text = times(middle)
             plots.beside(axes, text, (1, i), (14, 0), plots.ROW, va="center")
     dashes = [verdicts.line(name, 0).dash for name in ratios]
     lines.key(figure, dashes, narrow=narrow, names=True)
     return figure, " ".join(said)
-
-
-def _times(ratio: float) -> str:
-    return f"{number(ratio) if ratio >= 10 else f'{ratio:.2f}'} ×"
-
-
-def _ratio_scale(axes: Axes, ratios: list[float]) -> None:
-    """Make the horizontal axis logarithmic: samplers differ by orders of magnitude."""
-    low, high = min(1.0, *ratios) / 1.1, max(2.0, *ratios) * 1.1
-    axes.set(xscale="log", xlim=(low, high))
-    marks = plots.decades(low, high, (1, 2, 3, 5))
-    plots.tick(axes, "x", marks, lambda mark: f"{mark:g} ×", _RATIO_GAP)
-    axes.set_xticks([], minor=True)
