@@ -4,15 +4,10 @@ from dataclasses import replace
 
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.profiles import PROFILES
-from dpaudit.reports import sections
+from dpaudit.reports import measures, sections
 from dpaudit.reports.sections import Size, all_sections
-from dpaudit.reports.sections.online import section as online
 from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.robust import section as robust
-from dpaudit.reports.sections.streaming import section as streaming
-from dpaudit.reports.sections.suite import section as suite
 from dpaudit.reports.sections.tracing import section as tracing
-from dpaudit.reports.sections.training import section as training
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.site import mechanisms
 from dpaudit.reports.writer import draw_figures
@@ -146,7 +141,7 @@ def install_tiny(patch):
     """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
     some = {name: each for name, each in CATALOGUE.items() if name in PAGES}
     patch.setattr(mechanisms, "CATALOGUE", some)
-    for module in (privacy, utility, suite, streaming, robust, online, training):
+    for module in (privacy, utility, measures):
         patch.setattr(module, "names_of", FEW.get)
     # In 32 dimensions a matrix takes it seconds.
     fast = tuple(name for name in tracing._CATALOGUE if name != "k-norm-covariance")
