@@ -15,8 +15,7 @@ from textwrap import fill
 from click.testing import CliRunner
 
 from dpaudit.cli import main
-from dpaudit.reports.glossary import GLOSSARY
-from dpaudit.reports.page import render_pictures
+from dpaudit.reports.page import GLOSSARY, render_pictures
 from dpaudit.reports.sections.choosing.section import winners_map
 
 __all__ = ["PAGES", "refreshed"]

@@ -3,6 +3,10 @@
 All that a template is given is taken for text and escaped (`dpaudit.reports.escaping`),
 but for what is `Safe`. A page by itself (`render_one`) is one HTML file that refers to
 no other; those of the report are `dpaudit.reports.site`.
+
+`GLOSSARY` has the words of the field, and ours, in the order in which a newcomer meets
+them: a sentence uses no word before the list has said what it means. They stand in
+``site/glossary.txt``, a paragraph each; the report and `docs/glossary.md` show them.
 """
 
 import platform
@@ -15,9 +19,14 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpaudit import __version__
+from dpaudit.atomic import replacing
+from dpaudit.audit import AuditResult, Verdict
 from dpaudit.reports import words
 from dpaudit.reports.escaping import Safe, markdown, plain
-from dpaudit.reports.svg import standalone, with_classes
+from dpaudit.reports.svg import element, standalone, with_classes
+
+__all__ = ["write_page"]
+
 
 _ROOT = Path(__file__).parent
 TEMPLATES = (_ROOT / "site", _ROOT / "sections")
@@ -110,3 +119,36 @@ def in_both_widths(drawn: Sequence[str] | Exception) -> Safe:
 def stylesheet(*names: str) -> Safe:
     """Return stylesheets of the site, one after the other."""
     return Safe("".join((TEMPLATES[0] / n).read_text(encoding="utf-8") for n in names))
+
+
+_TEXT = (Path(__file__).parent / "site" / "glossary.txt").read_text(encoding="utf-8")
+GLOSSARY = dict(
+    " ".join(each.split()).split(": ", maxsplit=1) for each in _TEXT.split("\n\n")
+)
+
+
+def page_of(result: AuditResult) -> str:
+    """Return one audit as a page: what it says, its picture, and what repeats it."""
+    context = {
+        "headline": str(result).partition("\n")[0],
+        "name": result.name,
+        "refuted": result.refuted,
+        "founded": result.verdict is not Verdict.NO_VERDICT,
+        "verdict": result.verdict.replace("_", " "),
+        "rows": result.rows(),
+        "picture": Safe(element(result.plot())),
+        "seed": result.seed,
+    }
+    return render_one("audit.html.j2", context)
+
+
+def write_page(result: AuditResult, path: Path) -> None:
+    """Write the page.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    with replacing(path) as new:
+        new.write_text(page_of(result), encoding="utf-8", errors="replace")

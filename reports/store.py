@@ -48,7 +48,7 @@ CREATE TABLE units (
 """
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
-_SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "lines"}
+_SHOWS = {"escaping", "figures", "findings", "judgement", "lines"}
 _SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "words"}
 
 

@@ -29,8 +29,8 @@ from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting, blamed
+from dpaudit.reports.comparison.measures import MEASURES, PCAProblem
 from dpaudit.reports.comparison.page import MechanismComparison, told
-from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
 from dpaudit.reports.sections.libraries.measures import library_versions

@@ -20,9 +20,15 @@ from pandas import DataFrame
 
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe
-from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.output import INDEX
-from dpaudit.reports.page import STYLES, TEMPLATES, Figures, in_both_widths, stylesheet
+from dpaudit.reports.page import (
+    GLOSSARY,
+    STYLES,
+    TEMPLATES,
+    Figures,
+    in_both_widths,
+    stylesheet,
+)
 from dpaudit.reports.sections import (
     Fact,
     Part,

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpaudit.algorithms import CATALOGUE, Entry
 from dpaudit.algorithms.catalogue import FAMILIES
-from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.page import GLOSSARY
 from dpaudit.reports.sections import Fact, Results, Section, TopicPage
 from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt

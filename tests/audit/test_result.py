@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from dpaudit import ApproxDP, GaussianDP, Pair, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Budget, Judged, Run, Verdict, audit, audit_guesses, replay
-from dpaudit.reports.audit_page import page_of, write_page
+from dpaudit.reports.page import page_of, write_page
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")
 

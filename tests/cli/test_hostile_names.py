@@ -11,7 +11,7 @@ from dpaudit import Pair, PureDP
 from dpaudit.audit import Run, audit
 from dpaudit.audit.assertions import describe
 from dpaudit.cli import main
-from dpaudit.reports.audit_page import page_of
+from dpaudit.reports.page import page_of
 from dpaudit.reports.words import aligned
 
 # It opens an element, colours and turns what follows, begins a line, rings.

@@ -9,7 +9,7 @@ from dpaudit.algorithms import CATALOGUE, AnalyzeGauss
 from dpaudit.audit import AuditResult, Layer, Verdict
 from dpaudit.audit.replay.result import ReplayVerdict
 from dpaudit.cli import main
-from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.page import GLOSSARY
 
 CODE = {code for text in GLOSSARY.values() for code in re.findall("`([^`]+)`", text)}
 

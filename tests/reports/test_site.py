@@ -10,7 +10,7 @@ from audited_row import audited
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.reports.escaping import plain
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.page import GLOSSARY
 from dpaudit.reports.sections import Fact, Results, TopicPage, all_sections
 from dpaudit.reports.site import experiments, mechanisms
 from dpaudit.reports.site.frame import Frame, prose

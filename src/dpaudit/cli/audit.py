@@ -302,7 +302,7 @@ def _told(
     if result.witness is not None and files["witness"] is not None:
         result.witness.save(files["witness"])
     if files["page"] is not None:
-        from dpaudit.reports.audit_page import write_page
+        from dpaudit.reports.page import write_page
 
         write_page(result, files["page"])
     if as_json and len(results) > 1:
