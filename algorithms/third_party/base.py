@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -238,3 +239,22 @@ def near_degenerate_pair(
     neighbour = data.copy()
     neighbour[0, :2] = 0.0, row_norm
     return Pair(data, neighbour, Relation.REPLACE_ONE)
+
+
+_DISTRIBUTIONS = {
+    "diffprivlib": ("diffprivlib", "scikit-learn", "numpy"),
+    "opendp": ("opendp", "randomgen", "scikit-learn", "numpy"),
+}
+
+
+def library_versions(extra: str | None) -> dict[str, str]:
+    """Return the versions of a library and of what its noise depends on, if any.
+
+    Raises `MissingLibraryError` if one of them is not installed.
+    """
+    try:
+        return {name: version(name) for name in _DISTRIBUTIONS.get(extra or "", ())}
+    except PackageNotFoundError as error:
+        raise MissingLibraryError(
+            f"{error.name} is not installed: {how_to_install(str(extra))}"
+        ) from error

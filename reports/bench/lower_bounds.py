@@ -25,8 +25,8 @@ from dpaudit.audit import Budget, audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.refutation import CLAIMED, best_pair, subject
 from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.subjects import CLAIMED, best_pair, subject
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count, number
 from dpaudit.streams import stream

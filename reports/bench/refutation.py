@@ -74,25 +74,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom, laplace, norm
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.claims import Claim, PureDP
-from dpaudit.neighbours import Pair
 from dpaudit.reports.bench.limits import ReleasesToRefute, growth
 from dpaudit.reports.bench.study import Figure, Records, Table, TargetRow, Unit
-from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.reports.bench.subjects import CLAIMED, BlackBox, best_pair, subject
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
 __all__ = ["RefutationStudy"]
 
-CLAIMED = 0.1
-"""The epsilon that every mechanism of the table claims."""
-
 _BITS, _INCREMENTS = 8, 10
-# Best attacked on the pair of half the answers 0 and half 1, against the reverse.
-_HALVES = frozenset({"svt-3", "svt-4", "svt-6", "svt-3-4-parallel"})
 
 _BLACK_BOX = "half laplace, black box"
 _BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95
@@ -117,19 +109,6 @@ class BestEvent(NamedTuple):
 
     p: tuple[float, ...]
     q: tuple[float, ...]
-
-
-def subject(name: str) -> Any:
-    """Return a mechanism of the suite at the claim that the studies hold it to."""
-    return build(name, epsilon=CLAIMED)
-
-
-def best_pair(name: str) -> Pair:
-    """Return the pair on which the best event is found."""
-    if name in _HALVES:
-        half = subject(name).worst_case().data.shape[1] // 2
-        return neighbours_with([0] * half + [1] * half, [1] * half + [0] * half)
-    return subject(name).worst_case()
 
 
 @cache

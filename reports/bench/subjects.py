@@ -7,11 +7,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from dpaudit.algorithms import build
+from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
+
+CLAIMED = 0.1
+"""The epsilon that every mechanism of the suite claims in the studies."""
+
+# Best attacked on the pair of half the answers 0 and half 1, against the reverse.
+_HALVES = frozenset({"svt-3", "svt-4", "svt-6", "svt-3-4-parallel"})
+
+
+def subject(name: str) -> Any:
+    """Return a mechanism of the suite at the claim that the studies hold it to."""
+    return build(name, epsilon=CLAIMED)
+
+
+def best_pair(name: str) -> Pair:
+    """Return the pair on which the best event is found."""
+    if name in _HALVES:
+        half = subject(name).worst_case().data.shape[1] // 2
+        return neighbours_with([0] * half + [1] * half, [1] * half + [0] * half)
+    return subject(name).worst_case()
 
 
 @dataclass(frozen=True)

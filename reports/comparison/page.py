@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpaudit.errors import DPAuditError
 from dpaudit.printable import said
-from dpaudit.reports.comparison.measures import MEASURES, PCAProblem
+from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.output import staging

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.algorithms import CATALOGUE, entry, names_of
+from dpaudit.algorithms.third_party.base import library_versions
 from dpaudit.audit.keeping.identity import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
@@ -29,11 +30,10 @@ from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
 from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting, blamed
-from dpaudit.reports.comparison.measures import MEASURES, PCAProblem
 from dpaudit.reports.comparison.page import MechanismComparison, told
+from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
-from dpaudit.reports.sections.libraries.measures import library_versions
 from dpaudit.reports.tables import quarters
 from dpaudit.reports.words import listed, setting
 

@@ -20,7 +20,6 @@ from dpaudit.audit.settings import refuse
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports import lines, plots
-from dpaudit.reports.comparison.measures import EXACT, PCAProblem, problem_of
 from dpaudit.reports.comparison.page import (
     SHOWN,
     MechanismComparison,
@@ -28,6 +27,7 @@ from dpaudit.reports.comparison.page import (
     write_page,
 )
 from dpaudit.reports.comparison.plan import comparison_of, points
+from dpaudit.reports.comparison.problem import EXACT, PCAProblem, problem_of
 from dpaudit.reports.experiment import CONFIDENCE
 from dpaudit.reports.output import staging
 from dpaudit.reports.runner import carry_out

@@ -15,9 +15,10 @@ from dpaudit.algorithms import CATALOGUE, GOEGaussian
 from dpaudit.audit import Budget, Run, Store
 from dpaudit.reports import compare
 from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting
-from dpaudit.reports.comparison.measures import MEASURES, measured, pair_of, problem_of
+from dpaudit.reports.comparison.measures import measured
 from dpaudit.reports.comparison.page import WARNING, answer, render
 from dpaudit.reports.comparison.plan import suitable
+from dpaudit.reports.comparison.problem import MEASURES, pair_of, problem_of
 from dpaudit.reports.comparison.run import compared, comparison_figure
 from dpaudit.reports.output import LIST
 from dpaudit.reports.store import STORE

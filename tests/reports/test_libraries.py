@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from refusals import refuses
 
+from dpaudit.algorithms.third_party import base
 from dpaudit.cli import main
 from dpaudit.errors import ExecutorError
 from dpaudit.reports.sections.libraries import measures as libraries
@@ -112,7 +113,7 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(libraries._DISTRIBUTIONS, "gone", ("no-such",))
+    monkeypatch.setitem(base._DISTRIBUTIONS, "gone", ("no-such",))
     gone = LibraryFit("elsewhere", "-", 0.0, best, "gone")
     monkeypatch.setattr(libraries, "CONTENDERS", (gone,))
     result = command("--output", str(tmp_path))

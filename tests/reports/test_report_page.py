@@ -31,8 +31,8 @@ from dpaudit.reports.output import LIST, staging
 from dpaudit.reports.page import TEMPLATES
 from dpaudit.reports.sections import Results, all_sections, chosen_sections, plan
 from dpaudit.reports.sections.libraries import section as libraries
+from dpaudit.reports.sections.libraries.findings import FILE as TOUR_FILE
 from dpaudit.reports.sections.libraries.measures import FILE, LibraryComparison
-from dpaudit.reports.sections.libraries.section import FILE as TOUR_FILE
 from dpaudit.reports.sections.libraries.section import SECTION, Beside
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes

@@ -23,7 +23,7 @@ from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.section import load_tour, tour_rows, tour_table
+from dpaudit.reports.sections.libraries.findings import load_tour, tour_rows, tour_table
 from dpaudit.reports.sections.libraries.visit import visit
 
 of = Subjects(__name__, "json", "numpy")

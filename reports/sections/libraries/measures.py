@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from os import _exit
@@ -31,10 +30,9 @@ from threadpoolctl import threadpool_limits
 from dpaudit import __version__
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.estimators.private_pca import PrivatePCA
-from dpaudit.algorithms.third_party.base import MissingLibraryError
+from dpaudit.algorithms.third_party.base import MissingLibraryError, library_versions
 from dpaudit.arrays import Array
 from dpaudit.errors import ExecutorError
-from dpaudit.extras import how_to_install
 from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.utility.measures import geometric_spectrum
 from dpaudit.reports.store import load_json, save_json
@@ -52,25 +50,6 @@ SETTINGS = ((6, 2), (54, 10))
 """Dimensions and numbers of components: what all can do, and the report's own."""
 
 _START_S = 120.0  # for a process to import everything on a busy machine
-
-
-_DISTRIBUTIONS = {
-    "diffprivlib": ("diffprivlib", "scikit-learn", "numpy"),
-    "opendp": ("opendp", "randomgen", "scikit-learn", "numpy"),
-}
-
-
-def library_versions(extra: str | None) -> dict[str, str]:
-    """Return the versions of a library and of what its noise depends on, if any.
-
-    Raises `MissingLibraryError` if one of them is not installed.
-    """
-    try:
-        return {name: version(name) for name in _DISTRIBUTIONS.get(extra or "", ())}
-    except PackageNotFoundError as error:
-        raise MissingLibraryError(
-            f"{error.name} is not installed: {how_to_install(str(extra))}"
-        ) from error
 
 
 @dataclass(frozen=True)

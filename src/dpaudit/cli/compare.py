@@ -151,8 +151,8 @@ def _record(found: "MechanismComparison", page: Path) -> dict[str, Any]:
 
 
 def _show(found: "MechanismComparison", page: Path) -> None:
-    from dpaudit.reports.comparison.measures import MEASURES
     from dpaudit.reports.comparison.page import WARNING
+    from dpaudit.reports.comparison.problem import MEASURES
     from dpaudit.reports.words import aligned, duration, percent, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")

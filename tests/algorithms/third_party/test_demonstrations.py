@@ -16,7 +16,7 @@ SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
 def test_there_is_a_script_for_each_explained_refutation():
-    from dpaudit.reports.sections.libraries.section import EXPLAINED
+    from dpaudit.reports.sections.libraries.findings import EXPLAINED
 
     text = (FOLDER.parent / "findings.md").read_text(encoding="utf-8")
     for heading in EXPLAINED.values():

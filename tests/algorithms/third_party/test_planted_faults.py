@@ -20,7 +20,7 @@ import pytest
 from dpaudit.algorithms.third_party.subjects.subject import subjects_of
 from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.section import tour_rows
+from dpaudit.reports.sections.libraries.findings import tour_rows
 
 pytestmark = pytest.mark.hard
 

@@ -1,0 +1,154 @@
+"""The rows of a comparison, PCA of them without noise, and how others are held to it.
+
+The rows are scaled down to the public norm, each by itself, and all mechanisms get the
+same. PCA without noise is that of the rows as they are, so that what scaling down costs
+is included. Nothing is centred: variance is about the origin.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.arrays import Array
+from dpaudit.datasets import load
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.reports.comparison.candidates import Setting
+from dpaudit.rows import clip_rows
+from dpaudit.subspace import (
+    captured_variance,
+    principal_angles,
+    second_moment,
+    top_components,
+)
+from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
+
+__all__ = ["MEASURES"]
+
+MEASURES = ("captured_variance", "largest_angle_degrees", "error_ratio")
+"""Of components V beside V*, those of PCA without noise, and A the second moment:
+tr(V^T A V) / tr(V*^T A V*); the largest principal angle between their spans; and
+||X - X V V^T||_F^2 / ||X - X V* V*^T||_F^2, NaN where V* leaves no error."""
+
+_DIGITS_NORM = 64.0  # as in the report: half of the largest length that a row can have
+_PAIR_ROWS = 100
+EXACT = 1e-12
+"""Of the total variance: what is less is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class PCAProblem:
+    """Rows, and PCA of them without noise."""
+
+    rows: Array  # scaled down to the row norm
+    moment: Array  # the second moment of the rows as they were
+    basis: Array  # its first components
+    scaled: int  # how many rows were longer than the norm
+    source: str
+    setting: Setting
+
+    def digest(self) -> str:
+        """Return what tells the rows and the setting from others."""
+        found = hashlib.sha256(repr((self.rows.shape, self.setting)).encode())
+        found.update(self.rows.tobytes())
+        found.update(self.moment.tobytes())
+        return found.hexdigest()
+
+    def measure(self, bases: Array) -> dict[str, list[float]]:
+        """Return `MEASURES` of bases, shape (size, d, k).
+
+        NaN says that there are no components, which capture nothing.
+        """
+        total = float(np.trace(self.moment))
+        best = float(captured_variance(self.basis, self.moment))
+        some = np.isfinite(bases).all(axis=(1, 2))
+        captured, angles = np.zeros(len(bases)), np.full(len(bases), 90.0)
+        if some.any():
+            captured[some] = captured_variance(bases[some], self.moment)
+            radians = principal_angles(bases[some], self.basis)[:, -1]
+            angles[some] = np.degrees(radians)
+        least = total - best
+        ratios = np.full(len(bases), math.nan)
+        if least > EXACT * total:
+            ratios = np.maximum(total - captured, least) / least
+        values = (np.minimum(captured / best, 1.0), angles, ratios)
+        return {
+            name: each.tolist() for name, each in zip(MEASURES, values, strict=True)
+        }
+
+
+def problem_of(
+    data: ArrayLike | None = None,
+    source: str = "data",
+    row_norm: float | None = None,
+    n_components: int | None = None,
+    delta: float = 1e-5,
+    relation: Relation | str = Relation.ADD_REMOVE,
+) -> PCAProblem:
+    """Return rows that are scaled down, and PCA of them without noise.
+
+    Parameters are those of `compared`.
+    """
+    if data is None:
+        digits = load("digits")
+        rows, source = digits.rows, digits.source
+        row_norm = _DIGITS_NORM if row_norm is None else row_norm
+    else:
+        rows = check_matrix(source, data, min_rows=2)
+    d = rows.shape[1]
+    usual = min(10, (d + 1) // 2)
+    k = usual if n_components is None else n_components
+    k = check_count("components", k)
+    if k > d:
+        raise InputError(
+            f"components must be at most the columns of the data, {d}, got {k}"
+        )
+    norm = check_positive("row_norm", 1.0 if row_norm is None else row_norm)
+    moment = second_moment(rows)
+    if np.linalg.eigvalsh(moment)[-1] <= 0:
+        raise InputError(f"{source} must have rows that are not zero")
+    scaled = clip_rows(rows, norm)
+    return PCAProblem(
+        rows=scaled,
+        moment=moment,
+        basis=top_components(moment, k),
+        scaled=int((scaled != rows).any(axis=1).sum()),
+        source=source,
+        setting=Setting(
+            delta=check_fraction("delta", delta, allow_zero=True),
+            relation=Relation.parse(relation),
+            row_norm=norm,
+            n_components=k,
+        ),
+    )
+
+
+def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
+    """Return neighbours made of the data, for a mechanism that names no worst case.
+
+    The first 100 rows, and a row of the greatest length along the axis on which they
+    vary least: it is added, or takes the place of one of that length along the next
+    axis. A row along an axis moves the second moment by its whole sensitivity in the
+    Frobenius norm and in that of the upper triangle.
+
+    ``norm``: none of them is longer.
+
+    Examples
+    --------
+    >>> pair = pair_of(np.array([[0.0, 0.5], [0.0, 0.4]]), 1.0, Relation.ADD_REMOVE)
+    >>> pair.neighbour[-1]
+    array([1., 0.])
+    """
+    rows = rows[:_PAIR_ROWS]
+    axes = np.argsort(np.einsum("ij,ij->j", rows, rows), kind="stable")
+    edge = np.zeros((2, rows.shape[1]))
+    edge[0, axes[0]] = norm
+    if rows.shape[1] > 1:
+        edge[1, axes[1]] = norm
+    if relation is Relation.ADD_REMOVE:
+        return Pair(rows, np.vstack([rows, edge[:1]]), Relation.ADD_REMOVE)
+    first, second = (np.vstack([rows[:-1], each[np.newaxis]]) for each in edge)
+    return Pair(first, second, Relation.REPLACE_ONE)
