@@ -64,11 +64,7 @@ def markdown(text: str) -> Safe:
 def csv_text(table: pd.DataFrame, *, digits: int | None = None) -> str:
     """Return a table as CSV that a spreadsheet takes for data.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-    digits : int, optional
-        Significant digits of numbers; by default all.
+    ``digits``: significant digits of numbers; by default all.
 
     Examples
     --------

@@ -159,11 +159,8 @@ def repeated(cell: Cell, **columns: ArrayLike) -> list[Record]:
 def run(experiment: Experiment, **how: Any) -> pd.DataFrame:
     """Carry out one experiment.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    **how
-        Of `dpaudit.reports.runner.carry_out`: ``store``, ``executor``, ``progress``.
+    ``**how``: of `dpaudit.reports.runner.carry_out`: ``store``, ``executor``,
+    ``progress``.
 
     Returns
     -------

@@ -145,10 +145,7 @@ def page_of(result: AuditResult) -> str:
 def write_page(result: AuditResult, path: Path) -> None:
     """Write the page.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Raises `InputError` if it cannot be written.
     """
     with replacing(path) as new:
         new.write_text(page_of(result), encoding="utf-8", errors="replace")

@@ -90,12 +90,8 @@ class WorkStore:
     The methods raise `~dpaudit.errors.InputError` if the file cannot be read or written
     to, is of another format, or is a database of something else.
 
-    Parameters
-    ----------
-    path : Path
-        On a disk of this machine. Its folder is created if need be.
-    found : dict of str to str, optional
-        The `versions` whose records count, and under which new ones are written.
+    ``path``: on a disk of this machine. Its folder is created if need be. ``found``:
+    the `versions` whose records count, and under which new ones are written.
 
     Examples
     --------
@@ -171,15 +167,9 @@ class WorkStore:
     def add(self, name: str, seed: int, record: Any, *, seconds: float) -> None:
         """Keep the record of a finished unit.
 
-        Parameters
-        ----------
-        name : str
-            What it is: nothing else decides its record, under these versions.
-        seed : int
-        record : object
-            JSON-ready but for NumPy's numbers; may hold NaN and infinities.
-        seconds : float
-            What it took.
+        ``name``: what it is: nothing else decides its record, under these versions.
+        ``record``: JSON-ready but for NumPy's numbers; may hold NaN and infinities.
+        ``seconds``: what it took.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         text = json.dumps(record, default=plain_number)

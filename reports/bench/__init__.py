@@ -69,29 +69,18 @@ def bench_audit(
 ) -> list[StudyFindings]:
     """Run the studies of a profile, as far as they are not finished, and write up.
 
-    Parameters
-    ----------
-    output : Path
-        A folder, created if need be. Finished units found in it are not repeated.
-    profile : {"quick", "standard", "full"}
-    executor : concurrent.futures.Executor, optional
-        Where to work; by default here. No figure but times depends on it.
-    only : sequence of str
-        Names of the studies to run; by default all.
-    studies : sequence of Study
-        What there is to run.
-    progress : callable, optional
-        Called with how far the work is.
+    ``output``: a folder, created if need be. Finished units found in it are not
+    repeated. ``executor``: where to work; by default here. No figure but times depends
+    on it. ``only``: names of the studies to run; by default all. ``studies``: what
+    there is to run. ``progress``: called with how far the work is.
+
+    Raises `InputError` if an argument is not allowed, or the folder cannot be written
+    to.
 
     Returns
     -------
     list of StudyFindings
         Of every study that has records.
-
-    Raises
-    ------
-    InputError
-        If an argument is not allowed, or the folder cannot be written to.
     """
     check_name("profile", profile, PROFILES)
     names = [study.name for study in studies]

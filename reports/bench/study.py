@@ -73,42 +73,23 @@ def seed_of(*parts: str | int) -> int:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a row: what is kept of it, and how it is printed.
+    """One figure of a row: what is kept of it, and how it is printed."""
 
-    Parameters
-    ----------
-    key : str
-        Its name among the data; empty if it is only printed.
-    value : object
-        JSON-ready.
-    heading : str
-        Of its column; empty if it is only kept.
-    text : str
-    """
-
-    key: str = ""
-    value: Any = None
-    heading: str = ""
+    key: str = ""  # its name among the data; empty if it is only printed
+    value: Any = None  # JSON-ready
+    heading: str = ""  # of its column; empty if it is only kept
     text: str = ""
 
 
 @dataclass(frozen=True)
 class TargetRow:
-    """One line of a table.
+    """One line of a table."""
 
-    Parameters
-    ----------
-    cells : dict of str to str
-        By the heading of the column, ready to print; the same headings in all rows.
-    met : bool or None
-        Whether the target is met; None if there is no target, or no measurement yet.
-    data : dict
-        The figures behind the cells, JSON-ready.
-    """
-
+    # by the heading of the column, ready to print; the same headings in all rows
     cells: dict[str, str]
+    # whether the target is met; None if there is no target, or no measurement yet
     met: bool | None
-    data: Record
+    data: Record  # the figures behind the cells, JSON-ready
 
     @classmethod
     def of(cls, met: bool | None, *figures: Figure) -> "TargetRow":

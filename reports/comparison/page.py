@@ -105,31 +105,18 @@ SHOWN = {
 
 @dataclass(frozen=True, eq=False)
 class MechanismComparison:
-    """What was found.
+    """What was found."""
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        See `compare`.
-    failed : mapping of str to Exception
-        Why a mechanism could not be compared, by its name.
-    problem : PCAProblem
-    settings : mapping of str to object
-        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
-        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
-        are.
-    audits : tuple of dict
-        Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
-    notes : tuple of str
-        What else to know, a sentence each.
-    """
-
-    table: pd.DataFrame
+    table: pd.DataFrame  # see `compare`
+    # why a mechanism could not be compared, by its name
     failed: Mapping[str, Exception]
     problem: PCAProblem
+    # repetitions, samples, confidence, seed, epsilons, mechanisms and own (by name) as
+    # asked for; public, whether the rows are
     settings: Mapping[str, Any]
+    # every audit: mechanism, epsilon, and what `audited` returns
     audits: tuple[Record, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else to know, a sentence each
 
     @property
     def names(self) -> list[str]:

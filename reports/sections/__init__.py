@@ -209,14 +209,8 @@ def plan(
 ) -> dict[str, Experiment]:
     """Return the experiments of sections, and of those that they use, by name.
 
-    Parameters
-    ----------
-    profile : str
-        One of `PROFILES`.
-    seed : int
-        >= 0; every random number of the report derives from it.
-    sections : list of Section, optional
-        All by default.
+    ``profile``: one of `PROFILES`. ``seed``: >= 0; every random number of the report
+    derives from it. ``sections``: all by default.
 
     Examples
     --------

@@ -148,27 +148,14 @@ def compare(
 ) -> LibraryComparison:
     """Let every contender fit, one after the other.
 
-    Parameters
-    ----------
-    contenders : sequence of LibraryFit
-    repetitions : int
-        Fits of each contender in each setting, after one that is not counted.
-    limit_s : float
-        Seconds by the clock for one fit; at the first that takes longer, a contender
-        stops.
-    seed : int
-        Of the noise, where a library takes a generator.
-    settings : sequence of (int, int)
-        Dimensions with numbers of components.
-    progress : callable
-        Called with a line for each contender in each setting.
+    ``repetitions``: fits of each contender in each setting, after one that is not
+    counted. ``limit_s``: seconds by the clock for one fit; at the first that takes
+    longer, a contender stops. ``seed``: of the noise, where a library takes a
+    generator. ``settings``: dimensions with numbers of components. ``progress``: called
+    with a line for each contender in each setting.
 
-    Raises
-    ------
-    MissingLibraryError
-        If a library is not installed.
-    ExecutorError
-        If a fit fails.
+    Raises `MissingLibraryError` if a library is not installed; `ExecutorError` if a fit
+    fails.
     """
     repetitions = check_count("repetitions", repetitions)
     limit_s = check_positive("limit_s", limit_s)

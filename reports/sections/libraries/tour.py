@@ -73,35 +73,21 @@ def toured(
 ) -> list[Record]:
     """Visit subjects, as far as that is not done, and write what is found.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if need be. Gets `FILE`, and a witness of each refutation.
-    names : sequence of str
-        Subjects, such as ``"diffprivlib.tools.mean"``, or libraries; by default all.
-    shelves : sequence of str
-        Modules that list subjects.
-    seconds : float
-        > 0, about: for the releases of one subject.
-    limit_s : float
-        > 0: after which a visit is ended, whatever it does.
-    max_samples : int
-        Most releases a side in each audit of them, >= 2.
-    confidence : float
-        In (0, 1), of each test.
-    seed : int
-    executor, progress
-        As for `dpaudit.reports.runner.carry_out`.
+    ``folder``: created if need be. Gets `FILE`, and a witness of each refutation.
+    ``names``: subjects, such as ``"diffprivlib.tools.mean"``, or libraries; by default
+    all. ``shelves``: modules that list subjects. ``seconds``: > 0, about: for the
+    releases of one subject. ``limit_s``: > 0: after which a visit is ended, whatever it
+    does. ``max_samples``: most releases a side in each audit of them, >= 2.
+    ``confidence``: in (0, 1), of each test. ``executor``, ``progress``: as for
+    `dpaudit.reports.runner.carry_out`.
+
+    Raises `InputError` if an argument is not allowed, or the folder cannot be written
+    to.
 
     Returns
     -------
     list of dict
         A record for each: what the subject is, and what `visit` returns.
-
-    Raises
-    ------
-    InputError
-        If an argument is not allowed, or the folder cannot be written to.
     """
     check_fraction("confidence", confidence)
     check_positive("limit_s", limit_s)

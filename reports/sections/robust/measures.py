@@ -107,11 +107,7 @@ def recovery(cell: Cell) -> list[Record]:
 def build_descent(name: str, setting: dict[str, Any]) -> NoisyDescent:
     """Return a mechanism of the robust family with the paper's parameters.
 
-    Parameters
-    ----------
-    name : str
-    setting : dict
-        See `recovery_paths`; also a ``start``, if another one is wanted.
+    ``setting``: see `recovery_paths`; also a ``start``, if another one is wanted.
     """
     options: dict[str, Any] = {
         "n_components": int(setting["n_components"]),

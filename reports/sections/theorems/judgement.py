@@ -170,10 +170,7 @@ def stated(found: Sequence[Score]) -> str:
 def score(row: ExponentRow, table: pd.DataFrame) -> Score:
     """Return what the table of a row's experiment says of it.
 
-    Raises
-    ------
-    InputError
-        If the table has no such columns, or nothing of the mechanism.
+    Raises `InputError` if the table has no such columns, or nothing of the mechanism.
     """
     chosen = own_rows(row, table, row.column, row.against, row.bound, row.proven)
     if not len(chosen):
