@@ -14,7 +14,6 @@ them on its neighbour, so that it holds two executions. And what whole replays t
 processor time and memory: of DP-SGD over secret batches, and of noise on many numbers.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -151,18 +150,17 @@ def engine_share(releases: int, seed: int) -> float:
 
 
 def memory_alone(work: str, *given: Any) -> float:
-    """Return what a function of this module prints in a process of its own, in MB."""
-    code = f"from {__name__} import {work}; {work}(*{given!r})"
-    command = [sys.executable, "-c", code]
+    """Return the peak memory of a process that calls a function here, in MB."""
+    code = f"from {__name__} import peak_resident, {work}; {work}(*{given!r})"
+    command = [sys.executable, "-c", f"{code}; print(peak_resident())"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout))
+    return float(done.stdout)
 
 
-def audit_and_tell_memory(releases: int, seed: int) -> None:
-    """Audit the Laplace mechanism, and print this process's peak memory in MB."""
+def audited(releases: int, seed: int) -> None:
+    """Audit the Laplace mechanism."""
     mechanism: Any = Laplace(1.0)
     audit(mechanism, budget=Budget(releases, stop=False), seed=seed)
-    print(json.dumps(peak_resident()))
 
 
 def peak_resident() -> float:
@@ -222,18 +220,16 @@ def pair_for(subject: str, size: int, seed: int) -> Pair:
 
 def replay_time(subject: str, size: int, seed: int) -> float:
     """Return the processor time of the replay of a function here, in seconds."""
-    pair, few = pair_for(subject, size, seed), pair_for("noisy_sum", 9, seed)
-    replay(noisy_sum, pair=few, claim=GaussianDP(1.0))  # imports
+    replayed("noisy_sum", 9, seed)  # imports
     started = time.process_time()
-    replay(globals()[subject], pair=pair, claim=GaussianDP(1.0), seed=seed)
+    replayed(subject, size, seed)
     return time.process_time() - started
 
 
-def replay_and_tell_memory(subject: str, size: int, seed: int) -> None:
-    """Replay a function here, and print this process's peak memory in MB."""
+def replayed(subject: str, size: int, seed: int) -> None:
+    """Replay a function here."""
     pair = pair_for(subject, size, seed)
     replay(globals()[subject], pair=pair, claim=GaussianDP(1.0), seed=seed)
-    print(json.dumps(peak_resident()))
 
 
 def overhead(mechanism: Any, rows: int, seed: int) -> float:
@@ -257,8 +253,8 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def record_and_tell_memory(values: int, seed: int) -> None:
-    """Record noisy scalars, replay them, and print this process's peak memory in MB."""
+def recorded(values: int, seed: int) -> None:
+    """Record noisy scalars, and replay them."""
 
     def noisy_sums(data: Array, rng: np.random.Generator) -> int:
         total = data.sum()
@@ -268,7 +264,6 @@ def record_and_tell_memory(values: int, seed: int) -> None:
     script = here.tape.observations
     there = execute(noisy_sums, np.ones((4, 1)), seed, script=script)
     assert len(there.tape.observations) == len(script) == values
-    print(json.dumps(peak_resident()))
 
 
 _ROWS_OF_SGD = {"quick": (1, 2000), "standard": (1, 100_000), "full": (3, 100_000)}
@@ -305,7 +300,7 @@ class Cost(Costs):
         ),
         "peak memory": CostCase(
             ("Laplace", 500.0, "MB"),
-            partial(memory_alone, "audit_and_tell_memory"),
+            partial(memory_alone, "audited"),
             {
                 "quick": (1, 50_000),
                 "standard": (1, 5_000_000),
@@ -340,7 +335,7 @@ class Replaying(Costs):
         ),
         "replay-memory": CostCase(
             ("noisy scalars", 500.0, "MB"),
-            partial(memory_alone, "record_and_tell_memory"),
+            partial(memory_alone, "recorded"),
             {"quick": (1, 2000), "standard": (1, 200_000), "full": (1, 1_000_000)},
             least=1_000_000,
         ),
@@ -352,7 +347,7 @@ class Replaying(Costs):
         ),
         "replay, DP-SGD: memory": CostCase(
             (f"{_MANY_STEPS} secret batches", 500.0, "MB"),
-            partial(memory_alone, "replay_and_tell_memory", "long_dp_sgd"),
+            partial(memory_alone, "replayed", "long_dp_sgd"),
             {k: v for k, v in _ROWS_OF_SGD.items() if k != "quick"},
             least=100_000,
         ),
@@ -364,7 +359,7 @@ class Replaying(Costs):
         ),
         "replay, noise: memory": CostCase(
             ("noisy numbers", 1000.0, "MB"),
-            partial(memory_alone, "replay_and_tell_memory", "noisy_sum"),
+            partial(memory_alone, "replayed", "noisy_sum"),
             _NUMBERS,
             least=3_000_000,
         ),

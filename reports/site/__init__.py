@@ -12,7 +12,7 @@ text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: styleshee
 figures, docstrings of this project, and the tables of the bench, all made here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,35 +51,26 @@ class FilledPart:
 
 
 class SectionContent:
-    """All that a section says of results, each thing by itself.
+    """All that a section says of results, each thing by itself."""
 
-    Attributes
-    ----------
-    failed : Exception or None
-        The first thing that went wrong; the others stand.
-    there : bool
-        Whether it has anything to show.
-    answer, best : list of str
-    remarks : mapping of str to list of str
-    facts : list of Fact
-    topics : list of TopicPage
-    """
+    answer: list[str]
+    best: list[str]
+    remarks: Mapping[str, list[str]]
+    facts: list[Fact]
+    pages: list[TopicPage]
 
     def __init__(self, results: Results, section: Section) -> None:
         self.results, self.section = results, section
-        self.failed: Exception | None = None
-        self._context = self._attempt(section.context, None)
+        self.failed: Exception | None = None  # what went wrong first; the others stand
+        self._context = self._attempt("context", None)
         self.there = self._context is not None or self.failed is not None
         self._why = self.failed
-        self.answer: list[str] = self._attempt(section.answer, [])
-        self.best: list[str] = self._attempt(section.best, [])
-        self.remarks: Mapping[str, list[str]] = self._attempt(section.remarks, {})
-        self.facts: list[Fact] = self._attempt(section.facts, [])
-        self.topics: list[TopicPage] = self._attempt(section.pages, [])
+        for hook in ("answer", "best", "remarks", "facts", "pages"):
+            setattr(self, hook, self._attempt(hook, {} if hook == "remarks" else []))
 
-    def _attempt(self, what: Callable[[Results], Any], otherwise: Any) -> Any:
+    def _attempt(self, hook: str, otherwise: Any) -> Any:
         try:
-            return what(self.results)
+            return getattr(self.section, hook)(self.results)
         except Exception as error:
             self.failed = self.failed or error
             return otherwise
@@ -188,7 +179,8 @@ def render(
             remarks.setdefault(name, []).extend(sentences)
     own = [each.section for each in shown]
     standings = mechanisms.standings(results, own, remarks)
-    elsewhere = [topic for each in shown for topic in each.topics]
+    rows = [row for each in standings.values() for row in each.audits]
+    elsewhere = [topic for each in shown for topic in each.pages]
     facts = [fact for each in shown for fact in each.facts]
     about = experiments.pages(results)
     topics = [
@@ -230,12 +222,7 @@ def render(
             each.section.title,
             shown=each,
             parts=parts[name],
-            audits=[
-                row
-                for standing in standings.values()
-                for row in standing.audits
-                if row.section == name
-            ],
+            audits=[row for row in rows if row.section == name],
             experiments=[topic for topic in about if topic.group == each.section.title],
             declared=results.experiments,
         )
@@ -256,7 +243,9 @@ def render(
             for name, found in results.tables.items()
             if isinstance(found, DataFrame)
         ],
-        commands=_commands(standings),
+        # What repeats what was refuted, and tests the witnesses.
+        commands=[row.command for row in rows if row.refuted]
+        + [row.verify for row in rows if row.witness_file],
     )
     files = {
         **frame.pages,
@@ -265,12 +254,3 @@ def render(
     }
     failed = {e.section.name: e.failed for e in looked if e.failed is not None}
     return Rendered(files, {**frame.failed, **failed})
-
-
-def _commands(standings: Mapping[str, mechanisms.Standing]) -> list[str]:
-    """Return the commands that repeat what was refuted, and test the witnesses."""
-    rows = [row for each in standings.values() for row in each.audits]
-    return [
-        *(row.command for row in rows if row.refuted),
-        *(row.verify for row in rows if row.witness_file),
-    ]

@@ -783,9 +783,9 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
         return SimpleNamespace(stdout=told.getvalue())
 
     monkeypatch.setattr(subprocess, "run", here)
-    for work in ("audit_and_tell_memory", "record_and_tell_memory"):
+    for work in ("audited", "recorded"):
         assert 50 < memory_alone(work, 100, 0) <= peak_resident() < 20_000
-    replayed = memory_alone("replay_and_tell_memory", "noisy_sum", 100, 0)
+    replayed = memory_alone("replayed", "noisy_sum", 100, 0)
     assert 50 < replayed <= peak_resident()
 
 

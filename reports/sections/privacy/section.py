@@ -120,26 +120,24 @@ def _survivors(standing: pd.DataFrame) -> list[str]:
     if standing.empty:
         return []
     names, claim = standing["mechanism"], standing["claim"]
-    text = (
+    kept, false = names[claim == "kept"], names[claim == "false"]
+    texts = [
         f"The audit did not refute {listed(names)} with up to "
         f"{count(standing['samples'].max())} releases a side. That is no proof of "
         "privacy."
-    )
-    kept, false = names[claim == "kept"], names[claim == "false"]
+    ]
     if len(kept):
-        who = listed(kept)
-        if len(kept) == len(names):
-            who = "each of them" if len(kept) > 1 else "it"
-        text += (
-            f" For {who} the exact loss on the worst pair is known as well, and it is "
-            "within the claim."
+        every = "each of them" if len(kept) > 1 else "it"
+        texts.append(
+            f"For {every if len(kept) == len(names) else listed(kept)} the exact loss "
+            "on the worst pair is known as well, and it is within the claim."
         )
     if len(false):
-        text += (
-            f" Yet the exact loss shows the claim of {listed(false)} to be false: "
+        texts.append(
+            f"Yet the exact loss shows the claim of {listed(false)} to be false: "
             "sampling was too weak to see it."
         )
-    return [text]
+    return [" ".join(texts)]
 
 
 def false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> dict[str, str]:
@@ -205,16 +203,15 @@ def privacy_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
 KEY = ("proved by the audit", "beyond the claim", "claimed", "exact")
 """What the marks of the privacy wall mean."""
 
-_PROVED: dict[str, Any] = {"color": SERIES[0], "linewidth": 0}
-_BEYOND: dict[str, Any] = {"color": REFUTED, "linewidth": 0}
-_CLAIMED: dict[str, Any] = {
-    **{"color": INK, "clip_on": False},
-    **{"linewidth": 2.5, "solid_capstyle": "butt"},
-}
-_EXACT: dict[str, Any] = {
-    **{"color": INK, "clip_on": False, "zorder": 5, "marker": "D", "markersize": 8},
-    **{"markerfacecolor": PAPER, "markeredgecolor": INK, "markeredgewidth": 1.6},
-}
+_MARKS: tuple[dict[str, Any], ...] = (
+    {"color": SERIES[0], "linewidth": 0},
+    {"color": REFUTED, "linewidth": 0},
+    {"color": INK, "clip_on": False, "linewidth": 2.5, "solid_capstyle": "butt"},
+    {
+        **{"color": INK, "clip_on": False, "zorder": 5, "marker": "D", "markersize": 8},
+        **{"markerfacecolor": PAPER, "markeredgecolor": INK, "markeredgewidth": 1.6},
+    },
+)
 """How they look: in the rows, and in the key above them."""
 
 _LETTERS = {"epsilon": "ε", "delta": "δ"}
@@ -231,18 +228,19 @@ def _bar(
 ) -> None:
     """Draw one mechanism: the bar that the audit proved, the claim, the truth."""
     claimed, lower = row[f"claimed_{kind}"], row[f"{kind}_lower"]
+    of_proof, of_excess, of_claim, of_truth = _MARKS
     exact = row[f"exact_{kind}"]
     y, half = i + (0.0 if narrow else -0.12), 0.13
     within = place(min(lower, claimed))
-    axes.barh(y, within, height=2 * half, **_PROVED)
+    axes.barh(y, within, height=2 * half, **of_proof)
     if lower > claimed:
         beyond = place(lower) - within
-        axes.barh(y, beyond, left=within, height=2 * half, **_BEYOND)
-    axes.plot([place(claimed)] * 2, (y - half - 0.08, y + half + 0.08), **_CLAIMED)
+        axes.barh(y, beyond, left=within, height=2 * half, **of_excess)
+    axes.plot([place(claimed)] * 2, (y - half - 0.08, y + half + 0.08), **of_claim)
     said = f"audit {proved(row, kind)}"
     if not math.isnan(exact):
         said += f" · exact {text(exact)}"
-        axes.plot(place(exact), y, **_EXACT)
+        axes.plot(place(exact), y, **of_truth)
     axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
     for value, words in (
         (lower, f"audit {proved(row, kind)}"),
@@ -264,11 +262,10 @@ def _key(figure: Figure, height: int, narrow: bool) -> None:
     for i, text in enumerate(KEY):
         x, y = lefts[i % len(lefts)], height - 14 - 22 * (i // len(lefts))
         if i < 2:
-            axes.barh(y, 26, left=x, height=11, **(_PROVED, _BEYOND)[i])
-        elif i == 2:
-            axes.plot([x + 13] * 2, (y - 9, y + 9), **_CLAIMED)
+            axes.barh(y, 26, left=x, height=11, **_MARKS[i])
         else:
-            axes.plot(x + 13, y, **_EXACT)
+            places = ([x + 13] * 2, (y - 9, y + 9)) if i == 2 else ([x + 13], [y])
+            axes.plot(*places, **_MARKS[i])
         axes.annotate(text, (x + 34, y), va="center", color=MUTED, size=12)
 
 

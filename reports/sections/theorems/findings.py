@@ -65,18 +65,12 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
 
 _BOUNDS = (
     (
-        "Analyze Gauss, Theorem 5, k′ ≥ k",
-        "theorems-kept-kept",
-        "kept",
-        "variance_lost",
-        "variance_lost_gap",
+        *("Analyze Gauss, Theorem 5, k′ ≥ k", "theorems-kept-kept", "kept"),
+        *("variance_lost", "variance_lost_gap"),
     ),
     (
-        "Analyze Gauss, Theorem 9, Frobenius norm",
-        "theorems-gap-k",
-        "k",
-        "low_rank_frobenius",
-        "low_rank_frobenius",
+        *("Analyze Gauss, Theorem 9, Frobenius norm", "theorems-gap-k", "k"),
+        *("low_rank_frobenius", "low_rank_frobenius"),
     ),
 )
 """Bounds of which less is proven in print than can be: theorem, experiment, variable,
@@ -180,21 +174,18 @@ def _printed(
 def chance_summary(seen: Sequence[judgement.Share]) -> str:
     """Return how many events are as rare as a theorem says."""
     parts = []
-    for verdict, words in (
-        (Ruling.RARER, "at most half as frequent as the theorem allows"),
-        (Ruling.CONSISTENT, "consistent with it"),
-        (Ruling.OFTEN, "more frequent than it says"),
-        (Ruling.CONTRADICTED, "contradicted"),
+    for verdict, words, named in (
+        (Ruling.RARER, "at most half as frequent as the theorem allows", False),
+        (Ruling.CONSISTENT, "consistent with it", False),
+        (Ruling.OFTEN, "more frequent than it says", True),
+        (Ruling.CONTRADICTED, "contradicted", True),
     ):
         these = [each for each in seen if each.verdict == verdict]
-        names = []
-        if verdict in (Ruling.OFTEN, Ruling.CONTRADICTED):
-            names = [
-                f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}"
-                for e in these
-            ]
+        names = (
+            f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}" for e in these
+        )
         if these or verdict == Ruling.CONTRADICTED:
-            parts.append(_how_many(len(these), words, names))
+            parts.append(_how_many(len(these), words, names if named else ()))
     return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
 
 

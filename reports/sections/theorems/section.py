@@ -158,8 +158,8 @@ def pages(results: Results) -> list[TopicPage]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
-    rows: list[ExponentRow | Chance] = [each.row for each in found]
-    rows += [each.row for each in seen]
+    every: list[Any] = [*found, *seen]
+    rows = [each.row for each in every]
     theorems = dict.fromkeys(row.theorem for row in rows)
 
     def owner(named: str) -> str:
@@ -171,16 +171,14 @@ def pages(results: Results) -> list[TopicPage]:
         own = [each for each in found if each.row.theorem == theorem]
         events = [each for each in seen if each.row.theorem == theorem]
         some = [row for row in rows if row.theorem == theorem]
-        verdicts = [each.verdict for each in own] + [each.verdict for each in events]
+        verdicts = [each.verdict for each in every if each.row.theorem == theorem]
         told = {
             "rows": findings.score_rows(own) + findings.chance_rows(events),
             "bounds": [row for row in bounds if owner(row.named) == theorem],
             "mechanisms": dict.fromkeys(row.mechanism for row in some),
             "experiments": dict.fromkeys(row.experiment for row in some),
             "why": dict.fromkeys(each.row.why for each in own if each.row.why),
-            "printed": [
-                each.row for each in own if each.row.printed != each.row.predicted
-            ],
+            "printed": [e.row for e in own if e.row.printed != e.row.predicted],
         }
         topics.append(
             TopicPage(
