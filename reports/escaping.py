@@ -42,8 +42,6 @@ def plain(text: str) -> str:
 
     Breaks become spaces, control characters and the like the replacement character.
 
-    Examples
-    --------
     >>> plain("two\nlines, \x1b[31mred")
     'two lines, �[31mred'
     """
@@ -53,8 +51,6 @@ def plain(text: str) -> str:
 def markdown(text: str) -> Safe:
     r"""Return a text as Markdown that says just that, on one line.
 
-    Examples
-    --------
     >>> print(markdown("a|b *c* <script>"))
     a\|b \*c\* \<script\>
     """
@@ -66,8 +62,6 @@ def csv_text(table: pd.DataFrame, *, digits: int | None = None) -> str:
 
     ``digits``: significant digits of numbers; by default all.
 
-    Examples
-    --------
     >>> print(csv_text(pd.DataFrame({"name": ["=1+1", "a"], "x": [-1.0, 2.0]})))
     name,x
     '=1+1,-1.0
@@ -92,8 +86,6 @@ def file_name(name: str) -> str:
 
     Any other character is replaced by its code between plus signs.
 
-    Examples
-    --------
     >>> file_name("symmetric-noise"), file_name("../a b")
     ('symmetric-noise', '..+2f+a+20+b')
     """

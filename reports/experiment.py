@@ -124,8 +124,6 @@ def exact(
 def cells(experiment: Experiment) -> Iterator[Cell]:
     """Yield the units of work of an experiment, in the order of its table.
 
-    Examples
-    --------
     >>> tossed = Experiment("x", "X", "-", list, ("a", "b"), {"n": (5.0, 9.0)})
     >>> [(cell.mechanism, cell.point["n"]) for cell in cells(tossed)]
     [('a', 5.0), ('a', 9.0), ('b', 5.0), ('b', 9.0)]

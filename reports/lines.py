@@ -276,8 +276,6 @@ def apart(
     ``heights``: of what stands there. ``within``: the edges of the room for them, above
     the lower of which they stand even if there is too little.
 
-    Examples
-    --------
     >>> apart([10.0, 12.0, 100.0], 6.0)
     [8.0, 14.0, 100.0]
     >>> apart([10.0, 12.0, 100.0], 6.0, (10.0, 60.0))
@@ -304,8 +302,6 @@ def crossings(
     ``lines``: abscissae, ascending, and ordinates. ``corner``: the lower left one.
     ``size``: width and height.
 
-    Examples
-    --------
     >>> level = np.array([[0.0, 100.0], [5.0, 5.0]])
     >>> crossings([level], (10.0, 4.5), (40.0, 8.0))
     20

@@ -99,8 +99,6 @@ def boxes(
     The share of the width that the first has, and not the others, may be given; and
     what is left free below all, `foot`.
 
-    Examples
-    --------
     >>> boxes(canvas(500, narrow=True), 2)
     [(0.0, 250.0, 360, 250.0), (0.0, 0.0, 360, 250.0)]
     """
@@ -153,8 +151,6 @@ def finish(axes: Axes, label: str, *, pad: float = 6.0) -> None:
 def decades(low: float, high: float, digits: Sequence[int] = (1,)) -> list[float]:
     """Return the powers of ten in an interval, or multiples of them by `digits`.
 
-    Examples
-    --------
     >>> decades(0.3, 20.0), decades(4.0, 20.0, (1, 2, 5))
     ([1.0, 10.0], [5.0, 10.0, 20.0])
     """

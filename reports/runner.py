@@ -44,8 +44,6 @@ class Failure:
 class WorkProgress:
     """How far the work is.
 
-    Examples
-    --------
     >>> print(WorkProgress("Privacy wall", 3, 60, 0.05, 190.0))
       5%  Privacy wall, 3 of 60, about 4 min left
     """

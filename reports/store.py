@@ -76,8 +76,6 @@ def machine() -> str:
 def as_kept(record: Any) -> Any:
     """Return a record as it is when it comes back from a file.
 
-    Examples
-    --------
     >>> as_kept({"x": np.float64(0.1), "y": (1, float("nan"))})
     {'x': 0.1, 'y': [1, nan]}
     """
@@ -93,8 +91,6 @@ class WorkStore:
     ``path``: on a disk of this machine. Its folder is created if need be. ``found``:
     the `versions` whose records count, and under which new ones are written.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = WorkStore(Path(folder) / "work.db")

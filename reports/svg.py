@@ -264,8 +264,6 @@ def _font(match: re.Match[str]) -> str:
 def thinned(places: ArrayLike, gap: float) -> list[int]:
     """Return which of ascending places to keep, `gap` apart at least; the last stays.
 
-    Examples
-    --------
     >>> thinned([0.0, 10.0, 18.0, 40.0, 45.0], gap=20.0)
     [2, 4]
     """

@@ -22,8 +22,6 @@ _UNKNOWN = "not known"
 def number(value: float) -> str:
     """Return an epsilon or a ratio with three digits at most.
 
-    Examples
-    --------
     >>> number(8.628), number(0.42956), number(0.9999999), number(float("inf"))
     ('8.63', '0.43', '1', '∞')
     >>> number(0.9), number(12.34), number(0.0123)
@@ -44,8 +42,6 @@ def number(value: float) -> str:
 def signed(value: float) -> str:
     """Return a number of either sign with two decimals.
 
-    Examples
-    --------
     >>> signed(-0.954), signed(1.0), signed(-0.001), signed(float("nan"))
     ('−0.95', '1.00', '0.00', 'not known')
     """
@@ -57,8 +53,6 @@ def signed(value: float) -> str:
 def setting(value: float) -> str:
     """Return a number that was chosen, with no more digits than it needs.
 
-    Examples
-    --------
     >>> setting(0.1), setting(1.7782794), setting(64.0)
     ('0.1', '1.78', '64')
     """
@@ -80,8 +74,6 @@ def decimal(value: float) -> str:
 def delta(value: float) -> str:
     """Return a probability: plain if it is large, a power of ten if it is small.
 
-    Examples
-    --------
     >>> delta(0.6321), delta(4.11e-8), delta(1e-5), delta(0.0)
     ('0.632', '4.1 × 10⁻⁸', '10⁻⁵', '0')
     """
@@ -106,8 +98,6 @@ def beyond(
     With as many digits as it takes to see that it is more. Where it is not, and the
     claim was refuted all the same, there is what the refutation says.
 
-    Examples
-    --------
     >>> beyond(1.94, 1.0, number, refuted=True)
     '≥ 1.94'
     >>> beyond(1.0004, 1.0, number, refuted=True)
@@ -131,8 +121,6 @@ def percent(share: float) -> str:
 
     Only what is all of it up to rounding is 100 %.
 
-    Examples
-    --------
     >>> percent(0.9444), percent(0.99999), percent(1.0)
     ('94.4 %', '99.999 %', '100 %')
     >>> percent(0.999998), percent(1 - 1e-15)
@@ -152,8 +140,6 @@ def percent(share: float) -> str:
 def count(value: float) -> str:
     """Return a whole number with separated thousands, three digits from 10^5 on.
 
-    Examples
-    --------
     >>> count(100_000), count(12_345_678)
     ('100,000', '12,300,000')
     """
@@ -166,8 +152,6 @@ def count(value: float) -> str:
 def speed(per_second: float) -> str:
     """Return how many there are in a second, with three digits.
 
-    Examples
-    --------
     >>> speed(12345.6), speed(201.4), speed(5.4637)
     ('12,300', '201', '5.46')
     """
@@ -179,8 +163,6 @@ def speed(per_second: float) -> str:
 def duration(seconds: float) -> str:
     """Return a time with three digits, in the unit that suits it.
 
-    Examples
-    --------
     >>> duration(0.00513), duration(0.000042), duration(2.5)
     ('5.13 ms', '42.0 µs', '2.50 s')
     """
@@ -208,8 +190,6 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
     Cells may be names that others chose: none does anything to the terminal.
 
-    Examples
-    --------
     >>> aligned([("name", "x"), ("a", "10")])
     ['name  x', 'a     10']
     """
@@ -224,8 +204,6 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 def listed(items: Iterable[str]) -> str:
     """Return a list in words.
 
-    Examples
-    --------
     >>> listed(["a"]), listed("ab"), listed("abc")
     ('a', 'a and b', 'a, b and c')
     """
@@ -236,8 +214,6 @@ def listed(items: Iterable[str]) -> str:
 def spelt(n: int) -> str:
     """Return a small number as a word.
 
-    Examples
-    --------
     >>> spelt(2), spelt(12)
     ('two', '12')
     """
@@ -249,8 +225,6 @@ def spread(
 ) -> str:
     """Return a median, and the quartiles around it; or what else is around something.
 
-    Examples
-    --------
     >>> spread((1.0, 2.0, 4.0), number), spread((0.5, 0.5, 0.5), percent)
     ('2 (middle half 1 to 4)', '50.0 %')
     """
@@ -266,8 +240,6 @@ def short(name: str) -> str:
 def verdict(name: str) -> str:
     """Return a verdict as it is printed.
 
-    Examples
-    --------
     >>> verdict("NOT_REFUTED")
     'NOT REFUTED'
     """

@@ -146,8 +146,6 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
 
     ``claim``: Pure or approximate. ``alpha``: the error probability, in (0, 1).
 
-    Examples
-    --------
     >>> event = best_events()["truncated-geometric"]
     >>> round(information_limit(event, PureDP(0.1), 0.001), -3)
     88000.0

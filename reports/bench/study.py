@@ -62,8 +62,6 @@ Records: TypeAlias = Mapping[Unit, Record]
 def seed_of(*parts: str | int) -> int:
     """Return a seed that is a function of words and numbers, in [0, 2^63).
 
-    Examples
-    --------
     >>> seed_of("coverage", "laplace", 0) == seed_of("coverage", "laplace", 1)
     False
     """

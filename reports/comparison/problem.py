@@ -136,8 +136,6 @@ def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
 
     ``norm``: none of them is longer.
 
-    Examples
-    --------
     >>> pair = pair_of(np.array([[0.0, 0.5], [0.0, 0.4]]), 1.0, Relation.ADD_REMOVE)
     >>> pair.neighbour[-1]
     array([1., 0.])

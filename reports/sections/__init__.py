@@ -74,8 +74,6 @@ class Size(SimpleNamespace):
 def sizes(**parts: tuple[Any, ...]) -> dict[str, Size]:
     """Return the size of each of `PROFILES`, given each part of it in all of them.
 
-    Examples
-    --------
     >>> sizes(streams=(4, 60, 120))["standard"]
     Size(streams=60)
     """
@@ -212,8 +210,6 @@ def plan(
     ``profile``: one of `PROFILES`. ``seed``: >= 0; every random number of the report
     derives from it. ``sections``: all by default.
 
-    Examples
-    --------
     >>> list(plan("quick", 0, chosen_sections(("streaming",))))
     ['streaming-audits', 'streaming-rates', 'streaming-dimensions', 'signal-in-noise']
     """

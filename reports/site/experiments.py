@@ -150,8 +150,6 @@ def _spread(values: "pd.Series[float]") -> tuple[str, str, float | None]:
 def _number(value: float) -> str:
     """Return a number of any size, without an exponent in E.
 
-    Examples
-    --------
     >>> _number(-3.2e-7), _number(0.25), _number(4e7)
     ('−3.2 × 10⁻⁷', '0.25', '40,000,000')
     """
@@ -166,8 +164,6 @@ def _number(value: float) -> str:
 def _question(text: str | None) -> str:
     """Return what a measure returns, from the first paragraph of its docstring.
 
-    Examples
-    --------
     >>> _question('''Return what
     ...     it is.
     ...

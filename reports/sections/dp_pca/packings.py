@@ -90,8 +90,6 @@ def identification_error(
     float
         >= 0, and at most 1/2.
 
-    Examples
-    --------
     >>> round(identification_error(2**20, 1000, 0.001, 1.0), 3)
     0.5
     """
@@ -115,8 +113,6 @@ def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Arra
     -------
     ndarray, shape (size, m)
 
-    Examples
-    --------
     >>> sign_packing(1, 2, rng=np.random.default_rng(0)).T
     array([[ 1., -1.]])
     """
@@ -228,8 +224,6 @@ class GaussianPacking(Packing):
 
     ``dimension``, ``first``, ``second``: see `Packing`.
 
-    Examples
-    --------
     >>> packing = GaussianPacking(dimension=20, sine=0.1)
     >>> packing.size, round(packing.separation, 4), round(packing.changed, 4)
     (11, 0.0999, 0.0704)
@@ -282,8 +276,6 @@ class HeavyPacking(Packing):
 
     ``dimension``, ``first``, ``second``: see `Packing`.
 
-    Examples
-    --------
     >>> packing = HeavyPacking(dimension=20, share=0.01)
     >>> round(packing.separation, 4), round(packing.heavy, 2)
     (0.0994, 20.0)

@@ -69,8 +69,6 @@ def _left(results: Results) -> Beside:
 def tour_note(found: list[TourRow]) -> str:
     """Return how many subjects came out how.
 
-    Examples
-    --------
     >>> tour_note([])
     '0 mechanisms and models of no other libraries: nothing.'
     """

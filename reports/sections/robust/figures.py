@@ -182,8 +182,6 @@ def _tenfold(value: float) -> str:
 def _brief(seconds: float) -> str:
     """Return a time in few letters.
 
-    Examples
-    --------
     >>> _brief(0.0021), _brief(0.5), _brief(3.14), _brief(31.4)
     ('2ms', '.50s', '3.1s', '31s')
     """

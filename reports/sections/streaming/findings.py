@@ -53,6 +53,16 @@ class Rate:
         return low <= self.fit.low and self.fit.high <= high
 
     @property
+    def name(self) -> str:
+        """What it is called."""
+        return _LABELS[self.key][0].format(setting(self.limit))
+
+    @property
+    def hoped(self) -> str:
+        """The least exponent that was hoped for."""
+        return f"{self.target[0]:g}".replace("-", "−")
+
+    @property
     def lost(self) -> int:
         """How many data sets had a release that was bottom."""
         return int(sum(np.isnan(values).sum() for values in self.errors.values()))
@@ -110,22 +120,18 @@ def _rate(
 
 def rate_rows(rates: Mapping[str, Rate]) -> list[Printed]:
     """Return the exponents, their intervals and their targets."""
-    rows = []
-    for key, rate in rates.items():
-        name, where = _LABELS[key]
-        low, high = rate.target
-        rows.append(
-            Printed(
-                name=name.format(setting(rate.limit)),
-                setting=where,
-                exponent=signed(rate.fit.exponent),
-                interval=rate.fit.interval,
-                target=f"at least {low:g}" if high == inf else _target(low),
-                formula=signed(rate.formula) if isfinite(rate.formula) else "–",
-                met=rate.met,
-            )
+    return [
+        Printed(
+            name=rate.name,
+            setting=_LABELS[key][1],
+            exponent=signed(rate.fit.exponent),
+            interval=rate.fit.interval,
+            target="at least " * (rate.target[1] == inf) + rate.hoped,
+            formula=signed(rate.formula) if isfinite(rate.formula) else "–",
+            met=rate.met,
         )
-    return rows
+        for key, rate in rates.items()
+    ]
 
 
 def size_notes(rates: Mapping[str, Rate]) -> list[str]:
@@ -186,12 +192,8 @@ def miss_notes(rates: Mapping[str, Rate]) -> list[str]:
     for rate in rates.values():
         if rate.met or not isfinite(rate.fit.exponent):
             continue
-        name = _LABELS[rate.key][0].format(setting(rate.limit))
-        low, high = rate.target
-        text = (
-            f"‘{name}’ misses its target: the interval "
-            f"{'reaches below' if high == inf else 'does not hold'} {_target(low)}"
-        )
+        short = "reaches below" if rate.target[1] == inf else "does not hold"
+        text = f"‘{rate.name}’ misses its target: the interval {short} {rate.hoped}"
         if rate.fit.low <= rate.formula <= rate.fit.high:
             text += (
                 f". It holds {signed(rate.formula)}, which is what the formula of the "
@@ -202,7 +204,13 @@ def miss_notes(rates: Mapping[str, Rate]) -> list[str]:
         notes.append(f"{text}.")
     if notes:
         notes.append("By chance alone, one such interval in twenty misses the truth.")
-    return notes + _bottoms(rates)
+    total = sum(len(v) for rate in rates.values() for v in rate.errors.values())
+    if lost := sum(rate.lost for rate in rates.values()):
+        notes.append(
+            f"{percent(lost / total)} of the data sets had a release that was bottom, "
+            "and are left out."
+        )
+    return notes
 
 
 _WHY = {
@@ -213,17 +221,6 @@ _WHY = {
     "signal": "the spread of gradients is in proportion to σ only where σ is small",
     "floor": "its noise is the same for all σ",
 }
-
-
-def _bottoms(rates: Mapping[str, Rate]) -> list[str]:
-    lost = sum(rate.lost for rate in rates.values())
-    total = sum(len(v) for rate in rates.values() for v in rate.errors.values())
-    if not lost:
-        return []
-    return [
-        f"{percent(lost / total)} of the data sets had a release that was bottom, and "
-        "are left out."
-    ]
 
 
 def _crossing(sampling: Rate, noise: Rate) -> float:
@@ -239,10 +236,6 @@ def _crossing(sampling: Rate, noise: Rate) -> float:
     with np.errstate(over="ignore"):
         crossing = np.exp(np.log(noise.fit.factor / sampling.fit.factor) / slope)
     return float(crossing) if crossing > max(noise.errors) else inf
-
-
-def _target(exponent: float) -> str:
-    return f"{exponent:g}".replace("-", "−")
 
 
 def _median(rate: Rate, x: float) -> str:

@@ -112,8 +112,6 @@ def private_oja_noise(cell: Cell) -> list[Record]:
 def theorem_size(zeta: float, epsilon: float, delta: float, d: int) -> int:
     """Return the B of Theorem 6.1, its O read as 1; the B inside its logarithm too.
 
-    Examples
-    --------
     >>> theorem_size(0.1, 0.8, 1e-6, 2)
     167047
     """

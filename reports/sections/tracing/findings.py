@@ -10,10 +10,9 @@ independent (their instances are, too), those of two see the same instances. So 
 corollary that is true is called contradicted with probability `_CHANCE` at most.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -113,17 +112,11 @@ def head(found: Sequence[Shares], refuted: Collection[str], length: int) -> str:
         ("Corollary 32", [each for each in found if each.components > 1]),
     ):
         private = [e for e in some if e.epsilon == 1 and e.mechanism not in refuted]
-        by_name = [
-            _sum(
-                e.useful[m]
-                for e in private
-                if e.mechanism == name
-                for m in e.useful
-                if m <= few
-            )
-            for name in dict.fromkeys(e.mechanism for e in private)
-        ]
-        by_name = [counted for counted in by_name if counted[1]]
+        useful: dict[str, list[Proportion]] = {}
+        for e in private:
+            own = useful.setdefault(e.mechanism, [])
+            own += [e.useful[m] for m in e.useful if m <= few]
+        by_name = [_sum(own) for own in useful.values() if own]
         if not by_name:
             continue
         hits, trials = (sum(counts) for counts in zip(*by_name, strict=True))
@@ -228,11 +221,12 @@ def tracing_notes(found: Sequence[Shares], refuted: Collection[str]) -> list[str
 
 def refusals(found: Sequence[Shares]) -> str:
     """Return what mechanisms say that do not take everything, or nothing."""
-    said = {e.mechanism: e.refusal for e in reversed(found) if e.refusal}
-    if not said:
-        return ""
-    parts = [f"{name} ({said[name]})" for name in reversed(said)]
-    return f"Refused: {'; '.join(parts)}."
+    said: dict[str, str] = {}
+    for each in found:
+        if each.refusal:
+            said.setdefault(each.mechanism, each.refusal)
+    parts = "; ".join(f"{name} ({text})" for name, text in said.items())
+    return f"Refused: {parts}." if parts else ""
 
 
 def culling_rows(table: pd.DataFrame) -> list[Printed]:
@@ -293,42 +287,26 @@ def _cell(each: Shares | None, ends: tuple[int, int]) -> Printed:
     """Return the shares at few and at many rows, in whole per cent."""
     if each is None or not each.useful:
         return Printed(useful="refused", traced="")
-    return Printed(
-        useful=_both(each.useful, ends), traced=f"traced {_both(each.traced, ends)}"
+    useful, traced = (
+        " … ".join(f"{100 * own[m].share:.0f}" if m in own else "–" for m in ends)
+        for own in (each.useful, each.traced)
     )
-
-
-def _both(found: Mapping[int, Proportion], ends: tuple[int, int]) -> str:
-    parts = (f"{100 * found[m].share:.0f}" if m in found else "–" for m in ends)
-    return " … ".join(parts)
+    return Printed(useful=useful, traced=f"traced {traced}")
 
 
 def _where(some: Sequence[Shares]) -> str:
-    """Return from where on something is useful, and up to where traced, by k."""
-    first = _by_k(
-        "useful from m = {} on",
-        "not useful at any size",
-        {e.components: _end(min, e.useful) for e in some},
-    )
-    last = _by_k(
-        "traced up to m = {}",
-        "not traced anywhere",
-        {e.components: _end(max, e.traced) for e in some},
-    )
-    return f"{first}, and {last}"
-
-
-def _by_k(words: str, nowhere: str, places: Mapping[int, int | None]) -> str:
-    """Return one place if it is that of every k, else one for each."""
-
-    def said(place: int | None) -> str:
-        return nowhere if place is None else words.format(count(place))
-
-    if len(set(places.values())) == 1:
-        return said(next(iter(places.values())))
-    return listed(f"{said(place)} (k = {k})" for k, place in places.items())
-
-
-def _end(which: Callable[..., Any], found: Mapping[int, Proportion]) -> int | None:
-    """Return the least or the most rows at which half of the releases or more count."""
-    return which((m for m, p in found.items() if p.share >= 0.5), default=None)
+    """Return from where on half is useful, and up to where traced, by k."""
+    parts = []
+    for which, name, words, nowhere in (
+        (min, "useful", "useful from m = {} on", "not useful at any size"),
+        (max, "traced", "traced up to m = {}", "not traced anywhere"),
+    ):
+        said = {}
+        for each in some:
+            half = [m for m, p in getattr(each, name).items() if p.share >= 0.5]
+            said[each.components] = (
+                words.format(count(which(half))) if half else nowhere
+            )
+        by_k = listed(f"{text} (k = {k})" for k, text in said.items())
+        parts.append(by_k if len(set(said.values())) > 1 else next(iter(said.values())))
+    return ", and ".join(parts)

@@ -188,12 +188,10 @@ def _best(
     claim is broken, or is not on the wall.
     """
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
+    there = [name for name in ranked.index if name in deltas and name not in broken]
     for approximate in (True, False):
-        for name in ranked.index:
-            there = name in deltas and name not in broken
-            if there and (deltas[name] > 0) == approximate:
-                yield approximate, name, deltas[name]
-                break
+        for name in [n for n in there if (deltas[n] > 0) == approximate][:1]:
+            yield approximate, name, deltas[name]
 
 
 def time_note(times: pd.DataFrame) -> str:
@@ -209,22 +207,20 @@ def time_note(times: pd.DataFrame) -> str:
 
 def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
     """Return the table of run times, in the order of the table."""
-    fits = tables.quartiles(times, "mechanism", "fit_seconds")
-    ratios = tables.quartiles(times, "mechanism", "ratio")
-    drawn = tables.quartiles(times, "mechanism", "releases_per_second")
-    rows = []
-    for name, (low, middle, high) in fits.items():
-        throughput = drawn[name][1]
-        rows.append(
-            tables.Printed(
-                name=name,
-                fit=duration(middle),
-                spread=f"{duration(low)} – {duration(high)}",
-                ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
-                throughput="" if math.isnan(throughput) else speed(throughput),
-            )
+    fits, ratios, drawn = (
+        tables.quartiles(times, "mechanism", column)
+        for column in ("fit_seconds", "ratio", "releases_per_second")
+    )
+    return [
+        tables.Printed(
+            name=name,
+            fit=duration(middle),
+            spread=f"{duration(low)} – {duration(high)}",
+            ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
+            throughput="" if math.isnan(drawn[name][1]) else speed(drawn[name][1]),
         )
-    return rows
+        for name, (low, middle, high) in fits.items()
+    ]
 
 
 def utility_answer(
@@ -236,16 +232,17 @@ def utility_answer(
     shares = _ranked(_medians(variance).xs(at, level="epsilon"))
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
-    best = []
-    for approximate, first, at_delta in _best(shares, wall, broken):
-        what = f" of the variance with δ = {delta(at_delta)}"
-        kept = f"{first} keeps {percent(shares[first])}"
-        best.append(kept + (what if approximate else " with pure privacy (δ = 0)"))
-    bought = [
-        f"{name} keeps {percent(share)}"
-        for name, share in shares.items()
-        if name in broken
+    kept = {name: f"{name} keeps {percent(share)}" for name, share in shares.items()}
+    best = [
+        kept[name]
+        + (
+            f" of the variance with δ = {delta(at_delta)}"
+            if approximate
+            else " with pure privacy (δ = 0)"
+        )
+        for approximate, name, at_delta in _best(shares, wall, broken)
     ]
+    bought = [text for name, text in kept.items() if name in broken]
     sentences = []
     if best:
         sentences.append(
