@@ -12,18 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import subspace
 from dpaudit.arrays import Array
 from dpaudit.datasets import load
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.reports.comparison.candidates import Setting
 from dpaudit.rows import clip_rows
-from dpaudit.subspace import (
-    captured_variance,
-    principal_angles,
-    second_moment,
-    top_components,
-)
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
 __all__ = ["MEASURES"]
@@ -63,12 +58,12 @@ class PCAProblem:
         NaN says that there are no components, which capture nothing.
         """
         total = float(np.trace(self.moment))
-        best = float(captured_variance(self.basis, self.moment))
+        best = float(subspace.captured_variance(self.basis, self.moment))
         some = np.isfinite(bases).all(axis=(1, 2))
         captured, angles = np.zeros(len(bases)), np.full(len(bases), 90.0)
         if some.any():
-            captured[some] = captured_variance(bases[some], self.moment)
-            radians = principal_angles(bases[some], self.basis)[:, -1]
+            captured[some] = subspace.captured_variance(bases[some], self.moment)
+            radians = subspace.principal_angles(bases[some], self.basis)[:, -1]
             angles[some] = np.degrees(radians)
         least = total - best
         ratios = np.full(len(bases), math.nan)
@@ -107,14 +102,14 @@ def problem_of(
             f"components must be at most the columns of the data, {d}, got {k}"
         )
     norm = check_positive("row_norm", 1.0 if row_norm is None else row_norm)
-    moment = second_moment(rows)
+    moment = subspace.second_moment(rows)
     if np.linalg.eigvalsh(moment)[-1] <= 0:
         raise InputError(f"{source} must have rows that are not zero")
     scaled = clip_rows(rows, norm)
     return PCAProblem(
         rows=scaled,
         moment=moment,
-        basis=top_components(moment, k),
+        basis=subspace.top_components(moment, k),
         scaled=int((scaled != rows).any(axis=1).sum()),
         source=source,
         setting=Setting(

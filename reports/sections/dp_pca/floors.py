@@ -28,12 +28,6 @@ from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, close, stacked
 from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
-from dpaudit.reports.sections.dp_pca.measures import (
-    DEFAULT,
-    RowSource,
-    check_range,
-    released_error,
-)
 from dpaudit.reports.sections.dp_pca.packings import (
     GaussianPacking,
     HeavyPacking,
@@ -208,7 +202,7 @@ def floor_errors(cell: Cell) -> list[Record]:
     error of the first axis, which is close to v in all laws.
     """
     setting = {**cell.options, **cell.point}
-    check_range(cell.mechanism, setting)
+    measures.check_range(cell.mechanism, setting)
     n, d = int(setting["n"]), int(setting["d"])
     epsilon, delta = setting["epsilon"], setting["delta"]
     kind = check_name("instance", setting["instance"], tuple(_KINDS))
@@ -218,14 +212,14 @@ def floor_errors(cell: Cell) -> list[Record]:
     rng, errors = cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
         source = _source(packing, directions, n, cell.seed, (n, d, i))
-        options = {**setting, "steps": DEFAULT}
-        errors.append(released_error(cell.mechanism, options, source, rng))
+        options = {**setting, "steps": measures.DEFAULT}
+        errors.append(measures.released_error(cell.mechanism, options, source, rng))
     return repeated(cell, error=errors, floor=floor, blind=sin(packing.angle))
 
 
 def _source(
     packing: Packing, directions: Array, n: int, seed: int, key: tuple[int, ...]
-) -> RowSource:
+) -> measures.RowSource:
     """Return rows of one of the laws, each as likely as any other."""
     direction = directions[stream(seed, *key).integers(len(directions))]
 
@@ -233,7 +227,7 @@ def _source(
         return packing.draw(direction, size, rng=rng)
 
     square = float(np.trace(packing.covariance(direction)))
-    return RowSource(n, packing.component(direction), square, draw, seed, key)
+    return measures.RowSource(n, packing.component(direction), square, draw, seed, key)
 
 
 def _floor(table: pd.DataFrame) -> dict[float, float]:

@@ -31,16 +31,6 @@ from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW, Panel
-from dpaudit.reports.sections.dp_pca.measures import (
-    DEFAULT,
-    DP_PCA,
-    GOE,
-    MINIBATCH_OJA,
-    OWN_PARTS,
-    TUNED,
-    TWO_STAGE,
-    component_errors,
-)
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, listed, number, plain, setting, signed
@@ -120,7 +110,13 @@ STAGES = {
     "two-stage-example": ("noise", "in Example 4.1"),
     "two-stage-line": ("noise", "on Gaussian rows near a line"),
 }
-_ORDER = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
+_ORDER = (
+    measures.TWO_STAGE,
+    measures.OWN_PARTS,
+    measures.DP_PCA,
+    measures.MINIBATCH_OJA,
+    measures.GOE,
+)
 
 
 def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -129,8 +125,8 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     for name, (variable, where) in STAGES.items():
         found = Panel(name, variable, where, tables[name]).medians
         parts = []
-        for own in (TWO_STAGE, OWN_PARTS):
-            beside = found[GOE]
+        for own in (measures.TWO_STAGE, measures.OWN_PARTS):
+            beside = found[measures.GOE]
             ratios = [m / beside[x] for x, m in found[own].items() if beside.get(x, 0)]
             if ratios:
                 low, high = (setting(float(f"{f(ratios):.2g}")) for f in (min, max))
@@ -139,10 +135,10 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
         if parts:
             notes.append(
                 f"At ε = 1 {where} the median error is {listed(parts)} times that of "
-                f"{GOE}."
+                f"{measures.GOE}."
             )
     every = pd.concat([tables[name] for name in STAGES])
-    for own in (TWO_STAGE, OWN_PARTS):
+    for own in (measures.TWO_STAGE, measures.OWN_PARTS):
         found = every["error"][every["mechanism"] == own].isna()
         lost = f"bottom in {count(found.sum())} of {count(len(found))} releases"
         notes.append(f"{own} was {lost if found.any() else 'never bottom'}.")
@@ -197,12 +193,12 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         ),
     ]
     for name, steps, variable, values in (
-        ("dp-pca-n", DEFAULT, "n", size.rate_rows),
-        ("dp-pca-n-tuned", TUNED, "n", size.rate_rows),
-        ("dp-pca-d", DEFAULT, "d", size.rate_lengths),
-        ("dp-pca-epsilon", DEFAULT, "epsilon", size.rate_epsilons),
-        ("dp-pca-example", DEFAULT, "noise", size.rate_spreads),
-        ("dp-pca-example-tuned", TUNED, "noise", size.rate_spreads),
+        ("dp-pca-n", measures.DEFAULT, "n", size.rate_rows),
+        ("dp-pca-n-tuned", measures.TUNED, "n", size.rate_rows),
+        ("dp-pca-d", measures.DEFAULT, "d", size.rate_lengths),
+        ("dp-pca-epsilon", measures.DEFAULT, "epsilon", size.rate_epsilons),
+        ("dp-pca-example", measures.DEFAULT, "noise", size.rate_spreads),
+        ("dp-pca-example-tuned", measures.TUNED, "noise", size.rate_spreads),
     ):
         place = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
         options = {**fixed, "n": float(size.rate_base), "steps": steps}
@@ -210,7 +206,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             Experiment,
             title="Errors of streaming PCA",
             source=f"{_PAPER}, {'Example 4.1' if variable == 'noise' else place}",
-            measure=component_errors,
+            measure=measures.component_errors,
             options={key: options[key] for key in options if key != variable},
         )
         grid = tuple(map(float, values))
@@ -246,7 +242,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         )
         for name in floors.FLOORS
     ]
-    stages = {"epsilon": 1.0, "delta": _DELTA, "steps": DEFAULT}
+    stages = {"epsilon": 1.0, "delta": _DELTA, "steps": measures.DEFAULT}
     near = {**stages, "d": _DIMENSION, "n": size.stage_base}
     for name, values, options in zip(
         STAGES,
@@ -259,7 +255,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 name=name,
                 title="Two stages, and other parts",
                 source="dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
-                measure=component_errors,
+                measure=measures.component_errors,
                 mechanisms=_ORDER,
                 grid={STAGES[name][0]: tuple(map(float, values))},
                 repetitions=size.rate_sets,

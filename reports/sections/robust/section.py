@@ -14,13 +14,6 @@ from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.robust import conditions, findings, measures
-from dpaudit.reports.sections.robust.measures import (
-    CORRECTED,
-    NOISELESS,
-    PAIRED,
-    PUBLISHED,
-    REAPER_STEPS,
-)
 
 __all__ = ["SECTION"]
 
@@ -28,8 +21,8 @@ _LENGTH = 20  # D, where it is not said
 _PAPER = "Maunu, Yu, Lerman, MSML 2022"
 _LENGTHS = (10, 20, 50, 100, 200, 400)
 _HAYSTACK = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
-_ON_BATCHES = tuple(name for name in PAIRED if name.startswith("dp-s"))
-_REAPER = tuple(name for name in PAIRED if "reap" in name)
+_ON_BATCHES = tuple(name for name in measures.PAIRED if name.startswith("dp-s"))
+_REAPER = tuple(name for name in measures.PAIRED if "reap" in name)
 
 _SIZES = sizes(
     haystacks=(8, 40, 100),  # data sets behind every point of curves
@@ -96,7 +89,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             title="Recovery of a subspace, step by step",
             source=f"{_PAPER}, Figure 1",
             measure=measures.recovery_paths,
-            mechanisms=(*PUBLISHED, *CORRECTED, NOISELESS),
+            mechanisms=(*measures.PUBLISHED, *measures.CORRECTED, measures.NOISELESS),
             repetitions=size.haystacks,
             options=recovery,
             effort=4.0,
@@ -106,12 +99,16 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             title="Conditions of the theorems",
             source=f"{_PAPER}, Theorem 1, (3.2), (4.5)",
             measure=conditions.conditions,
-            mechanisms=(NOISELESS,),
+            mechanisms=(measures.NOISELESS,),
             repetitions=size.haystacks,
             options=recovery,
         ),
     ]
-    mechanisms = {_PHASES[0]: PAIRED[:2], _PHASES[1]: PAIRED[2:4], _PHASES[2]: _REAPER}
+    mechanisms = {
+        _PHASES[0]: measures.PAIRED[:2],
+        _PHASES[1]: measures.PAIRED[2:4],
+        _PHASES[2]: _REAPER,
+    }
     mechanisms["robust-batches"] = _ON_BATCHES
     grids = (
         (size.phase_rows, size.phase_lengths),
@@ -134,7 +131,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 title=f"Recovery by {by}",
                 source=f"{_PAPER}, Figure {figures}",
                 measure=measures.recovery,
-                mechanisms=mechanisms.get(name, PAIRED),
+                mechanisms=mechanisms.get(name, measures.PAIRED),
                 grid={column: tuple(map(float, grid[column])) for column in grid},
                 repetitions=(size.phase_runs if name == _PHASES[0] else size.slow_runs),
                 options={key: fixed[key] for key in fixed if key not in grid},
@@ -186,7 +183,7 @@ def context(results: Results) -> dict[str, Any]:
     steps = int(people["inliers"] + people["outliers"])
     maps = [
         (results["genotypes"], loci, steps),
-        (results["genotypes-reaper"], few, REAPER_STEPS),
+        (results["genotypes-reaper"], few, measures.REAPER_STEPS),
     ]
     return {
         "rows": findings.recovery_rows(results["robust-recovery"], audits),
@@ -203,7 +200,7 @@ def context(results: Results) -> dict[str, Any]:
         "runs": {"phases": runs[_PHASES[0]], "slow": runs[_PHASES[2]]},
         "genotypes": people,
         "reaper_loci": few,
-        "reaper_steps": REAPER_STEPS,
+        "reaper_steps": measures.REAPER_STEPS,
     }
 
 

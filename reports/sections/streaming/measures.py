@@ -33,13 +33,7 @@ from scipy.special import digamma
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.arrays import Array
-from dpaudit.datasets import spiked_gaussian
-from dpaudit.datasets.streaming_models import (
-    StreamConstants,
-    gaussian_constants,
-    signal_constants,
-    signal_in_noise,
-)
+from dpaudit.datasets import spiked_gaussian, streaming_models
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.subspace import largest_principal_angle_sine
@@ -67,9 +61,9 @@ def streaming_errors(cell: Cell) -> list[Record]:
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
     mechanism = _mechanism(cell.mechanism, n, setting["epsilon"], setting["delta"])
-    constants = gaussian_constants([_FIRST] + [_REST] * (d - 1))
+    constants = streaming_models.gaussian_constants([_FIRST] + [_REST] * (d - 1))
     if "noise" in setting:
-        constants = signal_constants(setting["noise"], d)
+        constants = streaming_models.signal_constants(setting["noise"], d)
     formula = _noise_by_formula(mechanism, n, d, constants)
     rng = cell.rng()
     errors, noise_errors = [], []
@@ -108,7 +102,7 @@ def _data(
         spikes = [_FIRST - _REST]
         data = spiked_gaussian(n, d, spikes=spikes, noise=sqrt(_REST), rng=rng)
     else:
-        data = signal_in_noise(n, d, noise=noise, rng=rng)
+        data = streaming_models.signal_in_noise(n, d, noise=noise, rng=rng)
     assert data.subspace is not None  # both models have one
     return data.rows, data.subspace
 
@@ -125,7 +119,7 @@ def _noise_by_formula(
     mechanism: DPPCA | PublishedDPPCA | MinibatchOja,
     n: int,
     d: int,
-    constants: StreamConstants,
+    constants: streaming_models.StreamConstants,
 ) -> float:
     """Return s/lambda_1 times a length, s the deviation of a coordinate of a step.
 

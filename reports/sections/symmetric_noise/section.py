@@ -15,11 +15,6 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.curves import Curve, by_mechanism, close, stacked
 from dpaudit.reports.sections.symmetric_noise import measures
-from dpaudit.reports.sections.symmetric_noise.measures import (
-    NEEDED,
-    SYNTHETIC,
-    is_there,
-)
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.svg import INK, MUTED
 from dpaudit.reports.tables import quartiles, refuted_mechanisms
@@ -123,12 +118,12 @@ MECHANISMS = (*_PAPERS, PURE, PROVEN, "wishart-approximate")
 _TINY_DELTA = 1e-6
 
 DATASETS: dict[str, dict[str, Any]] = {
-    SYNTHETIC: {"n": 60_000, "n_components": 10, "deltas": (0.1, _TINY_DELTA)},
+    measures.SYNTHETIC: {"n": 60_000, "n_components": 10, "deltas": (0.1, _TINY_DELTA)},
     "covertype": {"n": 20_000, "n_components": 10, "deltas": (0.02, _TINY_DELTA)},
     # The paper prints no delta for MNIST.
     "mnist": {"n": 10_000, "n_components": 50, "deltas": (_TINY_DELTA,)},
 }
-_EFFORTS = {SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
+_EFFORTS = {measures.SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
 _NAMES = {
     "covertype": ("Covertype", published.COVERTYPE_URL),
     "mnist": ("MNIST", published.MNIST_MIRROR),
@@ -137,20 +132,22 @@ _NAMES = {
 
 def missing(size: Size) -> list[str]:
     """Return the datasets of a size whose files are not on this machine."""
-    return [name for name in size.paper_datasets if not is_there(name)]
+    return [name for name in size.paper_datasets if not measures.is_there(name)]
 
 
 def _wanted(dataset: str) -> str:
     """Return which files a dataset is in, where they are, and their hashes."""
     name, url = _NAMES[dataset]
-    files = (f"{file}, SHA-256 {digest}" for file, digest in NEEDED[dataset].items())
+    files = (
+        f"{file}, SHA-256 {digest}" for file, digest in measures.NEEDED[dataset].items()
+    )
     return f"{name} from {url} ({'; '.join(files)})"
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     found = []
     paper = "Imtiaz, Sarwate, ICASSP 2016"
-    for dataset in filter(is_there, size.paper_datasets):
+    for dataset in filter(measures.is_there, size.paper_datasets):
         options = {**DATASETS[dataset], "dataset": dataset, "row_norm": 1.0}
         options["public"] = False
         options["n"] = most = min(options["n"], size.paper_rows)
@@ -299,7 +296,7 @@ SECTION = Section(
     title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
     sizes=sizes(
-        paper_datasets=((SYNTHETIC,), tuple(DATASETS), tuple(DATASETS)),
+        paper_datasets=((measures.SYNTHETIC,), tuple(DATASETS), tuple(DATASETS)),
         paper_draws=(10, 10, 20),  # 10 in the paper
         paper_splits=(4, 10, 20),  # of two classes, for the table of errors
         paper_points=(7, 7, 13),  # of epsilon, and of n
