@@ -101,6 +101,13 @@ class Experiment:
     parallel: bool = True  # false for what neighbours on the same machine would disturb
 
 
+def declared(
+    name: str, title: str, source: str = "dpaudit", **same: Any
+) -> Callable[..., Experiment]:
+    """Return what declares an experiment of this name, given the rest of it."""
+    return partial(Experiment, name, title, source, **same)
+
+
 def exact(
     mechanism: Mechanism, pair: Pair, epsilon: float, delta: float
 ) -> dict[str, Any]:

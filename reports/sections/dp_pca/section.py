@@ -27,7 +27,7 @@ from dpaudit.datasets import spiked_gaussian
 from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
 from dpaudit.reports import plots, svg
-from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record
+from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record, declared
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW, Panel
@@ -168,19 +168,13 @@ _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 def experiments(size: Size) -> tuple[Experiment, ...]:
     fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
     found = [
-        Experiment(
-            name=GRADIENTS,
-            title="Gradients in the plane",
-            source=f"{_PAPER}, Figure 1",
+        declared(GRADIENTS, "Gradients in the plane", f"{_PAPER}, Figure 1")(
             measure=minibatch_gradients,
             mechanisms=(GAUSSIAN, NEAR_A_LINE),
             options={"gradients": 400},
             effort=0.1,
         ),
-        Experiment(
-            name=CLAIMS,
-            title="Claims of streaming PCA",
-            source=_PAPER,
+        declared(CLAIMS, "Claims of streaming PCA", _PAPER)(
             measure=measures.claims,
             mechanisms=measures.MECHANISMS,
             grid={"epsilon": (_EPSILON,)},
@@ -229,10 +223,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             ),
         ]
     found += [
-        Experiment(
-            name=name,
-            title="Errors on hard instances",
-            source=f"{_PAPER}, Theorems 5.3, 5.4",
+        declared(name, "Errors on hard instances", f"{_PAPER}, Theorems 5.3, 5.4")(
             measure=floors.floor_errors,
             mechanisms=_FAST,
             grid={"n": size.rate_floor_rows},
@@ -251,10 +242,11 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         strict=True,
     ):
         found.append(
-            Experiment(
-                name=name,
-                title="Two stages, and other parts",
-                source="dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
+            declared(
+                name,
+                "Two stages, and other parts",
+                "dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
+            )(
                 measure=measures.component_errors,
                 mechanisms=_ORDER,
                 grid={STAGES[name][0]: tuple(map(float, values))},

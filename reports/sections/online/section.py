@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -67,52 +67,38 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     lengths, several = tuple(map(float, size.online_rows)), size.online_size
     long = tuple(map(float, size.online_long))
     made = partial(
-        Experiment, measure=measures.online_regret, repetitions=size.online_draws
+        declared, measure=measures.online_regret, repetitions=size.online_draws
     )
     rivals = partial(made, source=f"{_PAPER}, Theorems 14, 18", mechanisms=_EXPONENTS)
     optimum = {**_RIVALS, "dimension": 16, "n_components": 1}
     gaussian = {"stream": measures.GAUSSIAN, "dimension": 20, "n_components": 3}
     return (
         audit_experiment("online", "Audits of online PCA", size.online_samples, 8.0),
-        made(
-            name="online-regret",
-            title="Regret of online PCA",
-            source=f"{_PAPER}, section 4",
+        made("online-regret", "Regret of online PCA", f"{_PAPER}, section 4")(
             mechanisms=(*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER),
             grid={"rows": lengths},
             options={**gaussian, "epsilon": 1.0, "delta": 1e-6},
             effort=3.0,
         ),
-        rivals(
-            name="regret-optimum",
-            title="Regret by OPT",
+        rivals("regret-optimum", "Regret by OPT")(
             mechanisms=(*_EXPONENTS, LEADER),
             grid={"rows": lengths},
             options={**optimum, "length": size.online_rows[-1]},
         ),
-        rivals(
-            name="regret-length",
-            title="Regret by the length of the stream",
-            grid={"rows": lengths},
-            options=optimum,
+        rivals("regret-length", "Regret by the length of the stream")(
+            grid={"rows": lengths}, options=optimum
         ),
-        rivals(
-            name="regret-dimensions",
-            title="Regret by the length of rows",
+        rivals("regret-dimensions", "Regret by the length of rows")(
             grid={"dimension": (16.0, 32.0, 64.0)},
             options={**_RIVALS, "rows": several, "n_components": 1},
             effort=2.0,
         ),
-        rivals(
-            name="regret-components",
-            title="Regret by the number of components",
+        rivals("regret-components", "Regret by the number of components")(
             grid={"n_components": (1.0, 2.0, 4.0)},
             options={**_RIVALS, "rows": several, "dimension": 32},
             effort=2.0,
         ),
-        rivals(
-            name="regret-epsilon",
-            title="Regret by OPT at smaller epsilons",
+        rivals("regret-epsilon", "Regret by OPT at smaller epsilons")(
             mechanisms=(ALGORITHM_4,),
             grid={"epsilon": SMALLER, "rows": long},
             repetitions=size.online_long_draws,

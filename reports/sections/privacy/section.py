@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
 from dpaudit.reports import plots, svg
-from dpaudit.reports.experiment import DELTA, Experiment, Record
+from dpaudit.reports.experiment import DELTA, Experiment, Record, declared
 from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.plots import WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -34,10 +34,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             mechanisms=(*covariance, *names_of("subspace")),
             grid={"epsilon": (1.0,)},
         ),
-        Experiment(
-            name="exact-privacy",
-            title="Exact privacy",
-            source="dpaudit",
+        declared("exact-privacy", "Exact privacy")(
             measure=exact_privacy,
             mechanisms=covariance,
             grid={"epsilon": tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))},

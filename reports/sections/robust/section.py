@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
+from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment, declared
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.robust import conditions, findings, measures
@@ -71,10 +71,9 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             *("robust", "Audits of robust PCA", size.robust_samples, 10.0),
             grid={"epsilon": (1.0,)},
         ),
-        Experiment(
-            name="robust-constants",
-            title="Theorem 6 with other constants",
-            source=f"{_PAPER}, Theorem 6",
+        declared(
+            "robust-constants", "Theorem 6 with other constants", f"{_PAPER}, Theorem 6"
+        )(
             measure=conditions.audited_constants,
             mechanisms=("dp-sggd-published",),
             grid={"constant": size.constants, "ratio": size.ratios},
@@ -84,20 +83,22 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             },
             effort=4.0,
         ),
-        Experiment(
-            name="robust-recovery",
-            title="Recovery of a subspace, step by step",
-            source=f"{_PAPER}, Figure 1",
+        declared(
+            "robust-recovery",
+            "Recovery of a subspace, step by step",
+            f"{_PAPER}, Figure 1",
+        )(
             measure=measures.recovery_paths,
             mechanisms=(*measures.PUBLISHED, *measures.CORRECTED, measures.NOISELESS),
             repetitions=size.haystacks,
             options=recovery,
             effort=4.0,
         ),
-        Experiment(
-            name="robust-stability",
-            title="Conditions of the theorems",
-            source=f"{_PAPER}, Theorem 1, (3.2), (4.5)",
+        declared(
+            "robust-stability",
+            "Conditions of the theorems",
+            f"{_PAPER}, Theorem 1, (3.2), (4.5)",
+        )(
             measure=conditions.conditions,
             mechanisms=(measures.NOISELESS,),
             repetitions=size.haystacks,
@@ -126,14 +127,11 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         if name in _PHASES:
             fixed = {**_HAYSTACK, "steps_per_row": 2.0}
         found.append(
-            Experiment(
-                name=name,
-                title=f"Recovery by {by}",
-                source=f"{_PAPER}, Figure {figures}",
+            declared(name, f"Recovery by {by}", f"{_PAPER}, Figure {figures}")(
                 measure=measures.recovery,
                 mechanisms=mechanisms.get(name, measures.PAIRED),
                 grid={column: tuple(map(float, grid[column])) for column in grid},
-                repetitions=(size.phase_runs if name == _PHASES[0] else size.slow_runs),
+                repetitions=size.phase_runs if name == _PHASES[0] else size.slow_runs,
                 options={key: fixed[key] for key in fixed if key not in grid},
                 effort=4.0,
             )
@@ -145,10 +143,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         ("genotypes-reaper", measures.REAPER_MAPS, size.reaper_loci),
     ):
         found.append(
-            Experiment(
-                name=name,
-                title="Maps from genotypes",
-                source=f"{_PAPER}, Figures 3, 10",
+            declared(name, "Maps from genotypes", f"{_PAPER}, Figures 3, 10")(
                 measure=measures.genotype_map,
                 mechanisms=maps,
                 options={**people, "dimension": dimension},

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -35,16 +35,17 @@ _AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 5
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
-    made = partial(Experiment, measure=measures.streaming_errors)
+    made = partial(declared, measure=measures.streaming_errors)
     paper, corollary = "Liu, Kong, Jain, Oh, NeurIPS 2022", "Corollary 5.2"
     return (
         audit_experiment(
             "streaming", "Audits of streaming PCA", size.stream_samples, 8.0
         ),
         made(
-            name="streaming-rates",
-            title="Rates of streaming PCA in n",
-            source=f"{paper}, Theorem 5.1, {corollary}",
+            "streaming-rates",
+            "Rates of streaming PCA in n",
+            f"{paper}, Theorem 5.1, {corollary}",
+        )(
             mechanisms=(measures.DP_PCA,),
             grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
             repetitions=size.streams,
@@ -52,19 +53,17 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             effort=3.0,
         ),
         made(
-            name="streaming-dimensions",
-            title="Rates of streaming PCA in d",
-            source=f"{paper}, {corollary}",
+            "streaming-dimensions",
+            "Rates of streaming PCA in d",
+            f"{paper}, {corollary}",
+        )(
             mechanisms=(measures.DP_PCA,),
             grid={"d": (5.0, 10.0, 20.0, 40.0)},
             repetitions=size.length_streams,
             options={**_OPTIONS, "n": rows[-2]},
             effort=1.5,
         ),
-        made(
-            name="signal-in-noise",
-            title="Signal in noise",
-            source=f"{paper}, Example 4.1",
+        made("signal-in-noise", "Signal in noise", f"{paper}, Example 4.1")(
             mechanisms=(measures.DP_PCA, measures.MINIBATCH_OJA),
             grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},
             repetitions=size.spread_streams,

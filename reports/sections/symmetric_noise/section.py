@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.datasets import published
 from dpaudit.reports import lines, plots
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -161,10 +161,11 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             (("n", f"by rows, {dataset}", "Fig. 2", rows), "", options),
         ):
             found.append(
-                Experiment(
-                    name=f"sn-{variable}-{dataset}{end}",
-                    title=f"Captured variance {title}{_told(end)}",
-                    source=f"{paper}, {figure}",
+                declared(
+                    f"sn-{variable}-{dataset}{end}",
+                    f"Captured variance {title}{_told(end)}",
+                    f"{paper}, {figure}",
+                )(
                     measure=measures.captured,
                     mechanisms=MECHANISMS,
                     grid={variable: tuple(map(float, values))},
@@ -174,10 +175,11 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 )
             )
         found.append(
-            Experiment(
-                name=f"sn-errors-{dataset}",
-                title=f"Errors of a classifier, {dataset}",
-                source=f"{paper}, Table 1",
+            declared(
+                f"sn-errors-{dataset}",
+                f"Errors of a classifier, {dataset}",
+                f"{paper}, Table 1",
+            )(
                 measure=measures.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
                 grid={"n": measures.TRAINING},

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from dpaudit.algorithms import names_of
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
@@ -144,41 +144,27 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         "pad_ratio": size.tracing_padding,
     }
     experiment = partial(
-        Experiment,
+        declared,
         measure=measures.traced,
         repetitions=size.tracing_trials,
         options=options,
     )
     clusters = {"components": _COMPONENTS, "rows": rows}
     return (
-        experiment(
-            name="hard-instances",
-            title="Hard instances",
-            source=f"{_PAPER}, Lemmas 28, 30",
-            measure=measures.spectra,
-            mechanisms=(measures.INSTANCES,),
-            grid=clusters,
+        experiment("hard-instances", "Hard instances", f"{_PAPER}, Lemmas 28, 30")(
+            measure=measures.spectra, mechanisms=(measures.INSTANCES,), grid=clusters
         ),
         experiment(
-            name="tracing-references",
-            title="Tracing principal components",
-            source=f"{_PAPER}, section 5",
-            mechanisms=(BASELINE,),
-            grid=clusters,
-            effort=1.0,
-        ),
+            "tracing-references", "Tracing principal components", f"{_PAPER}, section 5"
+        )(mechanisms=(BASELINE,), grid=clusters, effort=1.0),
         experiment(
-            name="tracing",
-            title="Tracing private components",
-            source=f"{_PAPER}, Corollaries 25, 32",
-            mechanisms=(_DRAWN,),
-            grid={"epsilon": _EPSILONS, **clusters},
-            effort=2.0,
-        ),
+            "tracing", "Tracing private components", f"{_PAPER}, Corollaries 25, 32"
+        )(mechanisms=(_DRAWN,), grid={"epsilon": _EPSILONS, **clusters}, effort=2.0),
         experiment(
-            name="tracing-catalogue",
-            title="Tracing every private subspace",
-            source=f"{_PAPER}, Corollaries 25, 32",
+            "tracing-catalogue",
+            "Tracing every private subspace",
+            f"{_PAPER}, Corollaries 25, 32",
+        )(
             mechanisms=_CATALOGUE,
             grid={
                 "epsilon": _EPSILONS,
@@ -188,10 +174,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             repetitions=size.catalogue_trials,
             effort=8.0,
         ),
-        Experiment(
-            name="list-culling",
-            title="List culling",
-            source=f"{_PAPER}, Theorem 26",
+        declared("list-culling", "List culling", f"{_PAPER}, Theorem 26")(
             measure=measures.culled,
             mechanisms=measures.STRATEGIES,
             grid={"length": (500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0)},

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
 from dpaudit.reports import tables
-from dpaudit.reports.experiment import DELTA, Experiment
+from dpaudit.reports.experiment import DELTA, Experiment, declared
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.utility import measures
@@ -57,10 +57,11 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
     epsilons = tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))
     return (
-        Experiment(
-            name="captured-variance",
-            title="Captured variance",
-            source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
+        declared(
+            "captured-variance",
+            "Captured variance",
+            "after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
+        )(
             measure=measures.captured_variance,
             mechanisms=covariance,
             grid={"epsilon": epsilons},
@@ -68,19 +69,17 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             options=_DATA,
             effort=2.0,
         ),
-        Experiment(
-            name="variance-references",
-            title="Captured variance without noise",
-            source="dpaudit",
+        declared("variance-references", "Captured variance without noise")(
             measure=measures.reference_variance,
             mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
             options=_DATA,
             effort=0.1,
         ),
-        Experiment(
-            name="components",
-            title="Ten components of a known spectrum",
-            source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
+        declared(
+            "components",
+            "Ten components of a known spectrum",
+            "after Imtiaz, Sarwate, ICASSP 2016, section 5",
+        )(
             measure=measures.captured_variance,
             mechanisms=several,
             grid={"epsilon": (1.0,)},
@@ -88,10 +87,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             options=_SYNTHETIC,
             effort=4.0,
         ),
-        Experiment(
-            name="run-time",
-            title="Run time",
-            source="dpaudit",
+        declared("run-time", "Run time")(
             measure=measures.run_time,
             mechanisms=(BASELINE, *several),
             grid={"epsilon": (1.0,)},
