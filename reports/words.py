@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.printable import printable, told_apart
+from dpaudit.printable import told_apart
 
-__all__ = ["aligned", "duration", "percent", "setting", "verdict"]
+__all__ = ["duration", "percent", "setting", "verdict"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -183,22 +183,6 @@ def times(ratio: float) -> str:
 def nines(share: Any) -> Any:
     """Return where a share stands on a scale on which 90 %, 99 %, ... are even."""
     return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of cells for a terminal, one cell below the other.
-
-    Cells may be names that others chose: none does anything to the terminal.
-
-    >>> aligned([("name", "x"), ("a", "10")])
-    ['name  x', 'a     10']
-    """
-    shown = [[printable(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    return [
-        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in shown
-    ]
 
 
 def listed(items: Iterable[str]) -> str:

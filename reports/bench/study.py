@@ -18,11 +18,11 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+from dpaudit.printable import aligned
 from dpaudit.reports.escaping import markdown, plain
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.page import environment
 from dpaudit.reports.store import load_json, save_json
-from dpaudit.reports.words import aligned
 from dpaudit.streams import stream
 
 __all__ = ["Figure", "Records", "Study", "TargetRow"]

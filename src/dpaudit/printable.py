@@ -58,15 +58,18 @@ def printable(text: object, *, longest: int = _LONGEST) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of cells for a terminal, one cell below the other.
 
+    Cells may be names that others chose: none does anything to the terminal.
+
     Examples
     --------
     >>> aligned([("name", "x"), ("a", "10")])
     ['name  x', 'a     10']
     """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [[printable(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return [
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        for line in shown
     ]
 
 

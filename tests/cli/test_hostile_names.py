@@ -11,8 +11,8 @@ from dpaudit import Pair, PureDP
 from dpaudit.audit import Run, audit
 from dpaudit.audit.assertions import describe
 from dpaudit.cli import main
+from dpaudit.printable import aligned
 from dpaudit.reports.page import page_of
-from dpaudit.reports.words import aligned
 
 # It opens an element, colours and turns what follows, begins a line, rings.
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e$\\frac$\"'\n::error::\x07]]>"

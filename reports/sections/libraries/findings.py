@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.neighbours import Relation
+from dpaudit.printable import aligned
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import load_json
-from dpaudit.reports.words import aligned
 
 FILE = "tour.json"
 """The name of the file, beside the results of the other audits of libraries."""

@@ -151,9 +151,10 @@ def _record(found: "MechanismComparison", page: Path) -> dict[str, Any]:
 
 
 def _show(found: "MechanismComparison", page: Path) -> None:
+    from dpaudit.printable import aligned
     from dpaudit.reports.comparison.page import WARNING
     from dpaudit.reports.comparison.problem import MEASURES
-    from dpaudit.reports.words import aligned, duration, percent, setting, verdict
+    from dpaudit.reports.words import duration, percent, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
     lines: list[tuple[str, ...]] = [heads]
