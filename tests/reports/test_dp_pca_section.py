@@ -30,7 +30,11 @@ from dpaudit.reports.sections.dp_pca.measures import (
     OWN_PARTS,
     TWO_STAGE,
 )
-from dpaudit.reports.sections.dp_pca.packings import HeavyPacking, sign_packing
+from dpaudit.reports.sections.dp_pca.packings import (
+    GaussianPacking,
+    HeavyPacking,
+    sign_packing,
+)
 from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
 
@@ -184,7 +188,7 @@ def test_rows_of_hard_instances_are_those_of_their_laws():
     """Null hypothesis: second moments are those of the packing; of 40,000 rows each
     entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that. Of
     24 sources one of two directions is missing with probability 1.2e-7."""
-    packing = floors._hardest("gaussian", 6, 500, 0.8, 1e-6)
+    packing = GaussianPacking.hardest(6, 500, 0.8, 1e-6)
     directions = sign_packing(5, packing.size, rng=np.random.default_rng(0))
     components, laws = [packing.component(u) for u in directions], set()
     for i in range(24):
@@ -206,7 +210,9 @@ def test_floors_are_those_of_the_packing():
         floor = hardest.error(int(n), 0.8, 1e-6)
         assert own["floor"].unique() == pytest.approx([floor])
         assert (own["blind"] > own["floor"]).all()
-    refuses("instance must be one of", floors._hardest, "flat", 20, 100, 0.8, 1e-6)
+    flat = tiny_plan()["dp-pca-floor-heavy"]
+    flat = replace(flat, options={**flat.options, "instance": "flat"})
+    refuses("unknown instance 'flat'", run, flat)
 
 
 def test_how_far_above_the_floor_is_said():

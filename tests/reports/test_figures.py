@@ -269,7 +269,7 @@ def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
     curves._scales(axes, found, 0.7)
     assert axes.get_xscale() == "log"
     assert axes.get_xlim() == (0.1, 10.0)
-    nines = np.concatenate([curves._nines(curve.quartiles).ravel() for curve in found])
+    nines = np.concatenate([curves.nines(curve.quartiles).ravel() for curve in found])
     assert axes.get_ylim()[0] < nines.min() < nines.max() < axes.get_ylim()[1]
     curves._draw(axes, found[0])
     whole, broken, markers, crosses = axes.lines
@@ -279,7 +279,7 @@ def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
     assert list(markers.get_xdata()) == [0.1, 1.0]
     assert list(crosses.get_xdata()) == [10.0]
     assert crosses.get_color() == REFUTED
-    low, middle, high = curves._nines(found[0].quartiles)
+    low, middle, high = curves.nines(found[0].quartiles)
     np.testing.assert_array_equal(whole.get_ydata(), middle[:2])
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert {*low, *high} <= set(band)

@@ -14,6 +14,7 @@ from streaming_tables import streaming_tables as tables
 from tiny_profile import tiny_plan
 
 from dpaudit.algorithms import DPPCA, MinibatchOja
+from dpaudit.datasets.streaming_models import signal_constants
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import run
 from dpaudit.reports.power_law import fit_power_law
@@ -99,7 +100,7 @@ def test_the_error_of_noise_is_that_of_the_noise():
     )
     squares = run(measured)["noise_error"] ** 2
     rng = np.random.default_rng(2)
-    data = rates.signal_in_noise(n, d, noise=0.05, rng=rng)
+    data = rates.streaming_models.signal_in_noise(n, d, noise=0.05, rng=rng)
     mechanism = rates._mechanism(MINIBATCH_OJA, n, 20.0, 1e-6)
     releases = mechanism.draw(data.rows, 300, rng=rng)
     releases *= np.sign(releases @ data.subspace)
@@ -129,7 +130,7 @@ def test_the_formula_is_the_size_of_the_noise():
 def test_the_formula_has_the_typical_length_of_noise():
     """Logs of 40,000 lengths in 4 directions: their mean deviates by 0.002."""
     oja = rates._mechanism(MINIBATCH_OJA, 80_000, 1.0, 1e-6)
-    constants = rates._constants(5, 0.01)
+    constants = signal_constants(0.01, 5)
     found = rates._noise_by_formula(oja, 80_000, 5, constants)
     noise = oja.sigma / 10_000 * np.random.default_rng(0).standard_normal((40_000, 4))
     lengths = np.linalg.norm(noise, axis=1) / constants.first
@@ -139,7 +140,7 @@ def test_the_formula_has_the_typical_length_of_noise():
 def test_the_formula_lets_steps_fail_as_often_as_the_mechanism_in_all():
     """As for the formula of minibatch-oja, for the noise of a mean of gradients."""
     mechanism = rates._mechanism(DP_PCA, 80_000, 1.0, 1e-6)
-    constants = rates._constants(5, 0.01)
+    constants = signal_constants(0.01, 5)
     found = rates._noise_by_formula(mechanism, 80_000, 5, constants)
     chance = mechanism.scale_finder.zeta / 16  # of eight scales and eight means
     scale = (constants.gamma * constants.first) ** 2
