@@ -49,11 +49,7 @@ def plain(text: str) -> str:
 
 
 def markdown(text: str) -> Safe:
-    r"""Return a text as Markdown that says just that, on one line.
-
-    >>> print(markdown("a|b *c* <script>"))
-    a\|b \*c\* \<script\>
-    """
+    r"""Return a text as Markdown that says just that, on one line."""
     return Safe(_MARKDOWN.sub(r"\\\g<0>", plain(text)))
 
 
@@ -61,12 +57,6 @@ def csv_text(table: pd.DataFrame, *, digits: int | None = None) -> str:
     """Return a table as CSV that a spreadsheet takes for data.
 
     ``digits``: significant digits of numbers; by default all.
-
-    >>> print(csv_text(pd.DataFrame({"name": ["=1+1", "a"], "x": [-1.0, 2.0]})))
-    name,x
-    '=1+1,-1.0
-    a,2.0
-    <BLANKLINE>
     """
     texts = table.select_dtypes(exclude="number")
     table = table.assign(**{column: texts[column].map(_cell) for column in texts})
@@ -85,8 +75,5 @@ def file_name(name: str) -> str:
     """Return a name of ASCII letters, digits, and ``.-_``; no two become one.
 
     Any other character is replaced by its code between plus signs.
-
-    >>> file_name("symmetric-noise"), file_name("../a b")
-    ('symmetric-noise', '..+2f+a+20+b')
     """
     return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"+{ord(found[0]):x}+", name)

@@ -129,12 +129,7 @@ def exact(
 
 
 def cells(experiment: Experiment) -> Iterator[Cell]:
-    """Yield the units of work of an experiment, in the order of its table.
-
-    >>> tossed = Experiment("x", "X", "-", list, ("a", "b"), {"n": (5.0, 9.0)})
-    >>> [(cell.mechanism, cell.point["n"]) for cell in cells(tossed)]
-    [('a', 5.0), ('a', 9.0), ('b', 5.0), ('b', 9.0)]
-    """
+    """Yield the units of work of an experiment, in the order of its table."""
     for mechanism in experiment.mechanisms:
         for values in itertools.product(*experiment.grid.values()):
             for first in range(0, experiment.repetitions, _BATCH):

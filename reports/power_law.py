@@ -60,10 +60,6 @@ def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
     -------
     PowerLaw
         All NaN if fewer than two points are left.
-
-    >>> law = fit_power_law({1.0: [0.9, 1.0, 1.1], 10.0: [0.09, 0.10, 0.11]})
-    >>> round(law.exponent, 3), round(law.low, 2), round(law.high, 2)
-    (-1.0, -1.1, -0.9)
     """
     logs = {}
     for x, values in errors.items():

@@ -90,13 +90,6 @@ class WorkStore:
 
     ``path``: on a disk of this machine. Its folder is created if need be. ``found``:
     the `versions` whose records count, and under which new ones are written.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     store = WorkStore(Path(folder) / "work.db")
-    ...     store.add("a unit", 7, {"x": 0.5}, seconds=0.1)
-    ...     store.load(["a unit", "another"])
-    {'a unit': {'x': 0.5}}
     """
 
     def __init__(self, path: Path, found: dict[str, str] | None = None) -> None:

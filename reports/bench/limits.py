@@ -64,10 +64,6 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
 
     ``p``, ``q``: probabilities, > 0 on one side at least. ``points``: of the claim; the
     epsilons >= 0 and increasing.
-
-    >>> half = np.array([0.9, 0.1]), np.array([0.1, 0.9])
-    >>> round(growth(*half, [(1.0, 0.0)]), 3)
-    0.088
     """
     epsilon, delta = np.array(points).T
     e = len(points)

@@ -145,10 +145,6 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     """Return the releases a side that refute the claim if the cells are known.
 
     ``claim``: Pure or approximate. ``alpha``: the error probability, in (0, 1).
-
-    >>> event = best_events()["truncated-geometric"]
-    >>> round(information_limit(event, PureDP(0.1), 0.001), -3)
-    88000.0
     """
     p, q = map(np.array, event)
     epsilon, delta = claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)

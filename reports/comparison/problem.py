@@ -130,10 +130,6 @@ def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
     Frobenius norm and in that of the upper triangle.
 
     ``norm``: none of them is longer.
-
-    >>> pair = pair_of(np.array([[0.0, 0.5], [0.0, 0.4]]), 1.0, Relation.ADD_REMOVE)
-    >>> pair.neighbour[-1]
-    array([1., 0.])
     """
     rows = rows[:_PAIR_ROWS]
     axes = np.argsort(np.einsum("ij,ij->j", rows, rows), kind="stable")

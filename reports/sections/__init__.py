@@ -209,9 +209,6 @@ def plan(
 
     ``profile``: one of `PROFILES`. ``seed``: >= 0; every random number of the report
     derives from it. ``sections``: all by default.
-
-    >>> list(plan("quick", 0, chosen_sections(("streaming",))))
-    ['streaming-audits', 'streaming-rates', 'streaming-dimensions', 'signal-in-noise']
     """
     check_name("profile", profile, PROFILES)
     check_count("seed", seed, minimum=0)

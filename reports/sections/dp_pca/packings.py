@@ -89,9 +89,6 @@ def identification_error(
     -------
     float
         >= 0, and at most 1/2.
-
-    >>> round(identification_error(2**20, 1000, 0.001, 1.0), 3)
-    0.5
     """
     others = check_count("size", size, minimum=2) - 1
     groups = ceil(check_count("count", count) * check_positive("changed", changed))
@@ -112,9 +109,6 @@ def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Arra
     Returns
     -------
     ndarray, shape (size, m)
-
-    >>> sign_packing(1, 2, rng=np.random.default_rng(0)).T
-    array([[ 1., -1.]])
     """
     m, size = check_count("dimension", dimension), check_count("size", size)
     found: Array = np.empty((0, m))
@@ -223,13 +217,6 @@ class GaussianPacking(Packing):
     """N(0, lambda_2 I + (lambda_1 - lambda_2) v v^T), for Theorem 5.3.
 
     ``dimension``, ``first``, ``second``: see `Packing`.
-
-    >>> packing = GaussianPacking(dimension=20, sine=0.1)
-    >>> packing.size, round(packing.separation, 4), round(packing.changed, 4)
-    (11, 0.0999, 0.0704)
-    >>> hardest = GaussianPacking.hardest(100, 10_000, 0.1)
-    >>> round(hardest.error(10_000, 0.1), 6)
-    0.003227
     """
 
     sine: float  # sin(t), in (0, 1/sqrt 2]
@@ -275,10 +262,6 @@ class HeavyPacking(Packing):
     """A bounded law with rare heavy rows towards one direction, for Theorem 5.4.
 
     ``dimension``, ``first``, ``second``: see `Packing`.
-
-    >>> packing = HeavyPacking(dimension=20, share=0.01)
-    >>> round(packing.separation, 4), round(packing.heavy, 2)
-    (0.0994, 20.0)
     """
 
     share: Fraction  # p in (0, 1), of the heavy rows

@@ -110,11 +110,7 @@ def private_oja_noise(cell: Cell) -> list[Record]:
 
 
 def theorem_size(zeta: float, epsilon: float, delta: float, d: int) -> int:
-    """Return the B of Theorem 6.1, its O read as 1; the B inside its logarithm too.
-
-    >>> theorem_size(0.1, 0.8, 1e-6, 2)
-    167047
-    """
+    """Return the B of Theorem 6.1, its O read as 1; the B inside its logarithm too."""
     size, before = 100.0, 0.0
     groups = log(1 / (zeta * delta)) / epsilon
     while abs(size - before) > 0.5:
