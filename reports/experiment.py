@@ -162,10 +162,7 @@ def run(experiment: Experiment, **how: Any) -> pd.DataFrame:
     ``**how``: of `dpaudit.reports.runner.carry_out`: ``store``, ``executor``,
     ``progress``.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Tidy: the mechanism, the point of the grid, then what the measure returns.
+    The table is tidy: the mechanism, the point of the grid, what the measure returns.
     """
     found = carry_out(_jobs(experiment), **how)
     return _table(experiment, list(found.values()))

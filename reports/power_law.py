@@ -56,10 +56,7 @@ def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
     ``errors``: for every x > 0 the errors of independent data sets. What is not a
     number > 0 is left out, and so are points that keep fewer than two.
 
-    Returns
-    -------
-    PowerLaw
-        All NaN if fewer than two points are left.
+    All NaN if fewer than two points are left.
     """
     logs = {}
     for x, values in errors.items():

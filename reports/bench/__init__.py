@@ -77,10 +77,7 @@ def bench_audit(
     Raises `InputError` if an argument is not allowed, or the folder cannot be written
     to.
 
-    Returns
-    -------
-    list of StudyFindings
-        Of every study that has records.
+    The findings are those of every study that has records.
     """
     check_name("profile", profile, PROFILES)
     names = [study.name for study in studies]

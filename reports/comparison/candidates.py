@@ -207,11 +207,8 @@ def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) ->
 
     Raises `InputError` if components cannot be had from it.
 
-    Returns
-    -------
-    ndarray, shape (d, k)
-        Orthonormal, of the span of the first k; NaN if the release is not finite or
-        they are dependent.
+    They are (d, k), orthonormal, of the span of the first k; NaN if the release is not
+    finite or they are dependent.
     """
     k, matrix = setting.n_components, False
     if isinstance(built.mechanism, HasComponents):

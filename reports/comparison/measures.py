@@ -103,14 +103,11 @@ def audited(
 ) -> Record:
     """Audit a mechanism: ``verdict``, and what it is worth.
 
-    Returns
-    -------
-    dict
-        ``verdict`` is "not audited: ..." where there is no audit. Otherwise there are
-        ``samples``, ``epsilon_lower``, ``claim`` with its ``delta`` at this epsilon,
-        ``exact`` (whether the exact loss on the pair keeps it: "kept", "false" or "not
-        known"), ``own_pair`` (whether the mechanism names the pair), ``witness`` (or
-        None) and ``warnings``.
+    ``verdict`` is "not audited: ..." where there is no audit. Otherwise there are
+    ``samples``, ``epsilon_lower``, ``claim`` with its ``delta`` at this epsilon,
+    ``exact`` (whether the exact loss on the pair keeps it: "kept", "false" or "not
+    known"), ``own_pair`` (whether the mechanism names the pair), ``witness`` (or None)
+    and ``warnings``.
     """
     try:
         built = candidate.build(epsilon)

@@ -37,7 +37,7 @@ from dpaudit.reports.words import listed, percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["compared"]
+__all__ = ["compare", "compared"]
 
 
 def compare(

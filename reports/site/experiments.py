@@ -108,13 +108,8 @@ def summary_rows(
 
     ``keys``: columns that name a group.
 
-    Returns
-    -------
-    rows : list of Printed
-        With ``keys``, pairs of words and value, ``cells``, triples of the median in
-        words, its quartiles in words, and its value.
-    columns : list of str
-        What the cells are.
+    Rows have ``keys``, pairs of words and value, and ``cells``, triples of the median
+    in words, its quartiles in words, and its value; columns are what the cells are.
     """
     known = {*keys, *_COUNTED, "witness"}
     numbers = [str(name) for name in table.select_dtypes("number") if name not in known]

@@ -83,11 +83,8 @@ _HEADING = re.compile(
 def made_now() -> dict[str, Any]:
     """Return when, by what and on what a site is made: here, now.
 
-    Returns
-    -------
-    dict
-        ``date``, ``commit`` (of the checkout that dpaudit was imported from; empty if
-        it is installed), ``machine``, and the ``versions`` of packages.
+    ``date``, ``commit`` (of the checkout that dpaudit was imported from; empty if it is
+    installed), ``machine``, and the ``versions`` of packages.
     """
     system = f"{platform.system()} {platform.machine()}".strip()
     return {

@@ -85,10 +85,7 @@ def identification_error(
     p in (0, 1]: rows of two laws can be coupled to differ with this probability.
     ``epsilon``, ``delta``: of the estimator.
 
-    Returns
-    -------
-    float
-        >= 0, and at most 1/2.
+    It is >= 0, and at most 1/2.
     """
     others = check_count("size", size, minimum=2) - 1
     groups = ceil(check_count("count", count) * check_positive("changed", changed))
@@ -100,15 +97,11 @@ def identification_error(
 
 
 def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Array:
-    """Return unit vectors with entries of one size and inner products at most 1/2.
+    """Return unit vectors, entries of one size, with inner products at most 1/2.
 
     ``dimension``: m. ``size``: how many; ceil(e^(m/8)) exist, and a few can be found.
 
     Raises `InputError` if so many are not found.
-
-    Returns
-    -------
-    ndarray, shape (size, m)
     """
     m, size = check_count("dimension", dimension), check_count("size", size)
     found: Array = np.empty((0, m))

@@ -84,10 +84,7 @@ def toured(
     Raises `InputError` if an argument is not allowed, or the folder cannot be written
     to.
 
-    Returns
-    -------
-    list of dict
-        A record for each: what the subject is, and what `visit` returns.
+    Returned is a record for each: what the subject is, and what `visit` returns.
     """
     check_fraction("confidence", confidence)
     check_positive("limit_s", limit_s)

@@ -65,12 +65,9 @@ def visit(
     ``samples``: most releases a side in each audit of them. ``confidence``: in (0, 1),
     of each statistical test. ``tell``: called with the record as it grows.
 
-    Returns
-    -------
-    dict
-        JSON-ready: ``skipped`` (a sentence, or None), ``notes`` on how the library
-        behaves, ``legs`` (an audit each: ``rows``, ``relation``, ``how``, ``verdict``,
-        ``proof``, ``findings``, ``executions``, ``seconds``, ``witness``).
+    The record is JSON-ready: ``skipped`` (a sentence, or None), ``notes`` on how the
+    library behaves, ``legs`` (an audit each: ``rows``, ``relation``, ``how``,
+    ``verdict``, ``proof``, ``findings``, ``executions``, ``seconds``, ``witness``).
     """
     record: Record = {"version": None, "skipped": None, "notes": [], "legs": []}
     tell(record)
