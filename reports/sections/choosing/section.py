@@ -319,11 +319,10 @@ def _winners() -> list[tuple[str, str, list[Field], int]]:
 
     The budget, the name, where it wins, and at how many settings anything is learned.
     """
-    fields = [field for field in winners(shipped_grid()) if field.mechanism]
     found = []
-    for pure in (True, False):
-        some = [field for field in fields if (field.delta == 0) == pure]
-        budget = "no δ" if pure else f"δ = {delta(GRID['delta'][-1])}"
+    for at in _DELTAS:
+        some = [f for f in winners(shipped_grid()) if f.mechanism and f.delta == at]
+        budget = f"δ = {delta(at)}" if at else "no δ"
         for name, _ in Counter(field.mechanism for field in some).most_common():
             mine = [field for field in some if field.mechanism == name]
             found.append((budget, name, mine, len(some)))

@@ -3,6 +3,7 @@
 The sentences are chosen by the data.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,17 +152,13 @@ def head(shown: Sequence[Panel]) -> str:
 def rate_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
     """Return who has the least error on Gaussian rows, against each variable."""
     found = [winners(panel, refuted) for panel in shown]
-    everywhere = all(set(each.values()) == {GOE} for each in found)
-    points = sum(map(len, found))
-    notes = []
-    if everywhere:
-        notes.append(
+    notes = [_who(panel, refuted) for panel in shown]
+    if all(set(each.values()) == {GOE} for each in found):
+        notes = [
             f"On Gaussian rows {GOE}, which puts noise on one matrix and has no steps "
             "to choose, has a smaller median error than every mechanism that takes "
-            f"steps, at each of the {points} points that were tried."
-        )
-    else:
-        notes += [_who(panel, refuted) for panel in shown]
+            f"steps, at each of the {sum(map(len, found))} points that were tried."
+        ]
     behind = [text for panel in shown for text in _behind(panel)]
     if behind:
         notes.append(f"The median of {DP_PCA} is {listed(behind)} that of {GOE}.")
@@ -190,29 +187,27 @@ def example_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]
 def claim_notes(claims: pd.DataFrame) -> list[str]:
     """Return which claims for a replaced row fell, and how the others were held."""
     fallen = claims[claims["verdict"] == "REFUTED"]
-    notes = []
-    for row in fallen.itertuples():
-        if row.claim == "false":
-            notes.append(
-                f"The claim of {row.mechanism} is false for a replaced row: its paper "
-                "asks for the noise of an added one, and the exact ε is "
-                f"{number(row.exact_epsilon)} at the claimed δ."
-            )
-    seen = [row.mechanism for row in fallen.itertuples() if row.claim != "false"]
+    notes = [
+        f"The claim of {row.mechanism} is false for a replaced row: its paper asks for "
+        f"the noise of an added one, and the exact ε is {number(row.exact_epsilon)} at "
+        "the claimed δ."
+        for row in fallen.itertuples()
+        if row.claim == "false"
+    ]
+    seen = list(fallen["mechanism"][fallen["claim"] != "false"])
     if seen:
         notes.append(f"Refuted by an audit: {listed(seen)}.")
     if OJA in seen:
         notes.append(f"{OJA} has no noise, and no claim but one that is planted.")
     standing = claims[claims["verdict"] == "NOT_REFUTED"]
-    known = list(standing["mechanism"][standing["claim"] == "kept"])
+    known = standing["mechanism"][standing["claim"] == "kept"]
     audited = standing[standing["claim"] == "not known"]
-    if known:
+    if len(known):
         notes.append(f"By the exact loss {listed(known)} keep the claim.")
     if len(audited):
-        most = count(audited["samples"].max())
         notes.append(
-            f"Not refuted with up to {most} releases a side, which is no proof: "
-            f"{listed(audited['mechanism'])}."
+            f"Not refuted with up to {count(audited['samples'].max())} releases a "
+            f"side, which is no proof: {listed(audited['mechanism'])}."
         )
     return notes
 
@@ -256,13 +251,10 @@ def _capital(words: str) -> str:
 
 
 def _bottoms(shown: Iterable[Panel]) -> list[str]:
-    lost: dict[str, int] = {}
+    lost: Counter[str] = Counter()
     for panel in shown:
-        for name, own in panel.errors.items():
-            lost[name] = lost.get(name, 0) + len(own.bottoms)
+        lost.update({name: len(own.bottoms) for name, own in panel.errors.items()})
     found = [
-        f"{name} at {spelt(number_of)} point{'' if number_of == 1 else 's'}"
-        for name, number_of in lost.items()
-        if number_of
+        f"{name} at {spelt(n)} point{'s' * (n > 1)}" for name, n in lost.items() if n
     ]
     return [f"Bottom (⊥) is the release of {listed(found)}."] if found else []

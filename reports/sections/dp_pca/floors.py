@@ -90,12 +90,8 @@ def draw_panels(
     seen = [v for own in every for three in own.quartiles.values() for v in three]
     seen += [v for floor in floors.values() for v in floor.values() if v > 0]
     limits = (min(seen) / 1.6, 1.3) if seen else (0.1, 1.3)
-    around: dict[str, Any] = {
-        "left": 64,
-        "right": 26 if narrow else 218,
-        "top": 64,
-        "bottom": 50,
-    }
+    right = 26 if narrow else 218
+    around: dict[str, Any] = {"left": 64, "right": right, "top": 64, "bottom": 50}
     sentences = []
     for panel, box in zip(shown, boxes, strict=True):
         axes = plots.panel(figure, box, panel.heading, **around)
@@ -263,31 +259,25 @@ def floor_notes(
             continue
         (who, n), least = min(ratios.items(), key=lambda item: item[1])
         most = max(ratios.values())
+        blind = (table["blind"] / table["floor"]).max()
         text = (
             f"On the hard instance of {theorem} mean errors are {number(least)} to "
             f"{count(most) if most >= 1000 else number(most)} times the floor; nearest "
-            f"is {who}, at n = {count(n)}"
-        )
-        blind = (table["blind"] / table["floor"]).max()
-        text += (
-            " (the first axis, an estimate that looks at no row, errs by "
-            f"{number(blind)} times the floor at most)"
+            f"is {who}, at n = {count(n)} (the first axis, an estimate that looks at "
+            f"no row, errs by {number(blind)} times the floor at most)"
         )
         ends = sorted(floor)
         if len(ends) > 1 and min(floor.values()) > 0:
             slope = log(floor[ends[-1]] / floor[ends[0]]) / log(ends[-1] / ends[0])
             text += f". The floor falls like n to the power {signed(slope)}"
         notes.append(f"{text}.")
-        if below:
-            notes.append(
-                f"Below it is the mean of {', '.join(below)}: such a claim of privacy, "
-                "or the bound, is false."
-            )
-        else:
-            notes.append(
-                "No mean is below the floor: one would contradict its claim, or the "
-                "bound."
-            )
+        notes.append(
+            f"Below it is the mean of {', '.join(below)}: such a claim of privacy, or "
+            "the bound, is false."
+            if below
+            else "No mean is below the floor: one would contradict its claim, or the "
+            "bound."
+        )
     return notes
 
 

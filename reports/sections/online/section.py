@@ -133,7 +133,6 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
     rows = []
     for name, group in _longest(regrets).groupby("mechanism", sort=False):
         none = "not private" if name == LEADER else "not audited here"
-        told = verdicts.get(name, none)
         middle, first = float(group["regret"].median()), group.iloc[0]
         bound, optimum = float(first["proven"]), float(first["optimum"])
         proven = count(bound) if bound < optimum else "above OPT"
@@ -141,8 +140,8 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
             Printed(
                 name=name,
                 audited=name in verdicts,
-                verdict=verdict(told),
-                refuted=told == "REFUTED",
+                verdict=verdict(verdicts.get(name, none)),
+                refuted=verdicts.get(name) == "REFUTED",
                 regret=count(middle),
                 share=percent(middle / optimum),
                 bound="–" if isnan(bound) else proven,

@@ -190,17 +190,12 @@ def _in_pairs(words: dict[str, str]) -> list[str]:
 
 def map_notes(maps: pd.DataFrame) -> list[str]:
     """Return how much of the map each mechanism explains."""
-    fits = {
-        str(name): percent(float(fit))
-        for name, fit in maps.groupby("mechanism", sort=False)["fit"].first().items()
-    }
-    others = [
-        f"{name} {fit}"
-        for name, fit in fits.items()
-        if name not in (*PUBLISHED, *CORRECTED)
-    ]
-    notes = [f"{'; '.join(others)}."] if others else []
-    return [*notes, f"As published and corrected: {'; '.join(_in_pairs(fits))}."]
+    firsts = maps.groupby("mechanism", sort=False)["fit"].first()
+    fits = {str(name): percent(float(fit)) for name, fit in firsts.items()}
+    own = {*PUBLISHED, *CORRECTED}
+    others = "; ".join(f"{n} {fit}" for n, fit in fits.items() if n not in own)
+    both = f"As published and corrected: {'; '.join(_in_pairs(fits))}."
+    return [f"{others}.", both] if others else [both]
 
 
 def map_rows(
@@ -211,24 +206,20 @@ def map_rows(
     ``tables``: of maps, their number of loci, and that of steps.
     """
     refuted = refuted_mechanisms(audits)
-    rows = []
-    for table, loci, steps in tables:
-        for name, own in table.groupby("mechanism", sort=False):
-            if short(str(name)) not in PRINTED_SECONDS:
-                continue
-            published = f"{PRINTED_SECONDS[short(str(name))]:,} s"
-            rows.append(
-                Printed(
-                    name=name,
-                    refuted=name in refuted,
-                    loci=count(loci),
-                    steps=count(steps),
-                    time=duration(float(own["seconds"].iloc[0])),
-                    printed=published if name in PUBLISHED else "–",
-                    fit=percent(float(own["fit"].iloc[0])),
-                )
-            )
-    return rows
+    return [
+        Printed(
+            name=name,
+            refuted=name in refuted,
+            loci=count(loci),
+            steps=count(steps),
+            time=duration(float(own["seconds"].iloc[0])),
+            printed=f"{PRINTED_SECONDS[short(name)]:,} s" if name in PUBLISHED else "–",
+            fit=percent(float(own["fit"].iloc[0])),
+        )
+        for table, loci, steps in tables
+        for name, own in table.groupby("mechanism", sort=False)
+        if short(name) in PRINTED_SECONDS
+    ]
 
 
 def final_error(cell: pd.DataFrame) -> float:

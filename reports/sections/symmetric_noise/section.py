@@ -63,12 +63,8 @@ def shares(results: Results, narrow: bool, variable: str) -> tuple[Figure, str]:
     drawn = {n: verdicts.line(n, place, short(n)) for place, n in enumerate(names)}
     named = [*drawn.values(), _CHANCE]
     figure, boxes = stacked(len(shown), _HIGH, named, narrow=narrow)
-    around: dict[str, Any] = {
-        "left": 52,
-        "right": 20 if narrow else 214,
-        "top": 58,
-        "bottom": 50,
-    }
+    right = 20 if narrow else 214
+    around: dict[str, Any] = {"left": 52, "right": right, "top": 58, "bottom": 50}
     sentences = []
     for box, (dataset, at, table) in zip(boxes, shown, strict=True):
         heading = f"{_told(dataset)}, δ = {delta(at)}"
