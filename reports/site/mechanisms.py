@@ -193,11 +193,7 @@ def _described(entry: Entry) -> Printed:
 def _counted(found: Mapping[str, Standing]) -> list[Standing]:
     """Return the audited claims of papers and ours, of which a verdict came."""
     return [
-        each
-        for each in found.values()
-        if each.audited
-        and (each.founded or each.false)
-        and not (each.planted or each.family == _SUITE)
+        each for each in _audited(found, planted=False) if each.founded or each.false
     ]
 
 
@@ -211,27 +207,22 @@ def headline(found: Mapping[str, Standing]) -> str:
 
     Those that are false on purpose do not count, and neither does the textbook suite.
     """
-    total, fell = len(_counted(found)), len(broken(found))
-    if total == 0:
+    if (total := len(_counted(found))) == 0:
         return "No privacy claim was audited"
-    claims = "claim" if total == 1 else "claims"
-    number = spelt(fell) if fell else "none"
-    return f"{number.capitalize()} of {spelt(total)} audited privacy {claims} fell"
+    fell = len(broken(found))
+    number = spelt(fell).capitalize() if fell else "None"
+    return f"{number} of {spelt(total)} audited privacy claim{'s' * (total > 1)} fell"
 
 
 def lead(found: Mapping[str, Standing]) -> str:
     """Return what belongs to the title: whose claims, and what was found besides."""
-    fell = broken(found)
     parts = []
-    if fell:
-        parts.append(
-            f"Audits refuted what is claimed for {listed(each.name for each in fell)}."
-            if all(each.refuted for each in fell)
-            else f"False is what is claimed for {listed(each.name for each in fell)}."
-        )
-    if planted := _planted(found):
-        seen = [each for each in planted if each.refuted]
-        text = _of(seen, planted, *_MISTAKES)
+    if fell := broken(found):
+        seen = all(each.refuted for each in fell)
+        start = "Audits refuted what is" if seen else "False is what is"
+        parts.append(f"{start} claimed for {listed(each.name for each in fell)}.")
+    if planted := _audited(found, planted=True):
+        text = _of([each for each in planted if each.refuted], planted, *_MISTAKES)
         parts.append(f"{text[:1].upper()}{text[1:]} found.")
     if any(not each.false for each in _counted(found)):
         parts.append("What was not refuted is not thereby proven private.")
@@ -246,24 +237,20 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
         audited = [each for each in some if each.audited]
         if not some:
             continue
-        if not audited:
-            text = f"{about}: {spelt(len(some))} in the catalogue, not audited here."
-            sentences.append((family, text))
-            continue
-        planted = [e for e in audited if e.planted and family != _SUITE]
-        own = [each for each in audited if each not in planted]
-        fell = [each.name for each in own if each.false]
-        named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
-        told = []
-        if own:
-            told.append(f"{_of(fell, own, *_CLAIMS)} refuted{named}")
-        if planted:
-            seen = [each for each in planted if each.refuted]
-            told.append(f"{_of(seen, planted, *_MISTAKES)} found")
-        most = max(row.samples for each in audited for row in each.audits)
-        text = f"{about}: {', and '.join(told)}; up to {count(most)} releases a side."
-        if len(audited) < len(some):
-            text += f" {spelt(len(some) - len(audited)).capitalize()} not audited here."
+        text = f"{about}: {spelt(len(some))} in the catalogue, not audited here."
+        if audited:
+            planted = [e for e in audited if e.planted and family != _SUITE]
+            own = [each for each in audited if each not in planted]
+            fell = [each.name for each in own if each.false]
+            named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
+            told = [f"{_of(fell, own, *_CLAIMS)} refuted{named}"] if own else []
+            if planted:
+                seen = [each for each in planted if each.refuted]
+                told.append(f"{_of(seen, planted, *_MISTAKES)} found")
+            most = count(max(row.samples for each in audited for row in each.audits))
+            text = f"{about}: {', and '.join(told)}; up to {most} releases a side."
+            if left := len(some) - len(audited):
+                text += f" {spelt(left).capitalize()} not audited here."
         sentences.append((family, text))
     return sentences
 
@@ -285,7 +272,7 @@ def overview(found: Mapping[str, Standing]) -> dict[str, Any]:
         "words": {term: GLOSSARY[term] for term in _WORDS},
         "groups": group_sentences(found),
         "broken": broken(found),
-        "planted": _planted(found),
+        "planted": _audited(found, planted=True),
         "alpha": max((row.alpha for row in rows), default=0.0),
         "any": min(1.0, sum(row.alpha for row in rows)),
         "kept": [each for each in standing if each.kept],
@@ -303,10 +290,10 @@ def overview(found: Mapping[str, Standing]) -> dict[str, Any]:
     }
 
 
-def _planted(found: Mapping[str, Standing]) -> list[Standing]:
-    """Return the audited claims that are false on purpose."""
+def _audited(found: Mapping[str, Standing], *, planted: bool) -> list[Standing]:
+    """Return the audited claims that are false on purpose, or all others of papers."""
     return [
         each
         for each in found.values()
-        if each.audited and each.planted and each.family != _SUITE
+        if each.audited and each.planted == planted and each.family != _SUITE
     ]

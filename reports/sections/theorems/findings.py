@@ -199,29 +199,22 @@ def _how_many(number_of: int, words: str, names: Iterable[str] = ()) -> str:
 
 def summary(found: Sequence[judgement.Score]) -> str:
     """Return how many rows have which verdict, and which they are."""
-    groups = {
-        verdict: [each for each in found if each.verdict == verdict]
-        for verdict in judgement.VERDICTS
-    }
-    same = groups.pop(Ruling.CONSISTENT)
-    parts = [f"{spelt(len(same))} are consistent with the theorem"]
     words = {
         Ruling.FASTER: "faster than the bound",
         Ruling.STEEPER: "steeper than it on this grid",
         Ruling.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
         Ruling.NOTHING: "of a mechanism that released nothing",
     }
-    parts += [
-        _how_many(
-            len(these), words.get(verdict, verdict), dict.fromkeys(map(_named, these))
-        )
-        for verdict, these in groups.items()
-        if these or verdict == Ruling.CONTRADICTED
-    ]
+    parts = []
+    for verdict in judgement.VERDICTS:
+        these = [each for each in found if each.verdict == verdict]
+        if verdict == Ruling.CONSISTENT:
+            parts.append(f"{spelt(len(these))} are consistent with the theorem")
+        elif these or verdict == Ruling.CONTRADICTED:
+            named = dict.fromkeys(map(_named, these))
+            parts.append(_how_many(len(these), words.get(verdict, verdict), named))
     unmet = sum(bool(each.row.unmet) for each in found)
-    where = (
-        f" In {spelt(unmet)} a hypothesis of the theorem is not met." if unmet else ""
-    )
+    where = f" In {spelt(unmet)} a hypothesis of the theorem is not met." * bool(unmet)
     return f"Of {len(found)} exponents {listed(parts)}.{where}"
 
 
@@ -229,9 +222,8 @@ def statements(found: Sequence[judgement.Score]) -> str:
     """Return which published statements the slopes support or contradict."""
     groups: dict[str, list[str]] = {words: [] for words in _STATED}
     for theorem in dict.fromkeys(each.row.theorem for each in found):
-        groups[judgement.stated([e for e in found if e.row.theorem == theorem])].append(
-            theorem
-        )
+        own = [each for each in found if each.row.theorem == theorem]
+        groups[judgement.stated(own)].append(theorem)
     parts = [f"{words} {_by_paper(some)}" for words, some in groups.items() if some]
     if not groups["contradicts"]:
         parts.append("contradicts none of them")
@@ -239,9 +231,7 @@ def statements(found: Sequence[judgement.Score]) -> str:
 
 
 _STATED = (
-    "supports",
-    "supports in some variables only",
-    "does not decide on",
+    *("supports", "supports in some variables only", "does not decide on"),
     "contradicts",
 )
 
