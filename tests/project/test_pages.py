@@ -13,6 +13,7 @@ import re
 import runpy
 import shlex
 import sys
+import warnings
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ from click.testing import CliRunner
 from dpaudit.audit.replay.declare import libraries
 from dpaudit.cli import main
 from dpaudit.pytest_plugin import BUDGETS
+from dpaudit.reports.sections.libraries import tour, visit
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -216,6 +218,17 @@ def test_the_page_on_replays_prints_what_it_shows(folder):
 
 def test_the_page_on_libraries_prints_what_it_shows(folder, monkeypatch):
     """And names the lines of the library where they are."""
+
+    def here(asked, output, limit_s):
+        """What a process of its own does, as in test_tour.py."""
+        output.touch()
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            patch.setattr(sys, "stdin", io.StringIO(asked))
+            patch.setattr(os, "_exit", print)
+            visit.main()
+        return "exit code 0"
+
+    monkeypatch.setattr(tour, "_run", here)
     monkeypatch.setattr(libraries, "_yours", {})
     kinds = [kind for kind, _ in blocks("libraries")]
     assert kinds == ["python", "python", "sh", "text", "python", "python", "sh"]
