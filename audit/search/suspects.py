@@ -101,4 +101,4 @@ def _values(part: ast.expr, known: dict[str, Any]) -> Iterator[Any]:
 
 
 def _is_ours(function: FunctionType) -> bool:
-    return function.__module__.partition(".")[0] == "dpaudit"
+    return (function.__module__ or "").partition(".")[0] == "dpaudit"
