@@ -8,9 +8,9 @@ import pytest
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.judge import sampled
 from dpaudit.audit.replay.laws import affine, choices
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.comparison import compare
 
 ROWS, STEPS = 20_000, 4
 
@@ -95,7 +95,7 @@ def test_flips_that_are_alike_are_what_a_table_of_them_is(p, q):
         assert law.log_probability(value) == pytest.approx(log, rel=1e-12)
         assert law.without(7).alike
         assert np.array_equal(law.without(7).log, table.without(7).log)
-    assert sampled._is_same(alike[0], alike[1]) == sampled._is_same(*tables)
+    assert compare(*alike).same == compare(*tables).same
 
 
 def test_rates_that_differ_by_row_still_tell_the_row():
