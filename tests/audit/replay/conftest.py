@@ -33,3 +33,8 @@ def objects_listed_once() -> Iterator[None]:
 @pytest.fixture
 def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "all_objects", listed_anew)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def released_in_few_rounds(in_few_rounds: Any) -> None:
+    """What is judged by its releases is audited for a moment only."""

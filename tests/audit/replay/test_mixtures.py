@@ -161,7 +161,7 @@ def test_the_loss_and_the_delta_of_a_mixture_are_exact(mechanism):
 
 def test_no_mixture_of_mechanisms_that_keep_a_claim_is_refuted():
     """Noise of scale 2 or more, and choices that lose half: at 1, whatever the seed."""
-    for seed in range(10):
+    for seed in range(5):
         draw = np.random.default_rng(seed)
         weights, scales = draw.random(3) + 0.01, 2 + 3 * draw.random(3)
         size = int(draw.integers(1, 4))

@@ -14,7 +14,7 @@ WRONG = {name: style for name, style in STYLES.items() if not style.right}
 
 
 def marked(number, name):
-    return pytest.param(name, marks=[] if number % 18 == 0 else [pytest.mark.hard])
+    return pytest.param(name, marks=[] if number % 36 == 0 else [pytest.mark.hard])
 
 
 def test_the_corpus_is_large_and_each_wrong_one_has_one_line_at_fault():

@@ -13,7 +13,6 @@ from dpaudit.audit.replay.declare.declarations import KERNELS
 from dpaudit.audit.replay.declare.untrusted import Handed, UntrustedCall
 from dpaudit.audit.replay.judge.primitive_audits import ShownOutputs, audit_primitives
 
-pytestmark = pytest.mark.usefixtures("in_few_rounds")
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
 CLAIM = PureDP(1.0)
 OWN = np.random.RandomState(3)  # which no audit seeds
