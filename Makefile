@@ -94,8 +94,10 @@ types: $(VENV)/.lint ## mypy (strict) and pyright (basic)
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+# SECTIONS="privacy suite": these alone, and the pages that every report has.
 report: $(VENV)/.test ## write the comparison report to build/report/
-	$(BIN)/dpaudit report --profile $(PROFILE) --output build/report
+	$(BIN)/dpaudit report --profile $(PROFILE) $(SECTIONS:%=--section %) \
+		--output build/report
 
 browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromium (build/screenshots/)
 	DPAUDIT_SITES=build/report:build/docs DPAUDIT_SCREENSHOTS=build/screenshots \
