@@ -206,6 +206,7 @@ def replay(
         steps=worst.steps,
         executions=executions + settled.executions,
         samples=settled.samples,
+        event=settled.event if refuted else None,
         pairs=pairs,
         loss=math.nan if unknown else float(worst.loss),
         seconds=time.perf_counter() - begun,

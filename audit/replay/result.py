@@ -134,8 +134,7 @@ class ReplayResult(PrintedResult):
         Whether the claim is held to the release or to every noisy value.
     batches : {"secret", "public", ""}
         Whether rows are drawn in secret, of which `sees` takes those that differ for
-        hidden and the others for seen, or everybody sees them; empty where there are
-        no secret batches of rows.
+        hidden and the others for seen, or everybody sees them; empty if there are none.
     confidence : float
         Of a refutation that is no proof.
     proof : bool
@@ -148,9 +147,10 @@ class ReplayResult(PrintedResult):
     samples : int
         Releases a side that such a test drew.
     repeats : int
-        Executions a side that repeated what refutes the claim, in search of randomness
-        that was not recorded (`dpaudit.audit.replay.judge.settling`); `executions` has
-        none.
+        Executions a side that repeated what refutes, in search of randomness that was
+        not recorded (`dpaudit.audit.replay.judge.settling`), besides `executions`.
+    event : str or None
+        Where releases refuted the claim: the event that shows it, in words.
     pairs : int
     loss : float
         The largest loss that was seen; the supremum, where nothing was looked at. Where
@@ -166,7 +166,7 @@ class ReplayResult(PrintedResult):
     primitives : tuple of PrimitiveAudit
         What came of those that are not trusted, audited by themselves.
     explored : Explored or None
-        None where no noise was looked at, or all ways were executed.
+        None without noise to look at, or if all ways were executed.
     witness : object or None
         For ``REFUTED``: what `verify` replays. None for datasets that are objects.
     """
@@ -190,6 +190,7 @@ class ReplayResult(PrintedResult):
     seed: int
     seconds: float
     assumes: str = ""
+    event: str | None = None
     primitives: tuple[PrimitiveAudit, ...] = ()
     explored: Explored | None = None
     witness: Any = field(default=None, repr=False)
@@ -235,8 +236,7 @@ class ReplayResult(PrintedResult):
         import pandas as pd
 
         names = list(Step.__dataclass_fields__)
-        rows = [[getattr(step, name) for name in names] for step in self.steps]
-        return pd.DataFrame(rows, columns=names)
+        return pd.DataFrame([asdict(step) for step in self.steps], columns=names)
 
     def __str__(self) -> str:
         how = ""
@@ -251,7 +251,7 @@ class ReplayResult(PrintedResult):
         again = self.repeats and not self.assumes  # which says so
         drawn = f", repeated {self.repeats} times" if again else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
-        loss = f"{self.loss:.4g}" if self.loss == self.loss else "not known"
+        loss = "not known" if math.isnan(self.loss) else f"{self.loss:.4g}"
         if any(step.family == "trusted" for step in self.steps) and loss != "not known":
             loss = f"at most {loss}, as far as what is trusted keeps its promise"
         lines = [
@@ -261,6 +261,8 @@ class ReplayResult(PrintedResult):
             f"{seen}",
             f"  loss           {loss}",
         ]
+        if self.event is not None:
+            lines.append(f"  event          {printable(self.event)}")
         if self.explored is not None and not self.refuted:
             lines.append(f"  branches       {self.explored}")
         if self.pairs > 1:
@@ -289,8 +291,7 @@ class ReplayVerification:
     ----------
     confirmed : bool
         Whether the claim is refuted again.
-    result : ReplayResult
-    warnings : tuple of str
+    result, warnings
         As in `dpaudit.audit.Verification`.
     """
 

@@ -147,6 +147,8 @@ class Settlement:
         Whether what refutes is known of recorded noise, not of releases.
     witness : object or None
         Of releases.
+    event : str or None
+        The event of the releases that refutes, in words.
     primitives : list of PrimitiveAudit
         Those that are not trusted.
     """
@@ -164,6 +166,7 @@ class Settlement:
     executions: int = 0
     exact: bool = False
     witness: Any = None
+    event: str | None = None
     primitives: list[PrimitiveAudit] = field(default_factory=list)
 
     def settle(self) -> None:
@@ -289,7 +292,8 @@ class Settlement:
             mechanism, run = read, replace(run, store=None, reference=None)
         found = audit(mechanism, **self.options, run=run)
         self.refuted, self.samples = found.refuted, found.samples
-        self.witness = None if read is not None else found.witness
+        if read is None:  # else it is one of what was read besides
+            self.witness, self.event = found.witness, next(iter(found.findings), None)
 
     def _has_state(self, look: Callable[[], Unfollowed | None] | None = None) -> bool:
         """Say, and note, whether noise is kept: that of an execution, or by a look."""
