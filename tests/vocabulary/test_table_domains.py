@@ -116,3 +116,11 @@ def test_an_audit_of_frames_is_kept_in_a_witness(tmp_path):
         witness = load_witness(tmp_path / "witness.json")
         pd.testing.assert_frame_equal(witness.pair.data, result.witness.pair.data)
         assert again(witness).confirmed
+
+
+def test_there_may_be_more_users_than_letters():
+    domain = Domain.parse("user:label x:0..1 rows=30")
+    users = np.array([domain.extremes()[-1]] * 60)
+    pair = domain.pair(users[:-1], users, Relation.ADD_REMOVE)
+    assert pair.neighbour["user"].nunique() == 60
+    assert set(pair.neighbour["user"]) - set(pair.data["user"]) == {"h2"}

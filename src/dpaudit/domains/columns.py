@@ -239,10 +239,16 @@ class Column:
         turns = range(min(most, _MOST_LABELS))
         return [np.array([float(each[n % len(each)]) for each in codes]) for n in turns]
 
+    def _label(self, code: int) -> Any:
+        """Return a label; of users there may be more than letters."""
+        assert self.labels is not None
+        turn, place = divmod(code, len(self.labels))
+        return self.labels[place] if not turn else f"{self.labels[place]}{turn}"
+
     def decoded(self, codes: Array) -> Any:
         """Return what codes stand for: an array of numbers, or a list of labels."""
         if self.labels is not None:
-            return [None if np.isnan(c) else self.labels[int(c)] for c in codes]
+            return [None if np.isnan(c) else self._label(int(c)) for c in codes]
         if self.whole and not np.isnan(codes).any() and not self.missing:
             return codes.astype(np.int64)
         return np.array(codes)
