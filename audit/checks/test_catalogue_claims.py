@@ -16,8 +16,9 @@ Type-I error: every audit of the first kind makes three statements (the verdict,
 for epsilon, one for delta), each of which is wrong with probability at most 1e-9; for
 its 80 audits or so (20 textbook mechanisms, the others under one relation or two)
 2.5e-7. Power: built for a larger epsilon than is claimed, a mechanism falls within its
-budget at two to eight times that epsilon if it adds noise to a covariance or is from a
-textbook (RAPPOR excepted), and mostly at up to sixteen times elsewhere; in rounds that
+budget at two to eight times that epsilon if it adds noise to a covariance (sixteen for
+wishart-sheffet) or is from a textbook (RAPPOR excepted), and mostly at up to sixteen
+times elsewhere (thirty-two for the published power methods); in rounds that
 double as well as in fifty of them, and of the former it is `FEWEST_SAMPLES` that show
 it, but for textbook mechanisms and `SEEN_LATE`. Hard are those
 audits that show little of that: of `UNSEEN`, which fell at no epsilon that was tried,

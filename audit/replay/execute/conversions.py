@@ -8,13 +8,13 @@ the module of a mechanism these names are defined for an execution
 import bisect
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.named import CONVERSIONS
@@ -39,6 +39,8 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
     yield math, "fsum", _summed(math.fsum)
     for name, side in _BISECT.items():
         yield bisect, name, _bisected(getattr(bisect, name), side)
+    from scipy import stats  # slow to import: by who executes alone
+
     for kind in (stats.rv_continuous, stats.rv_discrete):
         for name in ("ppf", "isf"):
             yield kind, name, _quantiles(getattr(kind, name), name)
@@ -98,7 +100,7 @@ def _quantiles(real: Any, name: str) -> Callable[..., Any]:
     """Return a method of SciPy's laws that keeps what it makes of draws alone."""
 
     def call(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        own: Any = getattr(stats, str(self.name), None)
+        own: Any = getattr(sys.modules["scipy.stats"], str(self.name), None)
         count = self.numargs
         more = dict(zip(("loc", "scale"), args[count:], strict=False)) | kwargs
         plain = len(args) >= count and not set(more) - {"loc", "scale"}
