@@ -16,6 +16,8 @@ from dpaudit.object_pairs import ObjectPair
 
 __all__ = ["OnePair", "PairChoice", "PairSource", "Round", "pair_source"]
 
+_EITHER = " or ".join(each.value for each in Relation)
+
 
 class PairSource(Protocol):
     """Where pairs come from; `dpaudit.audit.search.proposals.Proposals` is one."""
@@ -160,7 +162,9 @@ def pair_source(
             raise InputError("pair and domain exclude each other")
         wanted = stated if relation is None else Relation.parse(relation)
         if wanted is None:
-            raise InputError("relation is needed: the mechanism states none")
+            raise InputError(
+                f"relation is needed: the mechanism states none; {_EITHER}"
+            )
         return _proposals(mechanism, domain, wanted, seed)
     if pair is None:
         if isinstance(mechanism, HasWorstCase):
@@ -195,8 +199,7 @@ def _object_pair(sides: tuple[Any, ...], relation: Any) -> ObjectPair:
         )
     if relation is None:
         raise InputError(
-            "relation is needed with a pair of datasets that are objects: "
-            f"{' or '.join(each.value for each in Relation)}"
+            f"relation is needed with a pair of datasets that are objects: {_EITHER}"
         )
     return ObjectPair(*sides, relation)
 

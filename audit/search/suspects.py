@@ -85,7 +85,8 @@ def _compared(mechanism: Any) -> list[Any]:
                         found.setdefault(value)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 called = known.get(node.func.id)
-                if called not in waiting and len(waiting) < _FUNCTIONS:
+                new = isinstance(called, FunctionType) and called not in waiting
+                if new and len(waiting) < _FUNCTIONS:
                     waiting.append(called)
     return list(found)
 
