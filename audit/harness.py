@@ -153,7 +153,7 @@ def audit(
             until = partial(_ends, clock, budget, run)
             parts = state, settings, mechanism, source.domain
             result = _shrunk(result, *parts, until)
-        assumed = "" if source.domain is None else source.domain.note
+        assumed = None if source.domain is None else source.domain.note or None
         result = replace(result, seconds=clock.seconds, assumed=assumed)
         if recorder is not None and not interrupted:
             recorder.finish(result, state)
@@ -183,7 +183,7 @@ def _shrunk(
         if any(stop() for _ in again.rounds()):
             return None
         found = summarise(again, mechanism, own, interrupted=False)
-        return replace(found, neighbours=Cut.words(pair, domain))
+        return replace(found, neighbours=Cut.words(pair, domain) or None)
 
     pair, refuted_at = state.best()[0].target.pair, state.refuted_at or state.samples
     most = min(settings.budget.releases, _LONGER * refuted_at + _LOOKS)
@@ -196,7 +196,7 @@ def _shrunk(
         audited=audited,
         stop=stop,
     )
-    return replace(result, neighbours=Cut.words(pair, domain), shrunk=found)
+    return replace(result, neighbours=Cut.words(pair, domain) or None, shrunk=found)
 
 
 def _choice(source: PairSource, seed: int) -> PairChoice:

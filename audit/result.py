@@ -94,9 +94,9 @@ class AuditResult(PrintedResult):
         Wall-clock time, sampling included.
     witness : Witness or None
         For REFUTED: what it takes to replay the refutation.
-    neighbours : str
+    neighbours : str or None
         The last pair in words, where it was found in a domain.
-    assumed : str
+    assumed : str or None
         What was taken to be public, where the domain was read from an example.
     shrunk : AuditResult or None
         For REFUTED, of a pair that was found in a domain: the audit of a smaller pair,
@@ -136,8 +136,8 @@ class AuditResult(PrintedResult):
     seed: int
     seconds: float
     witness: Witness | None
-    neighbours: str = ""
-    assumed: str = ""
+    neighbours: str | None = None
+    assumed: str | None = None
     shrunk: "AuditResult | None" = None
     interrupted: bool = False
     from_store: bool = field(default=False, compare=False)
@@ -164,7 +164,7 @@ class AuditResult(PrintedResult):
             trajectory=(),
             roc=(),
             witness=None,
-            neighbours="",
+            neighbours=None,
         )
 
     @property

@@ -22,7 +22,7 @@ def test_sequential_parts_add_and_parallel_ones_do_not():
     assert (both.epsilon, both.delta) == (1.5, 1e-6 + 1e-5)
     either = BudgetTree.parallel("either", A, B)
     assert (either.epsilon, either.delta) == (1.0, 1e-5)
-    known = BudgetTree.accounted("known", 1.2, 2e-6, A, B)
+    known = BudgetTree.accounted("known", 1.2, 2e-6, A, B, note="")
     assert (known.epsilon, known.delta) == (1.2, 2e-6)
     assert BudgetTree.parallel("all", both, either).leaves == (A, B, A, B)
 
