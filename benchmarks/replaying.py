@@ -38,13 +38,14 @@ def whole(rows: int, seed: int, columns: int = 100) -> float:
     return min(replayed) / min(plain)
 
 
-CASES = Replaying.cases | {
+CASES = {
+    **Replaying.cases,
     "replay, AnalyzeGauss": CostCase(
         ("d = 100, both sides", 5.0, "times"),
         whole,
         {"quick": (1, 2_000), "standard": (1, 100_000), "full": (1, 100_000)},
         least=100_000,
-    )
+    ),
 }
 
 

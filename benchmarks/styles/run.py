@@ -337,9 +337,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed, by in itertools.product(options.seeds, places):
             judge = by or ("replay-domain" if options.domains else "replay")
             if (found := known.get((style.name, seed, judge))) is not None:
-                outcomes.append(
-                    Outcome(**found | {"findings": tuple(found["findings"])})
-                )
+                found["findings"] = tuple(found["findings"])
+                outcomes.append(Outcome(**found))
                 continue
             if by is None:
                 outcome = measure(style, seed, domains=options.domains)
