@@ -23,6 +23,7 @@ of a linear programme, and no loss is above log t.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ _DRAWN, _CORNERS, _ASCENTS = 500, 1500, 5
 _MANY_DRAWN = 2000
 _MOST_DENSITIES = 4_000_000  # that are computed at once
 _BESIDE = 1e-6  # relative: so near an end, single precision decides where one is
+_ALONE = 1e-9  # relative: so far from a point, it is no point alone
 _LARGE = 30.0  # of a loss of two terms, from which on it is taken for infinite
 _DIGITS = 4e-16  # that a distribution function may be off
 
@@ -139,13 +141,24 @@ def _together(part: Part, blocks: Any, number: int, back: bool) -> Worst:
 
 def _losses(part: Part, y: Array) -> Array:
     """Return losses at points, -inf where a density ends; some at a time."""
-    terms = len(part.one) + len(part.other)
-    step = max(1, _MOST_DENSITIES // terms)
-    pieces = [part.loss(y[k : k + step]) for k in range(0, len(y), step)]
-    found = np.concatenate(pieces) if pieces else np.empty(0)
+    found = _at(part, y)
     for k in range(part.dimensions):
-        found[_beside(y[:, k], *_ends(part, k))] = -np.inf
+        ends, scale = _ends(part, k)
+        found[_beside(y[:, k], ends, scale)] = -np.inf
+        if len(ends):
+            # Endless steps jump far out, too. What holds at a point alone has no mass.
+            apart = np.zeros(y.shape)
+            apart[:, k] = _ALONE * (scale + np.abs(y[:, k]))
+            below, above = map(partial(_at, part), (y - apart, y + apart))
+            found = np.minimum(found, np.maximum(below, above))
     return found
+
+
+def _at(part: Part, y: Array) -> Array:
+    """Return losses at points, some at a time."""
+    step = max(1, _MOST_DENSITIES // (len(part.one) + len(part.other)))
+    pieces = [part.loss(y[k : k + step]) for k in range(0, len(y), step)]
+    return np.concatenate(pieces) if pieces else np.empty(0)
 
 
 def _ends(part: Part, k: int) -> tuple[Array, float]:

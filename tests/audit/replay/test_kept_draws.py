@@ -130,6 +130,7 @@ def in_turn(x, rng):
     [
         (by_sides, MORE, 1.0),
         (staircase, MORE, 1.0),
+        (staircase, Pair([], [0.5]), 1.0),  # far out its steps end at whole numbers
         (shares, MORE, 1.0),
         (two_coins, BITS, math.log(3)),
         (many_bits, BITS, 12 * math.log(1.5)),
