@@ -80,7 +80,10 @@ class Domain(Checked, ABC):
 
         It need not be legal there.
         """
-        return None if isinstance(value, str) else float(value)
+        try:
+            return None if isinstance(value, str) else float(value)
+        except OverflowError:
+            return None
 
     def told(self, row: Array) -> str:
         """Return a row in words, as short as tells it apart."""
