@@ -39,6 +39,7 @@ __all__ = ["audit"]
 
 _FRESH = 2**30  # the first number of pairs that no search has
 _LONGER, _LOOKS = 10, 4000  # releases a side to shrink a pair: per one to refute, more
+_TOLD_TO = "told to"  # end, by whom started the audit
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -153,6 +154,9 @@ def audit(
             until = partial(_ends, clock, budget, run)
             parts = state, settings, mechanism, source.domain
             result = _shrunk(result, *parts, until)
+            interrupted = result.interrupted
+            if recorder is not None and interrupted:  # so that it goes on from here
+                recorder.keep(state, clock.seconds, closing=True)
         assumed = None if source.domain is None else source.domain.note or None
         result = replace(result, seconds=clock.seconds, assumed=assumed)
         if recorder is not None and not interrupted:
@@ -166,7 +170,7 @@ def _shrunk(
     settings: Settings,
     mechanism: Any,
     domain: Domain,
-    stop: Callable[[], bool],
+    ends: Callable[[], str],
 ) -> AuditResult:
     """Return a refutation with its pair in words, and a smaller one that falls too.
 
@@ -175,9 +179,18 @@ def _shrunk(
     from dpaudit.audit.search.cut import Cut
     from dpaudit.audit.search.shrinking import shrunk
 
+    reasons = {""}
+
+    def stop() -> bool:
+        reasons.add(reason := ends())
+        return bool(reason)
+
     def audited(pair: Pair, number: int, share: float) -> AuditResult | None:
         less = replace(settings.budget, releases=most, refine=0.0, stop=True)
-        own = replace(settings, confidence=1 - settings.alpha * share, budget=less)
+        confidence = 1 - settings.alpha * share
+        if confidence == 1:  # rounded
+            return None
+        own = replace(settings, confidence=confidence, budget=less)
         choice = OnePair(pair, _FRESH + number)
         again = AuditState(state.subject, choice, own, state.workers)
         if any(stop() for _ in again.rounds()):
@@ -196,7 +209,9 @@ def _shrunk(
         audited=audited,
         stop=stop,
     )
-    return replace(result, neighbours=Cut.words(pair, domain) or None, shrunk=found)
+    words = Cut.words(pair, domain) or None
+    told_to = _TOLD_TO in reasons
+    return replace(result, neighbours=words, shrunk=found, interrupted=told_to)
 
 
 def _choice(source: PairSource, seed: int) -> PairChoice:
@@ -219,10 +234,12 @@ def _workers(run: Run, subject: Any) -> Here:
     return workers
 
 
-def _ends(clock: "_Clock", budget: Budget, run: Run) -> bool:
-    """Say whether time is over, or somebody wants the end."""
+def _ends(clock: "_Clock", budget: Budget, run: Run) -> str:
+    """Return why to end, if time is over or somebody wants it."""
+    if run.should_stop is not None and run.should_stop():
+        return _TOLD_TO
     late = budget.seconds is not None and clock.seconds > budget.seconds
-    return late or (run.should_stop is not None and run.should_stop())
+    return "late" if late else ""
 
 
 def _told_to_end(

@@ -27,6 +27,7 @@ __all__ = ["shrunk"]
 _FEWEST, _MOST = 60, 2000  # releases a side of a look
 _SHARE, _LEAST = 0.5, 1.5  # of the excess that must be left, in standard errors
 _TRIED = 3  # pairs that are audited
+_ENTRIES = 50  # of a row that are made simpler in turn, before the next
 
 
 def shrunk(
@@ -129,7 +130,7 @@ def _simpler_rows(row: Array, domain: Domain) -> Iterator[Array]:
     """Yield legal rows that are simpler, the simplest first."""
     flat = row.ravel()
     found = [each for each in domain.extremes() if np.isfinite(each).all()]
-    for place in np.flatnonzero(np.nan_to_num(flat)):
+    for place in np.flatnonzero(np.nan_to_num(flat))[:_ENTRIES]:
         for entry in (0.0, 1.0, np.rint(flat[place]), np.round(flat[place], 1)):
             moved = flat.copy()
             moved[place] = entry

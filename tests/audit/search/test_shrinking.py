@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from dpaudit import Domain, Pair, PureDP
-from dpaudit.audit import audit
+from dpaudit.audit import Run, audit
+from dpaudit.audit.game import state
 from dpaudit.audit.search.cut import Cut
-from dpaudit.audit.search.shrinking import shrunk
+from dpaudit.audit.search.shrinking import _simpler_rows, shrunk
 
 DOMAIN = Domain.parse("array of 0.0..9.0")
 
@@ -81,8 +82,22 @@ def test_what_does_not_fall_by_itself_is_not_shown():
     assert shrink(start, lambda *_: 9.0, most=50)[1] == []  # no room to look twice
 
 
+def test_of_wide_rows_few_are_tried():
+    """There are as many simpler ones as entries, each as long as the row."""
+    domain = Domain.parse("box:0,1:1000")
+    assert 10 < len(list(_simpler_rows(np.full(1000, 0.7), domain))) < 300
+
+
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_an_audit_names_its_pair_and_a_smaller_one(relation):
+def test_an_audit_names_its_pair_and_a_smaller_one(relation, monkeypatch):
+    keys, real = [], state.PairAudit
+
+    def noted(*parts, bits):
+        keys.append(parts[4])
+        return real(*parts, bits=bits)
+
+    monkeypatch.setattr(state, "PairAudit", noted)
+
     def leaks_with_three(rows, rng):
         exact = len(rows) >= 3 and max(rows) > 90
         return (0.0 if exact else rng.laplace()) + rng.laplace() * (not exact)
@@ -94,6 +109,7 @@ def test_an_audit_names_its_pair_and_a_smaller_one(relation):
         "seed": 1,
     }
     result = audit(leaks_with_three, **told, budget=20_000)
+    assert len(set(keys)) == len(keys)  # the search's and all that follow are fresh
     small = result.shrunk
     assert result.refuted
     assert small.refuted
@@ -105,6 +121,33 @@ def test_an_audit_names_its_pair_and_a_smaller_one(relation):
     assert result.to_dict()["shrunk"]["neighbours"] == small.neighbours
     plain = audit(leaks_with_three, **told, budget=20_000)
     assert (plain.log_evidence, plain.samples) == (result.log_evidence, result.samples)
+
+
+def _tells(rows, rng):
+    return len(rows) + 0.1 * rng.laplace()
+
+
+TELLS = {"domain": "x:0..9 sex:{f,m}", "relation": "add-remove", "claim": PureDP(1.0)}
+
+
+def test_a_kept_audit_that_is_stopped_while_it_shrinks_goes_on(tmp_path):
+    told, asked = TELLS | {"budget": 3000}, []
+    whole = audit(_tells, **told, run=Run(should_stop=lambda: asked.append(1)))
+    left = iter(asked[1:])  # what is asked last is whether the smaller pair is audited
+    run = Run(store=tmp_path / "s", should_stop=lambda: next(left, None) is None)
+    ended = audit(_tells, **told, run=run)
+    assert (ended.refuted, ended.interrupted, ended.shrunk) == (True, True, None)
+    for from_store in (False, True):
+        again = audit(_tells, **told, run=Run(store=tmp_path / "s"))
+        assert again.from_store is from_store
+        assert again.shrunk.neighbours == whole.shrunk.neighbours
+        assert not again.interrupted
+
+
+def test_of_the_last_error_probability_none_is_left_to_shrink_with():
+    result = audit(_tells, **TELLS, budget=3000, confidence=1 - 2**-53)
+    assert result.refuted
+    assert result.shrunk is None
 
 
 def test_what_an_example_was_taken_to_say_stands_in_the_result():
