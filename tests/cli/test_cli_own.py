@@ -73,6 +73,7 @@ test_what_is_not_said_is_asked_for_in_one_sentence = refused(
         # It has an epsilon of its own.
         ("first_command:rare",): 'needs --domain "list of 0.0..1.0", what',
         ("nowhere.py:f",): "there is no file 'nowhere.py'",
+        ("first_command:__doc__",): "must have a release method or be a callable",
         ("first_command:rare", "--set", "x=1"): "--set must name a parameter of rare(",
         ("first_command:rare", "--set", "x"): "--set must be NAME=VALUE, got 'x'",
     },

@@ -198,6 +198,10 @@ def _check_said(
     paired = pair is not None or isinstance(subject, HasWorstCase | HasCanonicalPairs)
     stated = relation or getattr(subject, "relation", None)
     function: Any = subject
+    if not (callable(function) or hasattr(function, "release")):
+        from dpaudit.audit.sampling.draws import ways_to_draw
+
+        ways_to_draw(function)  # which raises, but for who draws many at once alone
     missing = (
         [] if hasattr(function, "release") else FunctionMechanism.lacking(function, {})
     )
