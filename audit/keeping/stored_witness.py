@@ -315,9 +315,16 @@ def _called(stored: dict[str, Any]) -> str:
 
 
 def _is_loaded(stored: dict[str, Any], mechanism: Any) -> bool:
-    """Say whether a mechanism is what a reference leads to, without importing."""
+    """Say whether a mechanism is what a reference leads to, without importing.
+
+    A file, as ``FILE.py:NAME`` has it, is a module of its name.
+    """
     module, _, name = str(stored.get("$reference")).partition(":")
-    found: Any = sys.modules.get(module)
+    found: Any = sys.modules.get(module.removesuffix(".py").rpartition("/")[2])
+    if module.endswith(".py"):
+        file = Path(getattr(found, "__file__", None) or "")
+        if file.resolve() != Path(module).resolve():
+            return False
     for part in name.split("."):
         if not isinstance(found, ModuleType | type):
             return False

@@ -427,6 +427,11 @@ def test_the_mechanism_given_is_compared_with_that_of_the_witness(
     assert warned(found, module.mine) == []
     (line,) = warned(found, Noisy())
     assert line.endswith("the witness names module_of_mechanisms:mine")
+    module.__file__ = "/mine/module_of_mechanisms.py"
+    for folder, warnings in (("mine", 0), ("other", 1)):
+        stored = {"$reference": f"/{folder}/module_of_mechanisms.py:mine"}
+        found = replace(sum_witness, mechanism=stored)
+        assert len(warned(found, module.mine)) == warnings
 
 
 def test_no_release_counts_twice_in_a_verification(sum_witness):
