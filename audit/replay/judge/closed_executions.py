@@ -364,20 +364,20 @@ def _remember(
         )
     ]
 
-    def lost() -> float:
-        groups = ways[ways[0].place is None].groups(values)
-        return ways[0].loss(ways[1], values, first.value, groups)
+    def lost(turn: int) -> float:
+        try:
+            groups = ways[ways[0].place is None].groups(values)
+            return abs(ways[0].loss(ways[1], values, first.value, groups, turn))
+        except UnsupportedError:
+            return np.nan
 
     def again(turn: int) -> tuple[bool, int]:
-        alike = np.isclose(abs(lost()), judgement.loss, rtol=1e-6)
+        alike = np.isclose(lost(turn), judgement.loss, rtol=1e-6)
         return bool(alike), judgement.executions
 
     judgement.loss = np.nan
     if judgement.sees == "transcript" and followed and not first.tape.coins:
-        try:
-            judgement.loss = abs(lost())  # that way round or the other
-        except UnsupportedError:
-            followed = False
+        judgement.loss = lost(0)  # that way round or the other
     if np.isnan(judgement.loss):
         judgement.suspect("coin", error.place, error.why)
         return

@@ -243,7 +243,8 @@ class ReplayedMechanism:
             if not self._groups:
                 has_it = ways[ways[0].place is None]
                 self._groups.append(has_it.groups(script))
-            return ways[0].loss(ways[1], script, release, self._groups[0])
+            known = self._groups[0], len(self._known)  # others are checked each time
+            return ways[0].loss(ways[1], script, release, *known)
         here, there = (Side.of(given, 0, script, *self._side(x)) for given, x in sides)
         try:
             batched = SecretBatches(here, there)

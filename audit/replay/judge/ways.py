@@ -11,11 +11,14 @@ With few flips all 2^k ways b are executed, each with the values of the transcri
 back, and the sum is exact. With many it is a product over *groups* of such sums, if
 each value goes by the flips of one group alone. Groups are what hangs together where
 the row is in one batch at a time. They are checked by executions in which all flips are
-drawn at random: each law has to be that of the same flips in its group, whatever the
-others are.
+drawn at random, others for each transcript: each law, that of flips too, has to be that
+of the same flips in its group, whatever the others are.
 
 Numbers without noise count as points, all others have densities. So in all ways, and on
-both datasets, the same entries must have noise; otherwise the loss is not known.
+both datasets, the same entries must have noise; otherwise the loss is not known. Nor is
+it where such a number, or what is looked at, depends on the batches: it may tell of
+them to those alone who see the flips of all other rows. Outcomes are given by their
+places, so they must have the same names.
 """
 
 import math
@@ -143,8 +146,8 @@ class Ways:
             trace = self._in(values, within)
             if _comes_to_an_end(trace, values, release):
                 found.append((trace, way))
-            elif len(sizes) > 1:
-                raise UnsupportedError("what is looked at depends on the batch")
+        if found and len(found) < len(ways):
+            raise UnsupportedError("what is looked at depends on the batch")
         return found
 
     def _log_density(
@@ -157,7 +160,6 @@ class Ways:
         """Return the log-density of a transcript that executions were given."""
         if not executed:
             return -math.inf
-        total = 0.0
         turns = {n: turn for turn, each in enumerate(groups.flips) for n in each}
         logs: list[dict[int, float]] = [
             dict.fromkeys([int(way[group]) for _, way in executed], 0.0)
@@ -165,29 +167,28 @@ class Ways:
         ]
         for number in (*range(len(values)), -1):
             value = release if number < 0 else values[number].value
-            if number in turns:
-                group = turns[number]
-                law = executed[0][0].law_of(number)
-                assert isinstance(law, ChoiceLaw)
-                rest = law if self.place is None else law.without(self.place)
-                total += rest.log_probability(value)
-                if self.place is not None:
-                    turn = groups.flips[group].index(number)
-                    chances = law.log[self.place]
-                    for way in logs[group]:
-                        logs[group][way] += float(chances[way >> turn & 1])
-                continue
             laws: dict[int, AnyLaw] = {}
-            group = groups.over[number]
+            group = turns.get(number, groups.over.get(number, 0))
             for trace, ways in executed:
                 law = trace.law_of(number)
                 known = laws.setdefault(int(ways[group]), law)
                 if known is not law and not compare(known, law).same:
                     raise UnsupportedError("a value depends on batches of long before")
+            possible = {_may_be(law, value) for law in laws.values()}
+            if len(possible) > 1:
+                raise UnsupportedError("a number without noise depends on the batch")
             for way, law in laws.items():
-                logs[group][way] += _log_density(law, value)
+                if number not in turns:
+                    logs[group][way] += _log_density(law, value)
+                    continue
+                assert isinstance(law, ChoiceLaw)
+                rest = law if self.place is None else law.without(self.place)
+                logs[group][way] += rest.log_probability(value)
+                if self.place is not None:
+                    turn = groups.flips[group].index(number)
+                    logs[group][way] += float(law.log[self.place][way >> turn & 1])
         mixed = [np.logaddexp.reduce(list(each.values())) for each in logs]
-        return total + float(sum(mixed))
+        return float(sum(mixed))
 
     def loss(
         self,
@@ -223,6 +224,8 @@ class Ways:
             laws = [trace.law_of(number) for each in both for trace, _ in each]
             if len({getattr(law, "unit", np.empty(0)).tobytes() for law in laws}) > 1:
                 raise UnsupportedError("a number has noise in some batches alone")
+            if len({getattr(law, "keys", ()) for law in laws}) > 1:
+                raise UnsupportedError("a choice is among others in some batches")
         here, there = (
             side._log_density(values, release, groups, each)
             for side, each in zip(sides, both, strict=True)
@@ -237,6 +240,24 @@ def _comes_to_an_end(trace: Trace, values: list[Observation], release: Array) ->
     return complete and len(trace.value) == len(release)
 
 
+def _may_be(law: AnyLaw, value: Array) -> bool:
+    """Say whether what has no noise of its own is what it is in a value."""
+    if not isinstance(law, AffineLaw):
+        return True
+    u = np.append(_units(law, value), 0.0)[law.unit]
+    with np.errstate(all="ignore"):
+        expected = law.mean + law.ratio * u
+    return np.allclose(value, expected, rtol=_RTOL, atol=_ATOL, equal_nan=True)
+
+
+def _units(law: AffineLaw, value: Array) -> Array:
+    """Return the draws that make a value what it is."""
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            (value[law.first] - law.mean[law.first]) / law.ratio[law.first]
+        )
+
+
 def _log_density(law: AnyLaw, value: Array) -> float:
     """Return the log-density of a value, numbers without noise being points."""
     if isinstance(law, ChoiceLaw):
@@ -245,13 +266,10 @@ def _log_density(law: AnyLaw, value: Array) -> float:
         raise UnsupportedError("the law of a noisy value is not known")
     if (law.family >= FIRST).any():
         raise UnsupportedError("noise on a lattice is over remembered batches")
-    ratio = law.ratio[law.first]
-    with np.errstate(all="ignore"):
-        u = (value[law.first] - law.mean[law.first]) / ratio
-        expected = law.mean + law.ratio * np.append(u, 0.0)[law.unit]
-    if not np.allclose(value, expected, rtol=_RTOL, atol=_ATOL, equal_nan=True):
+    if not _may_be(law, value):
         return -math.inf
-    return float((log_density(law.family, u) - np.log(np.abs(ratio))).sum())
+    logs = log_density(law.family, _units(law, value))
+    return float((logs - np.log(np.abs(law.ratio[law.first]))).sum())
 
 
 def _is_rough(law: AffineLaw) -> bool:

@@ -116,3 +116,40 @@ def test_a_release_that_shows_its_transcript_is_held_to_its_loss(again):
     result = replay(mechanism, pair=PAIR, claim=GaussianDP(0.72), budget=40)
     assert result.verdict == ("REFUTED" if again else "NOT_REFUTED")
     assert 0 <= result.samples <= (30 if again else 0)
+
+
+def rate_by_the_first_batch(x, rng):
+    first = x[rng.random(len(x)) < 0.5].sum()
+    second = x[rng.random(len(x)) < (0.4 if first > 5 else 0.5)].sum()
+    return first + second + rng.laplace()
+
+
+def outcomes_in_an_order_of_the_batches(x, rng):
+    kept = sum(x[rng.random(len(x)) < 0.5].sum() for _ in range(2))
+    places = [0, 1] if kept < 0.5 else [1, 0]  # each has its probability in either
+    chosen = rng.choice(np.array([3.0, 5.0])[places], p=np.array([0.8, 0.2])[places])
+    return chosen, kept + rng.laplace()
+
+
+def size_of_a_batch(x, rng):
+    kept = [x[rng.random(len(x)) < 0.5] for _ in range(2)]
+    return len(kept[0]), sum(each.sum() for each in kept) + rng.laplace()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "move", "lost", "verdict"),
+    [
+        # The flips of the other row are those of the rate: of none, 3/5 to 1/2.
+        (rate_by_the_first_batch, 10.0, (0.25, 0.61, 0.24), "NOT_REFUTED"),
+        (outcomes_in_an_order_of_the_batches, 1.0, (0.25, 0.5, 0.25), "NOT_FOLLOWED"),
+        (size_of_a_batch, 1.0, (1e9, 0.0, 0.0), "NOT_FOLLOWED"),
+    ],
+)
+def test_what_depends_on_a_remembered_batch_refutes_no_true_claim(
+    mechanism, move, lost, verdict
+):
+    epsilon = np.log(np.polyval(lost[::-1], np.exp(move))) + 1e-6
+    pair = Pair(rows(0.0, move), rows(0.0))
+    claim = PureDP(epsilon)
+    result = replay(mechanism, pair=pair, claim=claim, sees="transcript", budget=200)
+    assert result.verdict == verdict
