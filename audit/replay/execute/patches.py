@@ -10,6 +10,7 @@
   tape: it cannot be followed. So is the use of a generator that was there before.
 """
 
+import itertools
 import os
 import queue
 import random
@@ -18,7 +19,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from types import FrameType
+from functools import partial
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,7 @@ class _Replacements:
     def __init__(self, follows: bool) -> None:
         self.tape: Tape | None = None
         self.rng: Any = None
+        self.tasks = itertools.count()
         self._follows = follows
         self._of: dict[Any, RecordingGenerator] = {}
         self._tables = tables() if follows else None
@@ -120,7 +123,7 @@ class _Replacements:
     @contextmanager
     def put(self, tape: Tape, rng: RecordingGenerator) -> Iterator[None]:
         """Replace functions for an execution, and make all as it was after it."""
-        self.tape, self.rng = tape, rng
+        self.tape, self.rng, self.tasks = tape, rng, itertools.count()
         try:
             for owner, name, _, ours in self._every:
                 setattr(owner, name, ours)
@@ -213,6 +216,47 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
     return call
 
 
+class _Done(Future[Any]):
+    """What a task gave: in sets they stand in the order in which they were made.
+
+    Not by where they are in memory, which would be noise that nobody recorded.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+def _may_wait(parts: list[Any]) -> bool:
+    """Say whether a function or an argument has what may be waited for, where one sees.
+
+    It is in cells, in globals that code names, in what a function is a method, or a
+    part, of; and in the functions that are found there.
+    """
+    seen: set[int] = set()
+    for part in parts:  # which grow
+        if isinstance(part, _WAITED_FOR):
+            return True
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, partial):
+            parts += [part.func, *part.args, *part.keywords.values()]
+        elif isinstance(part, MethodType):
+            parts += [part.__func__, *getattr(part.__self__, "__dict__", {}).values()]
+        elif isinstance(part, FunctionType):
+            cells = part.__closure__ or ()
+            parts += [getattr(cell, "cell_contents", None) for cell in cells]
+            codes = [part.__code__]
+            for code in codes:
+                parts += [part.__globals__.get(name) for name in code.co_names]
+                codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+    return False
+
+
 def _at_once(now: _Replacements, real: Any) -> Callable[..., Any]:
     """Return a pool's ``submit`` that executes each task before it returns.
 
@@ -224,11 +268,9 @@ def _at_once(now: _Replacements, real: Any) -> Callable[..., Any]:
         tape = now.tape
         if tape is None or not tape.is_mine or getattr(self, "_initializer", None):
             return real(self, fn, *args, **kwargs)
-        cells = getattr(fn, "__closure__", None) or ()
-        held = [getattr(cell, "cell_contents", None) for cell in cells]
-        if any(isinstance(e, _WAITED_FOR) for e in (*args, *kwargs.values(), *held)):
+        if _may_wait([fn, *args, *kwargs.values()]):
             return real(self, fn, *args, **kwargs)
-        made: Future[Any] = Future()
+        made = _Done(next(now.tasks))
         try:
             made.set_result(fn(*args, **kwargs))
         except Exception as error:

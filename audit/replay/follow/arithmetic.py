@@ -328,10 +328,13 @@ def _by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
         return NotImplemented
     units = np.eye(value.size).reshape(value.size, *value.shape)
     matrix = np.stack([np.ravel(func(one)) for one in units], axis=1)
-    made = matrix @ value.centre.ravel()
-    size = np.abs(matrix) @ np.abs(value.centre.ravel())
-    if not (np.abs(made - mean.ravel()) <= 1e-12 * (1e-300 + size)).all():
-        return NotImplemented
+    # What is linear in units alone (a largest number) is not so in any numbers.
+    any_numbers = np.random.default_rng(value.size).standard_normal(value.shape)
+    for one, given in ((value.centre, mean), (any_numbers, func(any_numbers.copy()))):
+        size = np.abs(matrix) @ np.abs(one.ravel())
+        off = np.abs(matrix @ one.ravel() - given.ravel())
+        if not (off <= 1e-12 * (1e-300 + size)).all():
+            return NotImplemented
     draws = value.index[value.index >= 0]  # which gives them numbers
     drawn = value.tape.draws.families[draws]
     single = ((matrix != 0).sum(axis=1) <= 1).all() and value.index.shape[1] == 1

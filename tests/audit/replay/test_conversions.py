@@ -4,7 +4,8 @@ import bisect
 import builtins
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import numpy as np
 import pytest
@@ -49,6 +50,14 @@ def in_a_pool(data, rng):
         return list(pool.map(noisy, zip([len(data)] * 2, rng.spawn(2), strict=True)))
 
 
+def as_they_end(data, rng):
+    """Noise of tasks that may end in any order."""
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(lambda: float(rng.laplace())) for _ in range(3)]
+        found = [each.result() for each in as_completed(tasks)]
+    return counts(data) + found
+
+
 NOISE = {
     "quantiles": lambda data, rng: len(data) + stats.laplace.ppf(rng.random()),
     "of a frozen law": lambda data, rng: (
@@ -59,6 +68,7 @@ NOISE = {
     "a special function": lambda data, rng: len(data) + special.logit(rng.random()),
     "add.at": added_at,
     "threads": in_a_pool,
+    "threads that end in any order": as_they_end,
     "float": lambda data, rng: len(data) + float(rng.laplace()),
     "a scale": lambda data, rng: float(len(data)) + float(rng.laplace(scale=2)) / 2,
     "floor": lambda data, rng: (
@@ -108,6 +118,22 @@ def test_choices_that_are_made_by_other_functions_have_their_law(name):
     loss *= 3 if name == "three of them" else 1
     assert exact(CHOICES[name], 1.001 * loss)[0] == "NOT_REFUTED"
     assert exact(CHOICES[name], 0.9 * loss) == ("REFUTED", True)
+
+
+def test_tasks_that_wait_for_what_comes_after_them_are_left_to_threads():
+    told = threading.Event()
+
+    def waits():
+        return told.wait(600)
+
+    def waiting(data, rng):
+        told.clear()
+        with ThreadPoolExecutor(1) as pool:
+            heard = pool.submit(lambda: waits())
+            told.set()
+            return len(data) + rng.laplace() + 0 * heard.result()
+
+    assert exact(waiting, 1.0)[0] != "REFUTED"
 
 
 def test_a_draw_that_is_released_twice_is_no_noise():
