@@ -55,7 +55,7 @@ def as_they_end(data, rng):
     with ThreadPoolExecutor(4) as pool:
         tasks = [pool.submit(lambda: float(rng.laplace())) for _ in range(3)]
         found = [each.result() for each in as_completed(tasks)]
-    return counts(data) + found
+    return counts(data) + np.array(found)
 
 
 NOISE = {
