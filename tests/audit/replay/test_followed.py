@@ -125,3 +125,12 @@ def test_functions_that_are_not_linear_look_at_the_noise():
         0,
     )
     assert len(ends.tape.observations) == 1
+
+
+@pytest.mark.parametrize("mode", ["minimum", "maximum", "median"])
+def test_what_is_linear_in_units_alone_is_no_linear_function(mode):
+    def padded(x, rng):
+        return x + np.pad(rng.normal(size=3), (0, 1), mode=mode)[3:]
+
+    trace = execute(padded, np.zeros(1), 0)
+    assert trace.tape.coins  # looked at, and not taken for a sum of Gaussians
