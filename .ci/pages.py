@@ -2,10 +2,12 @@
 
     python .ci/pages.py build/docs
     python .ci/pages.py build/report --report
+    python .ci/pages.py build/report --report privacy suite
 
 A site is a folder of pages that works wherever the folder is: every address in it is
 relative and leads to a file of the folder. Of the report there are also the headings,
-what refers to what, and whether every section and figure is on some page. What only a
+what refers to what, and whether every section and figure is on some page, or all of
+the sections that are named. What only a
 browser knows, such as colours, widths, and what pictures are called, is looked at by
 `make browser`.
 """
@@ -220,11 +222,13 @@ class Site:
             )
         return found
 
-    def missing(self) -> list[str]:
+    def missing(self, *sections: str) -> list[str]:
         """Return a sentence for each section and figure of the report not there."""
         from dpaudit.reports.sections import all_sections
 
-        whole = [each for each in all_sections().values() if not each.optional]
+        every = all_sections()
+        named = [every[name] for name in sections]
+        whole = named or [each for each in every.values() if not each.optional]
         ids = {name for page in self.pages.values() for name in page.ids}
         parts = [part for each in whole for part in each.parts]
         figures = [name for each in whole for name in each.figures]
@@ -239,10 +243,11 @@ class Site:
         ]
 
 
-def main(folder: str, *how: str) -> int:
+def main(folder: str, how: str = "", *sections: str) -> int:
     """Print what is wrong, and return the exit code."""
     site = Site(Path(folder))
-    found = site.report_faults() + site.missing() if how else site.faults()
+    report = how == "--report"
+    found = site.report_faults() + site.missing(*sections) if report else site.faults()
     for each in found or [f"{folder}: {len(site.pages)} pages, all well"]:
         print(each)
     return int(bool(found) or not site.pages)

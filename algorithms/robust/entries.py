@@ -39,7 +39,7 @@ ROBUST: tuple[Entry, ...] = (
     _entry(
         name="sggd",
         source="Maunu, Yu, Lerman, MSML 2022, section 2.2; the claim is planted",
-        summary="the same on random batches, held to pure DP; false",
+        summary="descent on GLAD by random batches, no noise, held to pure DP; false",
         constructor=MinibatchGeodesicDescent.claiming,
         refutation=Refutation(3_000),
     ),

@@ -84,7 +84,7 @@ STREAMING: tuple[Entry, ...] = (
     _entry(
         name="dp-pca-published",
         source=f"{_PAPER}, Algorithm 3",
-        summary="the same with the paper's constants, halves sharing the budget",
+        summary="DP-PCA with the paper's constants, halves sharing the budget",
         constructor=PublishedDPPCA.as_published,
         epsilon=0.8,
     ),
@@ -103,7 +103,7 @@ STREAMING: tuple[Entry, ...] = (
     _entry(
         name="private-histogram-published",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3",
-        summary="the same with the threshold of the paper, which is a little high",
+        summary="noisy counts of bins, the threshold the paper's, a little high",
         constructor=PrivateHistogram.as_published,
     ),
     _entry(
@@ -121,7 +121,7 @@ STREAMING: tuple[Entry, ...] = (
     _entry(
         name="mean-estimation-published",
         source=f"{_PAPER}, Algorithm 5, with 12 for the 8 of equation 14",
-        summary="the same with the paper's split of the budget",
+        summary="noisy mean of truncated vectors, the paper's split of the budget",
         constructor=MeanEstimation.as_published,
         epsilon=0.8,
     ),

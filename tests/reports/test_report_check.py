@@ -59,6 +59,14 @@ def test_what_is_on_no_page_is_named(tmp_path):
     assert sorted(found) == sorted(sections + figures)
 
 
+def test_a_report_of_some_sections_lacks_those_alone(tmp_path):
+    site = Site(write(tmp_path, index=page('<section id="privacy-wall"></section>')))
+    privacy = {each.name for each in all_sections()["privacy"].parts}
+    found = site.missing("privacy", "suite")
+    named = {each.split("'")[1] for each in found if each.startswith("section")}
+    assert named == (privacy | {"textbook-suite"}) - {"privacy-wall"}
+
+
 @pytest.mark.parametrize(
     "extra",
     [
