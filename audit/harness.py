@@ -73,8 +73,8 @@ def audit(
         records or frames: see `dpaudit.object_pairs`. It takes a `relation`, and no
         store or executor; attacks read releases alone, and there is no witness.
     domain : Domain or str, optional
-        Which datasets are legal, instead of a pair: the audit then searches for a bad
-        pair itself. A string is parsed, as in ``"box:0,1:5"``.
+        Which datasets are legal: the audit then searches for a bad pair itself, from
+        `pair` on if there is one. A string is parsed, as in ``"box:0,1:5"``.
     relation : Relation or str, optional
         For a search or a tuple, where the mechanism states none.
     claim : Claim, optional

@@ -158,20 +158,25 @@ def pair_source(
     if not isinstance(domain, Domain | None):
         raise InputError(f"domain must be a Domain or a string, got {domain!r}")
     if domain is not None:
-        if pair is not None:
-            raise InputError("pair and domain exclude each other")
+        if pair is not None and not isinstance(pair, Pair):
+            raise InputError(
+                "pair must be a Pair where a domain is given, got "
+                f"{type(pair).__name__}"
+            )
         wanted = stated if relation is None else Relation.parse(relation)
+        if wanted is None and pair is not None:
+            wanted = pair.relation
         if wanted is None:
             raise InputError(
                 f"relation is needed: the mechanism states none; {_EITHER}"
             )
-        return _proposals(mechanism, domain, wanted, seed)
+        return _proposals(mechanism, domain, wanted, seed, pair)
     if pair is None:
         if isinstance(mechanism, HasWorstCase):
             pair = mechanism.worst_case()
         elif isinstance(mechanism, HasCanonicalPairs):
             wanted = stated or relation or mechanism.canonical_pairs()[0].relation
-            return _proposals(mechanism, None, wanted, seed)
+            return _proposals(mechanism, None, wanted, seed, None)
         else:
             raise InputError(
                 "pair or domain is needed: the mechanism names no worst case"
@@ -205,8 +210,12 @@ def _object_pair(sides: tuple[Any, ...], relation: Any) -> ObjectPair:
 
 
 def _proposals(
-    mechanism: Any, domain: Domain | None, relation: Relation | str, seed: int
+    mechanism: Any,
+    domain: Domain | None,
+    relation: Relation | str,
+    seed: int,
+    begin: Pair | None,
 ) -> PairSource:
     from dpaudit.audit.search.proposals import Proposals
 
-    return Proposals(cast(Mechanism, mechanism), domain, relation, seed)
+    return Proposals(cast(Mechanism, mechanism), domain, relation, seed, begin)

@@ -20,8 +20,8 @@ from dpaudit.audit.replay.result import (
     ReplayResult,
     ReplayVerdict,
     ReplayVerification,
-    ReplayWitness,
 )
+from dpaudit.audit.replay.witness import ReplayWitness
 
 __all__ = [
     "EXECUTIONS",

@@ -5,28 +5,29 @@ And `verify_replay`, which does so again with what a witness says.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
-from dpaudit.audit.pairs import PairSource, pair_source
+from dpaudit.audit.pairs import pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
 from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.tape import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
-from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
     Explored,
     ReplayResult,
     ReplayVerdict,
     ReplayVerification,
-    ReplayWitness,
 )
+from dpaudit.audit.replay.witness import ReplayWitness
+from dpaudit.audit.replay.worst import WorstPair
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import (
     Budget,
@@ -38,7 +39,7 @@ from dpaudit.audit.settings import (
 )
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import DPAuditError, InputError
+from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
@@ -57,7 +58,6 @@ _TAKEN = "the noise made at {} has the law that a simulation of it fits ({})"
 
 _NEIGHBOURS = "the two datasets, of type {}, are neighbours"
 _WAS_THERE = "a generator that was there before is used, and cannot be followed"
-_RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
 
 
 def replay(
@@ -137,21 +137,24 @@ def replay(
     check_name("sees", sees, ("release", "transcript"))
     public = check_name("batches", batches, ("secret", "public")) == "public"
     source = pair_source(mechanism, pair, domain, relation, seed)
+    how: dict[str, Any] = {"seed": seed, "sees": sees, "public": public}
+    judged = partial(judge, mechanism, claim=promised, **how)
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
     with DrawLog() as log, global_generators_kept():
         with single_threaded(), ForeignGenerators() as watch:
-            worst, opened, pairs, executions = _worst(
-                mechanism, source, promised, seed, sees, public=public, until=until
-            )
+            pairs = WorstPair(source, judged, stream(seed), until)
+            worst = pairs.found()
             if watch.used():
                 worst.withdraw(place_of_definition(mechanism), _WAS_THERE)
+            elif worst.proven:
+                worst = pairs.shrunk()
         settled = Settlement(
             mechanism,
             worst,
             log,
-            opened,
+            pairs.opened,
             until,
             options={
                 "pair": worst.pair,
@@ -204,13 +207,15 @@ def replay(
         relation=worst.pair.relation,
         batches="public" if public else "secret" if worst.sampled else "",
         steps=worst.steps,
-        executions=executions + settled.executions,
+        executions=pairs.executions + settled.executions,
         samples=settled.samples,
         event=settled.event if refuted else None,
-        pairs=pairs,
+        pairs=pairs.tried,
         loss=math.nan if unknown else float(worst.loss),
         seconds=time.perf_counter() - begun,
         witness=witness,
+        neighbours=pairs.words,
+        assumed=(source.domain.note or None) if source.domain else None,
         primitives=tuple(settled.primitives),
         explored=Explored.of(worst.turns, worst.branches, 1 - alpha),
     )
@@ -288,63 +293,3 @@ def verify_replay(
         run=Run(name=witness.name),
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))
-
-
-def _worst(
-    mechanism: Any,
-    source: PairSource,
-    claim: Claim,
-    seed: int,
-    sees: str,
-    *,
-    public: bool,
-    until: float,
-) -> tuple[Judgement, Judgement, int, int]:
-    """Return what the worst pair and the first show, how many there were, executions.
-
-    Of the clock, `until` is when to try no more of them.
-    """
-    worst: Judgement | None = None
-    opened: Judgement | None = None
-    refused: DPAuditError | None = None
-    tried = executions = 0
-    rng = stream(seed)
-
-    def consider(pair: Pair) -> bool:
-        nonlocal worst, opened, refused, tried, executions
-        try:
-            shown = judge(mechanism, pair, claim, seed, sees, public=public)
-        except DPAuditError as error:
-            refused = error
-            return False
-        tried += 1
-        opened = opened or shown
-        executions += shown.executions
-        better = worst is None or shown.rank > worst.rank
-        if better:
-            worst = shown
-        return better
-
-    def enough() -> bool:
-        late = time.perf_counter() > until
-        return worst is not None and (worst.proven or late)
-
-    pairs: Sequence[Pair] = source.first()
-    for each in pairs:
-        consider(each)
-        if enough():
-            break
-    if source.endless and not enough():
-        step = 0.5
-        for turn in range(_RANDOM + _MOVES):
-            if worst is None or turn < _RANDOM:
-                consider(source.random(rng))
-            else:
-                better = consider(source.ascend(worst.pair, step, rng))
-                step = min(1.0, step * 1.5) if better else max(0.01, step * 0.7)
-            if enough():
-                break
-    if worst is None or opened is None:
-        assert refused is not None
-        raise refused
-    return worst, opened, tried, executions

@@ -1,24 +1,17 @@
-"""What a replay says: its verdict, findings and steps; and the witness of it.
-
-Reading a witness runs nothing (`dpaudit.audit.keeping.stored_witness`), and it proves
-nothing by itself.
-"""
+"""What a replay says: its verdict, findings and steps."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.audit.judged import PrintedResult
-from dpaudit.audit.keeping.stored_witness import StoredWitness, text
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
 from dpaudit.claims import Claim
-from dpaudit.codec import decode, encode
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
-from dpaudit.validation import check_count, check_fraction, check_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +21,6 @@ __all__ = [
     "ReplayResult",
     "ReplayVerdict",
     "ReplayVerification",
-    "ReplayWitness",
 ]
 
 
@@ -167,6 +159,11 @@ class ReplayResult(PrintedResult):
         What came of those that are not trusted, audited by themselves.
     explored : Explored or None
         None without noise to look at, or if all ways were executed.
+    neighbours : str or None
+        The pair in words, where a domain was searched. A proof is on the simplest pair
+        that was found to have it at the same line.
+    assumed : str or None
+        What a domain that was read off an example takes to be public.
     witness : object or None
         For ``REFUTED``: what `verify` replays. None for datasets that are objects.
     """
@@ -193,6 +190,8 @@ class ReplayResult(PrintedResult):
     event: str | None = None
     primitives: tuple[PrimitiveAudit, ...] = ()
     explored: Explored | None = None
+    neighbours: str | None = None
+    assumed: str | None = None
     witness: Any = field(default=None, repr=False)
 
     @property
@@ -267,6 +266,10 @@ class ReplayResult(PrintedResult):
             lines.append(f"  branches       {self.explored}")
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
+        if self.neighbours:
+            lines.append(f"  pair           {printable(self.neighbours)}")
+        if self.assumed:
+            lines.append(f"  domain         {printable(self.assumed)}")
         lines.extend(f"  primitive      {each}" for each in self.primitives)
         if self.refuted and self.pair.rows is None:
             kind = type(self.pair.data).__name__
@@ -312,89 +315,3 @@ class ReplayVerification:
         lines = [f"violation {outcome}", str(self.result)]
         lines += [f"  WARNING        {printable(each)}" for each in self.warnings]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class ReplayWitness(StoredWitness):
-    """What it takes to replay a refutation.
-
-    Parameters
-    ----------
-    name, mechanism, claim, pair, seed
-        See `StoredWitness`.
-    sees : {"release", "transcript"}
-    confidence : float
-    findings : tuple of Finding
-        The first difference first.
-    batches : {"secret", "public"}
-    proof : bool
-        Whether it was one.
-    repeats : int
-        Executions a side that repeated what it rests on.
-    assumes : str
-        What it takes for granted, as in `ReplayResult`.
-    """
-
-    form: ClassVar[str] = "dpaudit-replay-witness"
-    version: ClassVar[int] = 2
-    older: ClassVar[tuple[int, ...]] = (1,)  # without what a proof rests on
-
-    name: str
-    mechanism: Any
-    claim: Claim
-    pair: Pair
-    sees: str
-    confidence: float
-    seed: int
-    findings: tuple[Finding, ...]
-    batches: str = "secret"
-    proof: bool = False
-    repeats: int = 0
-    assumes: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the witness as JSON-ready Python."""
-        return {
-            "format": self.form,
-            "version": self.version,
-            "name": self.name,
-            "mechanism": self.mechanism,
-            "claim": encode(self.claim),
-            **self._stored_pair(self.pair),
-            "sees": self.sees,
-            "batches": self.batches,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "proof": self.proof,
-            "repeats": self.repeats,
-            "assumes": self.assumes,
-        }
-
-    @classmethod
-    def _read(cls, stored: dict[str, Any]) -> Self:
-        values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
-        return cls(
-            **cls._accusation(stored, values),
-            sees=check_name("sees", stored["sees"], ("release", "transcript")),
-            batches=check_name(
-                "batches", stored.get("batches", "secret"), ("secret", "public")
-            ),
-            confidence=check_fraction("the confidence", stored["confidence"]),
-            seed=check_count("the seed", stored["seed"], minimum=0),
-            findings=tuple(_finding(each) for each in stored["findings"]),
-            proof=stored.get("proof") is True,
-            repeats=check_count("the repeats", stored.get("repeats", 0), minimum=0),
-            assumes=text("assumption", stored.get("assumes", "")),
-        )
-
-
-def _finding(stored: dict[str, Any]) -> Finding:
-    texts = {
-        name: str(stored[name])
-        for name in ("kind", "where", "where_neighbour", "message")
-    }
-    proof = stored["proof"]
-    if proof is not None and not isinstance(proof, bool):
-        proof = check_fraction("the confidence of a finding", proof)
-    return Finding(**texts, proof=proof)

@@ -1,7 +1,8 @@
 """Pairs of neighbouring datasets that are worth an audit's time.
 
-First the pairs that the mechanism itself names, brought into the domain where they lie
-outside it: a claim is about legal datasets, and what happens beyond refutes nothing.
+First the pair that is given, if one is, then those that the mechanism itself names,
+brought into the domain where they lie outside it: a claim is about legal datasets, and
+what happens beyond refutes nothing.
 Where malformed rows are legal, they come next. Then structured pairs, in which one row
 meets a dataset that makes it matter: no other row, copies of itself or of its opposite,
 two balanced camps (a median or a top eigenvector then hangs on one row), a small camp
@@ -56,12 +57,14 @@ class Proposals:
         Every pair is one of neighbours under it, with rows of the domain alone.
     seed : int
         Of the random dataset behind some structured pairs.
+    begin : Pair, optional
+        With rows of the domain: the first.
 
     Raises
     ------
     InputError
-        If there is neither a domain nor a pair that the mechanism names, or the
-        mechanism names a pair under another relation.
+        If there is neither a domain nor a pair that the mechanism names, a pair is
+        under another relation, or the first is not of the domain.
 
     Examples
     --------
@@ -78,11 +81,15 @@ class Proposals:
         domain: Domain | None,
         relation: Relation | str,
         seed: int,
+        begin: Pair | None = None,
     ) -> None:
         self.domain = domain
         self.relation = Relation.parse(relation)
         distinct: dict[Any, Pair] = {}
-        for pair in _canonical(mechanism, domain):
+        if begin is not None:
+            _check_legal(begin, domain)
+        given = [] if begin is None else [begin]
+        for pair in (*given, *_canonical(mechanism, domain)):
             _check_relation(pair, self.relation)
             legal = pair if domain is None else _brought_into(domain, pair)
             if legal is not None:
@@ -234,6 +241,16 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
     if not (rows.finite or domain.nonfinite):
         return None
     return Cut.of(rows, domain).pair(domain, pair.relation)
+
+
+def _check_legal(pair: Pair, domain: Domain | None) -> None:
+    if (
+        domain is None
+        or pair.rows is None
+        or pair.rows.data.shape[1:] != domain.shape
+        or not all(map(domain.contains, (*pair.rows.data, *pair.rows.neighbour)))
+    ):
+        raise InputError("pair must have rows of the domain, got others")
 
 
 def _check_relation(pair: Pair, relation: Relation) -> None:

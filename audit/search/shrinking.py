@@ -22,7 +22,7 @@ from dpaudit.audit.search.cut import Cut
 from dpaudit.domains import Domain
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["shrunk"]
+__all__ = ["descent", "shrunk"]
 
 _FEWEST, _MOST = 60, 2000  # releases a side of a look
 _SHARE, _LEAST = 0.5, 1.5  # of the excess that must be left, in standard errors
@@ -63,42 +63,57 @@ def shrunk(
     rows = pair.rows
     if rows is None or rows.data.shape[1:] != domain.shape:
         return None
-    size = int(np.clip(refuted_at, _FEWEST, _MOST))
-    relation, looks = pair.relation, 0
+    size, looks = int(np.clip(refuted_at, _FEWEST, _MOST)), 0
+    least = max(_SHARE * excess(pair, looks, size), _LEAST)
 
-    def seems(candidate: Cut) -> bool:
+    def seems(candidate: Pair) -> bool | None:
         nonlocal looks
-        found = candidate.pair(domain, relation)
-        if found is None:
-            return False
+        if stop() or (looks + 2) * size > most:
+            return None
         for _ in range(2):
             looks += 1
-            if excess(found, looks, size) < least:
+            if excess(candidate, looks, size) < least:
                 return False
         return True
 
-    least = 0.0
-    start = Cut.of(rows, domain)
-    least = max(_SHARE * excess(pair, looks, size), _LEAST)
-    steps, going = [start], True
-    while going:
-        going = False
-        for candidate in _simpler(steps[-1], domain, relation):
-            if stop() or (looks + 2) * size > most:
-                break
-            if seems(candidate):
-                steps.append(candidate)
-                going = True
-                break
+    steps = descent(pair, domain, seems)
     tried = dict.fromkeys((len(steps) - 1, len(steps) // 2, 1))
     for n, step in enumerate([n for n in tried if 0 < n < len(steps)][:_TRIED], 1):
-        smaller = steps[step].pair(domain, relation)
-        if stop() or smaller is None:
+        if stop():
             break
-        result = audited(smaller, looks + n, 2.0**-n)
+        result = audited(steps[step], looks + n, 2.0**-n)
         if result is not None and result.refuted:
             return result
     return None
+
+
+def descent(
+    pair: Pair, domain: Domain, falls: Callable[[Pair], bool | None]
+) -> list[Pair]:
+    """Return a pair, and ever simpler ones that fall as well.
+
+    Parameters
+    ----------
+    pair : Pair
+        With rows of the domain.
+    domain : Domain
+    falls : callable
+        Whether a pair does; None ends it.
+    """
+    if pair.rows is None or pair.rows.data.shape[1:] != domain.shape:
+        return [pair]
+    steps, cut, going = [pair], Cut.of(pair.rows, domain), True
+    while going:
+        going = False
+        for candidate in _simpler(cut, domain, pair.relation):
+            smaller = candidate.pair(domain, pair.relation)
+            fell = smaller is not None and falls(smaller)
+            if fell is None:
+                return steps
+            if smaller is not None and fell:
+                steps, cut, going = [*steps, smaller], candidate, True
+                break
+    return steps
 
 
 def _simpler(cut: Cut, domain: Domain, relation: Relation) -> Iterator[Cut]:

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from cli_cases import refused, run
 
+from dpaudit.audit import audit
+from dpaudit.audit.search.cut import Cut
+
 FILE = '''
 import numpy as np
 import pandas as pd
@@ -60,6 +63,21 @@ def test_both_share_the_error_and_the_form_is_found():
     assert told["verdict"] == told["replay"]["verdict"] == "NOT_REFUTED"
     assert told["confidence"] == told["replay"]["confidence"] == 0.9995
     assert told["replay"]["loss"] == pytest.approx(1.0)
+
+
+def test_sampling_begins_where_replay_saw_most(monkeypatch):
+    begun = []
+
+    def spied(mechanism, **options):
+        begun.append(Cut.words(options["pair"], options["domain"]))
+        return audit(mechanism, **options)
+
+    monkeypatch.setattr("dpaudit.audit.audit", spied)
+    own = ["first_command:count", "--set", "lower=50", "--set", "upper=200"]
+    options = ["--epsilon", "1", "--max-samples", "200", "--json"]
+    told = json.loads(run("audit", *own, *DOMAIN, *options).stdout)
+    assert begun == [told["replay"]["neighbours"]]
+    assert "age=" in begun[0]
 
 
 MEAN = "noisy_mean(df: pandas.DataFrame, epsilon, bound=100.0) needs"

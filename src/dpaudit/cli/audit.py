@@ -241,6 +241,8 @@ def audit_command(
             left = budget["seconds"] - results[0].seconds
             budget["seconds"] = max(left, budget["seconds"] / 10)
     if layer != "replay" and not (results and results[0].refuted):
+        if results and legal is not None:  # what replay found worst is tried first
+            what["pair"] = results[0].pair
         sampled, stopped = _sampled(subject, what, evidence, budget, run, named)
         results.append(sampled)
     return _told(results, files, output, stopped=stopped)

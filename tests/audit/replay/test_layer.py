@@ -40,7 +40,7 @@ test_arguments_that_are_not_allowed_are_named = refused(
     ({"claim": "1"}, "claim must be a Claim"),
     ({"claim": None}, "claim is needed"),
     ({"pair": None}, "pair or domain is needed"),
-    ({"domain": "box:0,1:1"}, "pair and domain exclude"),
+    ({"domain": "box:0,1:3"}, "pair must have rows of the domain"),
     ({"relation": "replace-one"}, "under replace-one, but the pair is add-remove"),
     by=lambda wrong: replay(right_count, **{"pair": PAIR, "claim": CLAIM, **wrong}),
 )
@@ -52,6 +52,36 @@ def test_a_mechanism_that_refuses_its_data_is_an_error():
 
     with pytest.raises(InputError, match="rows must be larger"):
         replay(refuses, pair=PAIR, claim=CLAIM)
+
+
+def _exact_if_many(x, rng):
+    return x.mean() if len(x) > 6 else x.sum() + rng.laplace()
+
+
+def _steps(x, rng):
+    """A scale by the rows on one line, and a count without noise on another."""
+    noisy = x.sum() + rng.laplace(scale=1.0 if len(x) < 3 else 1.0 / len(x))
+    return np.array([noisy, max(len(x) - 20, 0)])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "begin", "words"),
+    [
+        (_exact_if_many, None, "D has 6 x 0; D' has 0 besides"),
+        (_steps, Pair([0.4] * 9, [0.4] * 9 + [0.3]), "D has 2 x 0; D' has 0 besides"),
+        # That the count is exact needs 20 rows.
+        (_steps, Pair([0.4] * 20, [0.4] * 20 + [0.3]), "D has 20 x 0; D' has 0"),
+    ],
+)
+def test_a_proof_is_on_the_simplest_pair_that_has_it_at_the_same_line(
+    mechanism, begin, words
+):
+    told = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
+    result = replay(mechanism, pair=begin, **told)
+    assert result.proof
+    assert result.neighbours.startswith(words)
+    assert f"  pair           {words}" in str(result)
+    assert verify_replay(result.witness, mechanism=mechanism).confirmed
 
 
 def auditor(folder, records):

@@ -289,6 +289,16 @@ def test_what_cannot_be_proposed_is_said(mechanism, error, message):
         Proposals(mechanism, None, "add-remove", 0)
 
 
+def test_a_pair_that_is_given_comes_first_in_the_form_of_the_domain():
+    domain = Domain.parse("records of x:0..9 sex:{f,m}")
+    given = Pair([[3, 1]], [[3, 1], [0, 0]])
+    first = Proposals(black_box, domain, "add-remove", 0, given).first()
+    assert first[0].data == [{"x": 3, "sex": "m"}]
+    assert first[0].neighbour == [{"x": 3, "sex": "m"}, {"x": 0, "sex": "f"}]
+    others = Proposals(black_box, domain, "add-remove", 0).first()
+    assert first[1].data == others[0].data
+
+
 def test_a_pair_under_another_relation_does_not_ascend():
     source = Proposals(black_box, Binary(2), "add-remove", 0)
     with pytest.raises(InputError, match="replace-one"):
