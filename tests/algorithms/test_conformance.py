@@ -43,8 +43,6 @@ def test_the_pair_may_be_chosen():
 
 
 # The promise
-
-
 test_a_missing_promise_is_caught = refused(
     ({}, "has no claim"),
     ({"claim": (1.0, 1e-5)}, "has no claim"),
@@ -61,8 +59,6 @@ def test_failures_are_assertion_errors():
 
 
 # Releases: a mechanism that has nothing but `release`
-
-
 @dataclass(frozen=True)
 class Plain:
     """Claim, relation, and a release made by a function."""
@@ -164,8 +160,6 @@ def test_noise_that_is_made_once_is_caught():
 
 
 # Capabilities, broken one by one
-
-
 class AsPublished(SymmetricNoise):
     @classmethod
     def build(cls):
@@ -370,11 +364,8 @@ PLANTED = {
     "outside in_support": [OutsideItsSupport],
     "privacy_loss writes into": [WritesInLoss],
     "privacy_loss is not that of the releases": [
-        with_loss(lambda loss: -loss),
-        HALVED,
-        with_loss(lambda loss: loss * 2),
-        with_loss(lambda loss: np.full_like(loss, loss.mean())),
-        LossWithoutSupport,
+        *(with_loss(lambda loss: -loss), HALVED, with_loss(lambda loss: loss * 2)),
+        *(with_loss(lambda loss: np.full_like(loss, loss.mean())), LossWithoutSupport),
     ],
     "change its sign": [with_loss(np.abs)],
     "privacy_loss must have shape": [with_loss(lambda loss: loss[:, np.newaxis])],

@@ -47,14 +47,7 @@ from dpaudit.errors import InputError
 
 STOPPING = [SVT1, SVT2, SVT3, SVT4, NumericalSVT]
 EVERY_SVT = [
-    SVT1(),
-    SVT2(),
-    SVT3(),
-    SVT4(),
-    SVT5(),
-    SVT6(),
-    NumericalSVT(),
-    SVT34Parallel(),
+    *(SVT1(), SVT2(), SVT3(), SVT4(), SVT5(), SVT6(), NumericalSVT(), SVT34Parallel()),
 ]
 
 
@@ -63,8 +56,6 @@ def name(value):
 
 
 # Oracles
-
-
 def exact_mass(answers, codes, threshold, b1, b2, up_to=None):
     """Return the log-integral over the noisy threshold, term by term.
 
@@ -172,8 +163,6 @@ def neighbours(length, people, rng):
 
 
 # The loss against the oracles
-
-
 @pytest.mark.parametrize("length", [1, 4, 11])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 @pytest.mark.parametrize("cutoff", [1, 2])
@@ -261,8 +250,6 @@ def test_their_losses_are_looked_into():
 
 
 # What cannot be
-
-
 def test_what_is_impossible_without_noise_on_the_queries():
     mechanism = SVT5(0.1)
     pair = neighbours_with([0, 1, 1], [1, 0, 1])
@@ -339,8 +326,6 @@ def test_bad_shapes_are_named(mechanism):
 
 
 # Rules
-
-
 @pytest.mark.parametrize("ratio", [1e-3, 1.0, 200.0])
 @pytest.mark.parametrize("count", [1, 6, 100])
 def test_the_rule_for_an_end_is_exact_for_powers(count, ratio):
@@ -384,8 +369,6 @@ def frequencies(releases, streams):
 
 
 # What the samplers draw
-
-
 @pytest.mark.parametrize("cutoff", [1, 2])
 @pytest.mark.parametrize(("kind", "epsilon"), [(SVT1, 2.0), (SVT4, 0.1)])
 def test_streams_have_the_right_probabilities(kind, epsilon, cutoff):
@@ -496,8 +479,6 @@ def test_parallel_streams_are_those_of_the_parts():
 
 
 # What is true of them
-
-
 def loss(mechanism, pair, cells):
     """Return the log-ratio of the probabilities of one stream on a pair."""
     one, two = (
@@ -588,8 +569,6 @@ def test_endless_streams_lose_without_bound(length):
 
 
 # Codes and arguments
-
-
 def test_codes():
     many = np.tile([[0.0, 1.0, 1.0, 1.0]], (1000, 1))
     np.testing.assert_array_equal(draws(SVT1(10.0), many, size=1)[0], [0, 1, -1, -1])
@@ -610,12 +589,8 @@ def test_defaults_are_those_of_the_suite():
     for kind in (NumericalSVT, SVT34Parallel):
         assert (kind().threshold, kind().cutoff) == (1.0, 2)
     scales = {
-        SVT1: (20.0, 40.0),
-        SVT2: (20.0, 40.0),
-        SVT3: (20.0, 20.0),
-        SVT4: (40.0, 40 / 3),
-        SVT6: (20.0, 20.0),
-        NumericalSVT: (30.0, 120.0),
+        **{SVT1: (20.0, 40.0), SVT2: (20.0, 40.0), SVT3: (20.0, 20.0)},
+        **{SVT4: (40.0, 40 / 3), SVT6: (20.0, 20.0), NumericalSVT: (30.0, 120.0)},
     }
     for kind, expected in scales.items():
         mechanism = kind(0.1)

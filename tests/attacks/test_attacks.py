@@ -210,10 +210,8 @@ def test_failing_capabilities_are_the_mechanisms_own():
 
     target = Target(Broken(), SCALARS)
     for attack, releases in [
-        (ExactLoss(), np.zeros(3)),
-        (MeanShift(), np.zeros(3)),
-        (Identity(), np.zeros(3)),
-        (PORTFOLIO[1], {"first": np.zeros(3)}),
+        *((ExactLoss(), np.zeros(3)), (MeanShift(), np.zeros(3))),
+        *((Identity(), np.zeros(3)), (PORTFOLIO[1], {"first": np.zeros(3)})),
     ]:
         with pytest.raises(MechanismError, match="ZeroDivisionError: by zero"):
             attack.applies(target, releases)

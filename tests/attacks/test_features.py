@@ -53,9 +53,7 @@ def test_what_is_not_finite_becomes_indicators():
     assert layout["is_below"].tolist() == []
     layout["unit"] = np.ones(2)  # else they are divided by 2 and 8
     assert features(layout, first).tolist() == [
-        [1.0, 6.0, 1.0, 0.0],
-        [2.0, 6.0, 0.0, 1.0],
-        [3.0, 5.0, 0.0, 0.0],
+        *([1.0, 6.0, 1.0, 0.0], [2.0, 6.0, 0.0, 1.0], [3.0, 5.0, 0.0, 0.0]),
         [4.0, 6.0, 1.0, 0.0],
     ]
     # What was never seen in the past has no indicator, and does no harm.

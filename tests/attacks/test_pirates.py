@@ -103,9 +103,7 @@ def test_rounding():
 def test_the_basis_of_a_release(form):
     v = basis(6, 2)
     release = {
-        "basis": v,
-        "transposed": v.T,
-        "projector": v @ v.T,
+        **{"basis": v, "transposed": v.T, "projector": v @ v.T},
         "covariance": v @ np.diag([3.0, 2.0]) @ v.T + 0.1 * np.eye(6),
     }[form]
     found = released_basis(covariance, release, 6, 2)

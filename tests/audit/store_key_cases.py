@@ -121,8 +121,6 @@ class Given(Noisy):
 
 
 # Modules and names.
-
-
 def module(**attributes):
     return having(types.ModuleType("somewhere"), **attributes)
 
@@ -134,8 +132,6 @@ def other_globals(scale):
 
 
 # Classes.
-
-
 class Dunder(Noisy):
     scale = property(operator.attrgetter("__scale__"))
 
@@ -176,8 +172,6 @@ class Batched:
 
 
 # State.
-
-
 class Reduced(Given):
     def __reduce__(self):
         return Reduced, (1.0,)

@@ -80,9 +80,7 @@ def test_a_correct_mechanism_passes(auditor, records, tmp_path):
     (record,) = records
     assert json.loads(json.dumps(record, allow_nan=False)) == {
         **json.loads(json.dumps(result.to_dict())),
-        "assertion": "assert_dp",
-        "passed": True,
-        "witness": None,
+        **{"assertion": "assert_dp", "passed": True, "witness": None},
     }
     assert not (tmp_path / "new").exists()
 
@@ -233,15 +231,11 @@ def test_seeds_depend_on_what_is_audited():
         return 0.0
 
     seeds = [
-        seed_for(noisy_sum, CLAIM),
-        seed_for(noisy_sum, CLAIM, seed=1),
+        *(seed_for(noisy_sum, CLAIM), seed_for(noisy_sum, CLAIM, seed=1)),
         seed_for(noisy_sum, CLAIM, name="noisy_sum"),
-        seed_for(noisy_sum, PureDP(2.0)),
-        seed_for(noisy_sum, ApproxDP(1.0, 1e-5)),
-        seed_for(leaking_sum, CLAIM),
-        seed_for(Laplace(1.0), CLAIM),
-        seed_for(Laplace(2.0), CLAIM),
-        seed_for(inner, CLAIM),
+        *(seed_for(noisy_sum, PureDP(2.0)), seed_for(noisy_sum, ApproxDP(1.0, 1e-5))),
+        *(seed_for(leaking_sum, CLAIM), seed_for(Laplace(1.0), CLAIM)),
+        *(seed_for(Laplace(2.0), CLAIM), seed_for(inner, CLAIM)),
         seed_for(partial(noisy_sum), CLAIM),
     ]
     assert len(set(seeds)) == len(seeds)

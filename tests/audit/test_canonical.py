@@ -20,11 +20,8 @@ pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 SCALES = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e290)
 ONE_ULP = [
-    (1.0, 1 / 49 * 49),
-    (0.1 + 0.2, 0.3),
-    (1.0, np.nextafter(1.0, 2.0)),
-    (1.0, np.nextafter(1.0, 0.0)),
-    (2.0, np.nextafter(2.0, 0.0)),
+    *((1.0, 1 / 49 * 49), (0.1 + 0.2, 0.3), (1.0, np.nextafter(1.0, 2.0))),
+    *((1.0, np.nextafter(1.0, 0.0)), (2.0, np.nextafter(2.0, 0.0))),
     (-1e5 / 3, np.nextafter(-1e5 / 3, 0.0)),
 ]
 
@@ -84,11 +81,8 @@ def test_noise_stays_what_it_is(scale):
 @pytest.mark.parametrize(
     "exact",
     [
-        np.arange(-5.0, 15.0),
-        np.arange(20) / 8,
-        1.7e9 + np.arange(20.0),
-        np.arange(20) * 2.0**-900,
-        np.array([0.0, -0.0] * 10),
+        *(np.arange(-5.0, 15.0), np.arange(20) / 8, 1.7e9 + np.arange(20.0)),
+        *(np.arange(20) * 2.0**-900, np.array([0.0, -0.0] * 10)),
         np.array([np.nan, np.inf, -np.inf, 1.0] * 5),
     ],
 )
@@ -229,12 +223,9 @@ def test_a_grid_is_what_its_parameters_say():
     again = ReleaseGrid.of(grid.parameters)
     np.testing.assert_array_equal(again.apply(numbers), grid.apply(numbers))
     for name, value in [
-        ("offset", np.array([1.0, 0.6])),
-        ("offset", np.array([0.5, 0.4])),
-        ("exponent", np.array([2000])),
-        ("exponent", np.zeros((1, 1), dtype=int)),
-        ("bits", np.array([53, 53, 53])),
-        ("reach", np.full(3, np.nan)),
+        *(("offset", np.array([1.0, 0.6])), ("offset", np.array([0.5, 0.4]))),
+        *(("exponent", np.array([2000])), ("exponent", np.zeros((1, 1), dtype=int))),
+        *(("bits", np.array([53, 53, 53])), ("reach", np.full(3, np.nan))),
         ("reach", "far"),
     ]:
         with pytest.raises(InputError, match="no parameters of a grid"):
@@ -244,10 +235,8 @@ def test_a_grid_is_what_its_parameters_say():
 @pytest.mark.parametrize(
     ("datasets", "size"),
     [
-        (([1.0, -3.0], [2.0]), 3.0),
-        (([np.nan, np.inf, 2.0],), 2.0),
-        ((["a", "b"],), 0.0),
-        (([],), 0.0),
+        *((([1.0, -3.0], [2.0]), 3.0), (([np.nan, np.inf, 2.0],), 2.0)),
+        *(((["a", "b"],), 0.0), (([],), 0.0)),
     ],
 )
 def test_the_size_of_data_is_that_of_their_largest_number(datasets, size):

@@ -220,19 +220,12 @@ def test_what_behaves_differently_is_described_differently():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: closure(1.0),
-        lambda: Frozen(2.0),
-        lambda: Plain(2.0),
-        lambda: Slotted(2.0),
-        lambda: functools.partial(default, scale=2.0),
-        lambda: Pair([0.0], [0.0, 1.0]),
-        lambda: np.random.default_rng(3),
+        *(lambda: closure(1.0), lambda: Frozen(2.0), lambda: Plain(2.0)),
+        *(lambda: Slotted(2.0), lambda: functools.partial(default, scale=2.0)),
+        *(lambda: Pair([0.0], [0.0, 1.0]), lambda: np.random.default_rng(3)),
         lambda: {"b": {1.5, "x", 2}, "a": [np.arange(3)]},
-        lambda: (1.5, 1.5, (2.5,), (2.5,)),
-        lambda: circle,
-        lambda: recursive,
-        lambda: locks,
-        lambda: closure(threading.Lock()),
+        *(lambda: (1.5, 1.5, (2.5,), (2.5,)), lambda: circle, lambda: recursive),
+        *(lambda: locks, lambda: closure(threading.Lock())),
     ],
 )
 def test_what_behaves_alike_is_described_alike(make):
@@ -267,12 +260,9 @@ class Unsaid:
 def test_what_shows_no_state_goes_by_what_there_is():
     """What it does is looked at before a store is believed."""
     for make in (
-        lambda: (number for number in []),
-        threading.Lock,
-        lambda: memoryview(b"1"),
+        *(lambda: (number for number in []), threading.Lock, lambda: memoryview(b"1")),
         lambda: np.frompyfunc(lambda x: 2 * x, 1, 1),
-        lambda: closure(threading.Lock()),
-        lambda: np.random.default_rng(),
+        *(lambda: closure(threading.Lock()), lambda: np.random.default_rng()),
     ):
         assert describe(make()) == describe(make())
     kinds = [describe(n for n in []), describe(threading.Lock()), describe(Unsaid(1))]
@@ -342,11 +332,8 @@ def test_sources_go_by_their_names_and_contents(tmp_path, monkeypatch):
     versions = []
     for number, sources in enumerate(
         [
-            {"a.py": "x", "b.py": "y"},
-            {"a.py": "y", "b.py": "x"},
-            {"a.py": "x", "c.py": "y"},
-            {"a.py": "xb.pyy"},
-            {"a.py": "x"},
+            *({"a.py": "x", "b.py": "y"}, {"a.py": "y", "b.py": "x"}),
+            *({"a.py": "x", "c.py": "y"}, {"a.py": "xb.pyy"}, {"a.py": "x"}),
         ]
     ):
         room = tmp_path / f"{number}"

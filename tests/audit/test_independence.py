@@ -88,10 +88,8 @@ def test_pure_mechanisms_are_left_alone(mechanism):
 @pytest.mark.parametrize(
     "late",
     [
-        lambda rng: 1 + rng.normal(),
-        lambda rng: rng.normal(size=2),
-        lambda rng: fails(TimeoutError()),
-        lambda rng: fails(InputError("closed")),
+        *(lambda rng: 1 + rng.normal(), lambda rng: rng.normal(size=2)),
+        *(lambda rng: fails(TimeoutError()), lambda rng: fails(InputError("closed"))),
     ],
     ids=["another number", "another layout", "a failure", "a refusal"],
 )

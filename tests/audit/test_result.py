@@ -21,9 +21,7 @@ from dpaudit.reports.page import page_of, write_page
 pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 CLAIMS = [
-    PureDP(1.0),
-    GaussianDP(1.0),
-    ZeroConcentratedDP(0.5),
+    *(PureDP(1.0), GaussianDP(1.0), ZeroConcentratedDP(0.5)),
     Profile((1.0, 2.0), (0.2, 0.05)),
 ]
 

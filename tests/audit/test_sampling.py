@@ -87,10 +87,8 @@ def fail():
 @pytest.mark.parametrize(
     ("odd", "layout"),
     [
-        (fail, "raises ZeroDivisionError"),
-        (lambda: None, "value None"),
-        (lambda: "no", "value 'no'"),
-        (lambda: np.zeros(3), "shape (3,)"),
+        *((fail, "raises ZeroDivisionError"), (lambda: None, "value None")),
+        *((lambda: "no", "value 'no'"), (lambda: np.zeros(3), "shape (3,)")),
         (lambda: {"a": {"b": 1.0}}, "shapes {a: {b: ()}}"),
     ],
 )

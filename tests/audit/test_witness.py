@@ -232,11 +232,9 @@ SCORE, NUMBER = ("event", "score_at_least"), "must be a number above"
 @pytest.mark.parametrize(
     ("place", "value", "sentence"),
     [
-        (["event"], GONE, MALFORMED),
-        (["layout"], GONE, MALFORMED),
+        *((["event"], GONE, MALFORMED), (["layout"], GONE, MALFORMED)),
         (["counts", "data", "hits"], GONE, MALFORMED),
-        (["neighbour"], GONE, MALFORMED),
-        (["versions"], [], MALFORMED),
+        *((["neighbour"], GONE, MALFORMED), (["versions"], [], MALFORMED)),
         (["versions"], {"0.5": 0.1}, "versions must be text"),
         (["version"], 1, "version 1 is not supported"),
         (["version"], 4, "version 4 is not supported"),
@@ -255,11 +253,8 @@ SCORE, NUMBER = ("event", "score_at_least"), "must be a number above"
         (["reference"], {"epsilon": 2.0, "delta": 0}, "is not that of its claim"),
         (["event", "parameters"], [], "parameters must be named arrays"),
         (["event", "parameters"], {"a": 1.0}, "parameter 'a' must be an array"),
-        (SCORE, {"$float": "nan"}, NUMBER),
-        (SCORE, {"$float": "-inf"}, NUMBER),
-        (SCORE, True, NUMBER),
-        (SCORE, "1", NUMBER),
-        (["mechanism"], "code", TEXT),
+        *((SCORE, {"$float": "nan"}, NUMBER), (SCORE, {"$float": "-inf"}, NUMBER)),
+        *((SCORE, True, NUMBER), (SCORE, "1", NUMBER), (["mechanism"], "code", TEXT)),
         (["mechanism"], {}, TEXT),
         (["mechanism"], {"$object": "a:b"}, "mechanism must be an object"),
     ],
@@ -312,10 +307,8 @@ ADD_UP = "do not add up"
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"counts": (5, 4, 0, 9)}, ADD_UP),
-        ({"counts": (0, 9, 5, 4)}, ADD_UP),
-        ({"counts": (-1, 4, 0, 9)}, ADD_UP),
-        ({"counts": (0, 0, 0, 9)}, ADD_UP),
+        *(({"counts": (5, 4, 0, 9)}, ADD_UP), ({"counts": (0, 9, 5, 4)}, ADD_UP)),
+        *(({"counts": (-1, 4, 0, 9)}, ADD_UP), ({"counts": (0, 0, 0, 9)}, ADD_UP)),
         ({"counts": (0, 9, 0, 0)}, ADD_UP),
         ({"parameters": [1, 2]}, "parameters must be named arrays"),
         ({"parameters": {"labels": "x"}}, "parameters must be named arrays"),
@@ -375,8 +368,6 @@ def test_verify_checks_its_arguments(witness, options, sentence):
 
 
 # What verify is told, what it says, and what it does not do
-
-
 def honest_sum(data, rng):
     return data.sum() + rng.laplace()
 

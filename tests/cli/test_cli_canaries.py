@@ -203,11 +203,8 @@ def test_the_help_says_what_has_to_be_true_and_needs_nothing_heavy(monkeypatch):
     assert result.exit_code == 0
     words = " ".join(result.stdout.split())
     for said in (
-        "by a fair coin of its own",
-        "made without knowing any coin",
-        "fixed before looking at them",
-        "they share the error",
-        "The best of several commands proves nothing",
-        "may depend on each other",
+        *("by a fair coin of its own", "made without knowing any coin"),
+        *("fixed before looking at them", "they share the error"),
+        *("The best of several commands proves nothing", "may depend on each other"),
     ):
         assert said in words

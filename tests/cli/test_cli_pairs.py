@@ -163,18 +163,9 @@ def test_what_is_no_data_or_no_neighbour(folder, file, neighbour, message):
 
 
 HEADERS = {
-    "a,b": True,
-    "Age (years),#id": True,
-    '"a\nb",c': True,
-    "x,": True,
-    "1,2": False,
-    "nan,2": False,
-    "NA,inf": False,
-    "-inf,-nan": False,
-    "True,false": False,
-    ",": False,
-    "-.5,+1e3": False,
-    "3rd,0x10": False,
+    **{"a,b": True, "Age (years),#id": True, '"a\nb",c': True, "x,": True},
+    **{"1,2": False, "nan,2": False, "NA,inf": False, "-inf,-nan": False},
+    **{"True,false": False, ",": False, "-.5,+1e3": False, "3rd,0x10": False},
 }
 
 
@@ -196,14 +187,8 @@ def test_the_first_line_may_follow_a_mark_or_blank_lines(folder):
 @pytest.mark.parametrize(
     "column",
     [
-        [1 + 2j],
-        pd.to_datetime(["2020-01-01"]),
-        pd.to_timedelta([1]),
-        pd.period_range("2020", periods=1),
-        [b"1"],
-        [[1]],
-        ["1_0"],
-        [10**400],
+        *([1 + 2j], pd.to_datetime(["2020-01-01"]), pd.to_timedelta([1])),
+        *(pd.period_range("2020", periods=1), [b"1"], [[1]], ["1_0"], [10**400]),
     ],
     ids=repr,
 )

@@ -52,10 +52,7 @@ GIVEN = ("--pair", "running_mechanism:pair", "--epsilon", "1")
 SHORT = (
     "running_mechanism:good",
     *GIVEN,
-    "--layer",
-    "black-box",
-    "--max-samples",
-    "20",
+    *("--layer", "black-box", "--max-samples", "20"),
 )
 LONG = ("running_mechanism:slow", *GIVEN, "--max-samples", "100000")
 

@@ -167,10 +167,8 @@ def test_what_is_no_witness_is_refused(folder):
     (folder / "bomb.json").write_text("[" * 100_000)
     (folder / "latin.json").write_bytes(b"\xe9")
     for name, sentence in {
-        "pipe.json": "not a regular file",
-        "bomb.json": "nested too deeply",
-        "latin.json": "is not complete JSON",
-        "missing.json": "cannot read",
+        **{"pipe.json": "not a regular file", "bomb.json": "nested too deeply"},
+        **{"latin.json": "is not complete JSON", "missing.json": "cannot read"},
     }.items():
         assert_refused(run("verify", name), sentence)
 

@@ -242,8 +242,6 @@ def test_wrong_usage_has_clicks_own_words():
 
 
 # The layers that return a verdict of their own
-
-
 def layer(name, *options, own="exact"):
     return run("audit", f"own_exits:{own}", "--layer", name, "--json", *options)
 

@@ -28,10 +28,7 @@ pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 FEW = Run(attacks=[Identity()])
 OPTIONS = {
-    "pair": Pair([0.0], [0.0, 1.0]),
-    "claim": PureDP(1.0),
-    "budget": 6,
-    "run": FEW,
+    **{"pair": Pair([0.0], [0.0, 1.0]), "claim": PureDP(1.0), "budget": 6, "run": FEW},
 }
 KEYS = [f"{number:064x}" for number in range(4)]
 FROZEN = [bytes([number]) * 3000 for number in range(4)]
@@ -80,15 +77,9 @@ def flip(content, rng):
 def random_value(rng):
     return rng.choice(
         [
-            None,
-            rng.randrange(-2, 20),
-            float("inf"),
-            rng.choice(KEYS),
-            '{"drawn": [1, 2], "epsilon_lower": 9.0}',
-            b"\xff\xfe",
-            rng.randbytes(32),
-            rng.choice(FROZEN),
-            "[" * 10_000,
+            *(None, rng.randrange(-2, 20), float("inf"), rng.choice(KEYS)),
+            *('{"drawn": [1, 2], "epsilon_lower": 9.0}', b"\xff\xfe"),
+            *(rng.randbytes(32), rng.choice(FROZEN), "[" * 10_000),
         ]
     )
 

@@ -219,8 +219,6 @@ def test_workers_change_nothing(session, tmp_path):
 
 
 # What needs no audit
-
-
 @pytest.fixture
 def settings(pytester):
     """Return a function that runs pytest where tests look at their auditor."""

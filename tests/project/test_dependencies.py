@@ -24,11 +24,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Import names that differ from the name of the distribution.
 DISTRIBUTIONS = {
-    "dp_accounting": "dp-accounting",
-    "jax_privacy": "jax-privacy",
-    "pipeline_dp": "pipeline-dp",
-    "pydp": "python-dp",
-    "sklearn": "scikit-learn",
+    **{"dp_accounting": "dp-accounting", "jax_privacy": "jax-privacy"},
+    **{"pipeline_dp": "pipeline-dp", "pydp": "python-dp", "sklearn": "scikit-learn"},
 }
 
 

@@ -34,11 +34,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 PINNED = {
     "constraints.txt": ("test", "lint", "bench", "browser", "docs", "mutants"),
     "constraints-third-party.txt": (
-        "test",
-        "opendp",
-        "diffprivlib",
-        "jax-privacy",
-        "tour",
+        *("test", "opendp", "diffprivlib", "jax-privacy", "tour"),
     ),
 }
 

@@ -117,18 +117,13 @@ def test_docstrings_are_plain_text(monkeypatch):
     plain_text = importlib.import_module("plain_text")
     assert doctest.testmod(plain_text) == doctest.TestResults(failed=0, attempted=2)
     for literal in (
-        ["Text::", "", "    |x|"],
-        [".. math:: |x|", "    z_+", "", "    |y|"],
-        [">>> a | b", "z_"],
-        ["A `z_` and ``|x|`` and :math:`|y|`."],
+        *(["Text::", "", "    |x|"], [".. math:: |x|", "    z_+", "", "    |y|"]),
+        *([">>> a | b", "z_"], ["A `z_` and ``|x|`` and :math:`|y|`."]),
     ):
         assert plain_text.plain(literal) == [*literal, ""]
     item = ["1. One", "", "   |x| of one.", "", "   - two"]
     assert plain_text.plain(item) == [
-        "1. One",
-        "",
-        r"   \|x\| of one.",
-        "",
+        *("1. One", "", r"   \|x\| of one.", ""),
         *item[4:],
         "",
     ]

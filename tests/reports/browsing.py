@@ -14,17 +14,8 @@ from playwright.sync_api import TimeoutError, sync_playwright
 __all__ = ["KINDS", "browser", "chromium", "survey"]
 
 KINDS = (
-    "errors",
-    "requests",
-    "unnamed",
-    "contrast",
-    "sideways",
-    "schemes",
-    "print",
-    "scripts",
-    "sorting",
-    "filters",
-    "links",
+    *("errors", "requests", "unnamed", "contrast", "sideways", "schemes", "print"),
+    *("scripts", "sorting", "filters", "links"),
 )
 """What is looked for; `survey` has a list of sentences for each."""
 
@@ -173,9 +164,7 @@ class _Visitor:
             path=self._screenshots / f"{name}-{look}.png",
             full_page=True,
             clip={
-                "x": 0,
-                "y": 0,
-                "width": size["width"],
+                **{"x": 0, "y": 0, "width": size["width"]},
                 "height": min(height, _TALLEST),
             },
         )

@@ -49,9 +49,7 @@ def errors_table(experiment, beside=BESIDE, bottoms=((DP_PCA, 0),)):
     (variable,) = experiment.grid
     return pd.DataFrame(
         {
-            "mechanism": name,
-            variable: x,
-            "repetition": i,
+            **{"mechanism": name, variable: x, "repetition": i},
             "error": nan if (name, place) in bottoms else 0.01 * beside[name],
         }
         for name in experiment.mechanisms

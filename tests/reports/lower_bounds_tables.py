@@ -60,12 +60,8 @@ def lower_bounds_tables(
     tables["tracing-catalogue"] = _traced("power-method", "minibatch-oja")
     tables["hard-instances"] = pd.DataFrame(
         {
-            "mechanism": "hard-instances",
-            "components": k,
-            "rows": m,
-            "repetition": 0,
-            "first": 0.8,
-            "second": 0.5 if m < 100 else 9.0,
+            **{"mechanism": "hard-instances", "components": k, "rows": m},
+            **{"repetition": 0, "first": 0.8, "second": 0.5 if m < 100 else 9.0},
             "overlap": 1.5 if k > 1 else 7.0,
         }
         for k in (1.0, 2.0)
@@ -122,10 +118,7 @@ def _tracing(name, epsilon):
         noisy = epsilon == 1.0
         refused = name == "minibatch-oja" and (noisy or m < 10 or k > 1)
         row = {
-            "mechanism": name,
-            "components": k,
-            "rows": m,
-            "repetition": i,
+            **{"mechanism": name, "components": k, "rows": m, "repetition": i},
             "captured": nan if refused else 1.0,
             "useful": nan if refused else float(not noisy or m > 100),
             "traced": nan if refused else float(not noisy and m <= k * k),

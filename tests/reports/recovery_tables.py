@@ -35,9 +35,7 @@ def recovery_tables(wall):
     """Return a table for each experiment on robust PCA; `wall` makes that of audits."""
     paths = [
         {
-            "mechanism": name,
-            "repetition": i,
-            "iteration": step,
+            **{"mechanism": name, "repetition": i, "iteration": step},
             "error": scale * error_after(name, step),
             "seconds": 2.0 * step / max(STEPS),
         }
@@ -56,10 +54,8 @@ def recovery_tables(wall):
         "robust-recovery": pd.DataFrame(paths),
         "robust-stability": pd.DataFrame(
             {
-                "mechanism": NOISELESS,
-                "pca_error": [1e-3, 2e-3, 0.5],
-                "pca_error_bound": [4e-3, 4e-3, nan],
-                "stability": [0.1, -0.1, nan],
+                **{"mechanism": NOISELESS, "pca_error": [1e-3, 2e-3, 0.5]},
+                **{"pca_error_bound": [4e-3, 4e-3, nan], "stability": [0.1, -0.1, nan]},
                 "reaper_stability": [0.1, -0.1, -0.1],
             }
         ),
@@ -107,10 +103,8 @@ def runs(cells):
         {
             "mechanism": name,
             **place,
-            "repetition": i,
-            "error": 0.3 if lost else 1e-9,
-            "reached": nan if lost else 3.0,
-            "seconds": 1.0,
+            **{"repetition": i, "error": 0.3 if lost else 1e-9},
+            **{"reached": nan if lost else 3.0, "seconds": 1.0},
             "seconds_reached": nan if lost else 0.25,
         }
         for name, place, lost in cells
@@ -122,15 +116,9 @@ def maps(names):
     """Return a map of ten people for each."""
     return pd.DataFrame(
         {
-            "mechanism": name,
-            "epsilon": 0.8,
-            "east": x - 4.5,
-            "north": x % 3 - 1.0,
-            "x": x - 4.0,
-            "y": x % 3 - 1.0,
-            "fit": 0.75,
-            "error": 0.25,
-            "seconds": 1.0,
+            **{"mechanism": name, "epsilon": 0.8, "east": x - 4.5},
+            **{"north": x % 3 - 1.0, "x": x - 4.0, "y": x % 3 - 1.0, "fit": 0.75},
+            **{"error": 0.25, "seconds": 1.0},
         }
         for name in names
         for x in range(10)

@@ -141,8 +141,6 @@ def carried_out(study, folder, profile="quick", **options):
 
 
 # Units, stores, resuming
-
-
 def test_a_seed_is_a_function_of_study_case_and_index():
     unit = Unit("coverage", "laplace", 3)
     assert unit.seed == replace(unit, options=(("releases", 9),)).seed
@@ -186,8 +184,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 # The write-up
-
-
 def test_write_up(tmp_path, dice):
     (found,) = bench_audit(tmp_path, profile="quick", studies=[dice])
     assert (found.done, found.units, found.met, found.missed) == (4, 4, 4, 0)
@@ -398,8 +394,6 @@ def test_profiles_grow():
 
 
 # Null coverage
-
-
 class FastBounds(Coverage):
     cases = tuple(
         case
@@ -535,8 +529,6 @@ def test_cases_run(name):
 
 
 # Subjects
-
-
 @pytest.mark.hard
 @pytest.mark.parametrize("block", range(16))
 @pytest.mark.parametrize("name", LATEST)
@@ -580,8 +572,6 @@ def test_a_leaky_response_meets_its_claim_with_equality():
 
 
 # Best events
-
-
 def both(name):
     mechanism = build(name, epsilon=CLAIMED)
     pair = mechanism.worst_case()
@@ -632,15 +622,8 @@ def closed_form_cells(name):
 
 
 CLOSED = (
-    "laplace-under-noised",
-    "gaussian-under-noised",
-    "truncated-geometric",
-    "noisy-hist-2",
-    "noisy-max-3",
-    "noisy-max-4",
-    "svt-5",
-    "prefix-sum",
-    "rappor",
+    *("laplace-under-noised", "gaussian-under-noised", "truncated-geometric"),
+    *("noisy-hist-2", "noisy-max-3", "noisy-max-4", "svt-5", "prefix-sum", "rappor"),
     "one-time-rappor",
 )
 STREAMS = ("svt-3", "svt-4", "svt-6", "svt-3-4-parallel")
@@ -736,8 +719,6 @@ def test_a_third_cell_helps():
 
 
 # The other studies, on a unit each
-
-
 def test_a_tight_bound_is_measured():
     study = Tightness()
     small = next(g for g in TIGHTNESS_GOALS if g.engine == "anytime" and g.gaussian)
@@ -805,8 +786,6 @@ def test_a_bound_of_the_suite_is_measured():
 
 
 # The command
-
-
 def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
     def run(*studies):
         given = {**defaults, "studies": studies}

@@ -37,8 +37,6 @@ def basis(rows, k=2):
 
 
 # What is compared, as a user would write it.
-
-
 def noisy(data, rng, epsilon, row_norm=1.0):
     """The second moment with Laplace noise: l1 sensitivity of the upper triangle."""
     d = data.shape[1]
@@ -118,8 +116,6 @@ class Unseeded(Estimator):
 
 
 # Measures.
-
-
 def test_measures_are_what_their_formulas_say():
     problem = problem_of(ROWS * 3, row_norm=0.5, n_components=2)
     rng = np.random.default_rng(0)
@@ -230,8 +226,6 @@ def test_all_get_the_same_rows_and_cannot_spoil_them():
 
 
 # Who can be compared.
-
-
 def candidate(own, **changes):
     return ComparedMechanism("own", Setting(**{**vars(SETTING), **changes}), own)
 
@@ -239,10 +233,8 @@ def candidate(own, **changes):
 @pytest.mark.parametrize(
     ("own", "claim"),
     [
-        (noisy, PureDP(1.0)),
-        (calibrated, ApproxDP(1.0, 1e-5)),
-        (Truthful, PureDP(1.0)),
-        (Estimator, PureDP(1.0)),
+        *((noisy, PureDP(1.0)), (calibrated, ApproxDP(1.0, 1e-5))),
+        *((Truthful, PureDP(1.0)), (Estimator, PureDP(1.0))),
         (GOEGaussian.calibrated, ApproxDP(1.0, 1e-5)),
     ],
 )
@@ -323,8 +315,6 @@ def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
 
 
 # Pairs and verdicts.
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("d", [1, 4])
 def test_the_pair_made_of_the_data_reaches_the_sensitivity(relation, d):
@@ -342,12 +332,8 @@ def test_the_pair_made_of_the_data_reaches_the_sensitivity(relation, d):
 def found():
     """Four that stand, one that falls, and five that fail."""
     own = {
-        "careless": careless,
-        "broken": broken,
-        "leaves": leaves,
-        "secretive": Secretive,
-        "claimless": claimless,
-        "as it is": AsItIs(),
+        **{"careless": careless, "broken": broken, "leaves": leaves},
+        **{"secretive": Secretive, "claimless": claimless, "as it is": AsItIs()},
         "<b>odd</b>": WithoutPair(),
     }
     mechanisms = ["goe-gaussian", "symmetrised-wishart", "goe-gausian"]
@@ -445,8 +431,6 @@ test_bad_options_are_refused = refused(
 
 
 # The runner: who works, and what is kept.
-
-
 def printed(table):
     return table.drop(columns="seconds").to_csv()
 
@@ -530,8 +514,6 @@ def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
 
 
 # The page.
-
-
 def test_the_page_says_what_was_found(found):
     page = render(found, {})
     for said in (

@@ -36,13 +36,11 @@ VERDICTS = Verdicts(["alpha"], NAMES[1:])
 def wall():
     return pd.DataFrame(
         {
-            "mechanism": NAMES,
-            "claimed_epsilon": 1.0,
+            **{"mechanism": NAMES, "claimed_epsilon": 1.0},
             "claimed_delta": [1e-5, 0.0, 0.0],
             "exact_epsilon": [1.0, float("inf"), float("nan")],
             "exact_delta": [1e-5, 0.63, float("nan")],
-            "epsilon_lower": [0.4, 7.0, 0.0],
-            "delta_lower": [0.0, 0.6, 0.0],
+            **{"epsilon_lower": [0.4, 7.0, 0.0], "delta_lower": [0.0, 0.6, 0.0]},
             "verdict": ["NOT_REFUTED", "REFUTED", "NOT_REFUTED"],
         }
     )
@@ -78,10 +76,8 @@ def times():
 def results(**changes):
     """Tables of all that is drawn, but for changes."""
     tables = {
-        "privacy_wall": wall(),
-        "captured_variance": variance(),
-        "exact_privacy": exact(),
-        "variance_references": references(),
+        **{"privacy_wall": wall(), "captured_variance": variance()},
+        **{"exact_privacy": exact(), "variance_references": references()},
         "run_time": times(),
     }
     tables |= changes

@@ -86,21 +86,13 @@ def headline_of(found, *names):
 
 
 FELL = {
-    "exact_epsilon": np.inf,
-    "exact_delta": 0.5,
-    "verdict": "REFUTED",
-    "epsilon_lower": 3.0,
-    "delta_lower": 0.4,
-    "detectable_epsilon": np.nan,
+    **{"exact_epsilon": np.inf, "exact_delta": 0.5, "verdict": "REFUTED"},
+    **{"epsilon_lower": 3.0, "delta_lower": 0.4, "detectable_epsilon": np.nan},
     "witness": "{}",
 }
 STOOD = {
-    "exact_epsilon": 1.0,
-    "exact_delta": 0.0,
-    "claim": "kept",
-    "epsilon_lower": 0.5,
-    "delta_lower": 0.0,
-    "samples_to_refute": np.nan,
+    **{"exact_epsilon": 1.0, "exact_delta": 0.0, "claim": "kept", "epsilon_lower": 0.5},
+    **{"delta_lower": 0.0, "samples_to_refute": np.nan},
 }
 
 
@@ -114,9 +106,7 @@ def wall(refuted=("bad",), names=("good", "bad"), **columns):
 def exact(false=(), names=("good", "bad")):
     return pd.DataFrame(
         {
-            "mechanism": name,
-            "epsilon": epsilon,
-            "claimed_epsilon": epsilon,
+            **{"mechanism": name, "epsilon": epsilon, "claimed_epsilon": epsilon},
             "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
             "claim": "false" if (name, epsilon) in false else "kept",
         }
@@ -278,21 +268,11 @@ def test_the_page_is_whole_and_fetches_nothing(shown, page, in_markdown):
 
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    '"><img src=//elsewhere onerror=alert(1)>&amp;',
-    "a | b\\| c",
-    "`code` *bold* _low_ ~~gone~~ [link](javascript:x)",
-    "two\n\n# lines\r\n| more |",
-    "\x1b[31mred\x1b[0m\x00\x07",
-    "=cmd|'/c calc'!A0",
-    "+1",
-    "-1",
-    "@sum",
-    "$\\frac{1}{0}$ or $2$",
-    "index",
-    "../../outside",
-    "\u202eturned\ud800",
-    '#010a0b id="x" url(#y)',
+    *("<script>alert(1)</script>", '"><img src=//elsewhere onerror=alert(1)>&amp;'),
+    *("a | b\\| c", "`code` *bold* _low_ ~~gone~~ [link](javascript:x)"),
+    *("two\n\n# lines\r\n| more |", "\x1b[31mred\x1b[0m\x00\x07", "=cmd|'/c calc'!A0"),
+    *("+1", "-1", "@sum", "$\\frac{1}{0}$ or $2$", "index", "../../outside"),
+    *("\u202eturned\ud800", '#010a0b id="x" url(#y)'),
 )
 
 
@@ -616,10 +596,8 @@ COMPARISON = LibraryComparison(
     records=[
         dict(zip(FITTED, fit, strict=True)) | {"centre": "known centre"}
         for fit in (
-            ("ours", 0.0, 6, 2, 0.97, 0.001),
-            ("ours", 1e-5, 6, 2, 0.96, 0.001),
-            ("<theirs>", 0.0, 6, 2, 0.9, 2.5),
-            ("<theirs>", 0.0, 54, 10, None, None),
+            *(("ours", 0.0, 6, 2, 0.97, 0.001), ("ours", 1e-5, 6, 2, 0.96, 0.001)),
+            *(("<theirs>", 0.0, 6, 2, 0.9, 2.5), ("<theirs>", 0.0, 54, 10, None, None)),
         )
     ],
 )
@@ -628,25 +606,16 @@ COMPARISON = LibraryComparison(
 def leg(relation, verdict, rows="finite", how="black box", where=""):
     finding = {"kind": "scale", "where": where, "message": "-"}
     return {
-        "rows": rows,
-        "relation": relation,
-        "how": how,
-        "verdict": verdict,
-        "findings": [finding] if where else [],
-        "executions": 1_000,
+        **{"rows": rows, "relation": relation, "how": how, "verdict": verdict},
+        **{"findings": [finding] if where else [], "executions": 1_000},
     }
 
 
 TOUR = [
     {
-        "subject": f"<lib>.{name}",
-        "library": "<lib>",
-        "version": "0.1",
-        "claim": "PureDP(epsilon=1.0)",
-        "relation": None,
-        "stated": "here",
-        "skipped": None,
-        "notes": ["prints | 3 characters"],
+        **{"subject": f"<lib>.{name}", "library": "<lib>", "version": "0.1"},
+        **{"claim": "PureDP(epsilon=1.0)", "relation": None, "stated": "here"},
+        **{"skipped": None, "notes": ["prints | 3 characters"]},
         "legs": [
             leg("add-remove", first, where="lib/glue.py:7"),
             leg("replace-one", "REFUTED"),

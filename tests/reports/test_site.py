@@ -76,10 +76,8 @@ def test_a_false_claim_that_an_audit_did_not_see_is_called_false():
 def test_where_else_a_claim_is_false_is_said():
     exact = [
         {
-            "mechanism": "goe-gaussian",
-            "epsilon": epsilon,
-            "claimed_epsilon": epsilon,
-            "exact_epsilon": 2 * epsilon,
+            **{"mechanism": "goe-gaussian", "epsilon": epsilon},
+            **{"claimed_epsilon": epsilon, "exact_epsilon": 2 * epsilon},
             "claim": claim,
         }
         for epsilon, claim in ((1.0, "kept"), (4.0, "false"), (8.0, "false"))
@@ -147,12 +145,9 @@ def test_docstrings_hold_formulas_code_and_nothing_that_runs():
 def test_an_experiment_is_shown_by_medians_of_its_groups():
     table = pd.DataFrame(
         {
-            "mechanism": ["a"] * 5 + ["b"] * 5,
-            "n": 10.0,
-            "repetition": [*range(5)] * 2,
-            "verdict": ["x", "y"] * 5,
-            "error": [1.0, 2.0, 3.0, 4.0, 9.0, *[0.5] * 5],
-            "ratio": np.nan,
+            **{"mechanism": ["a"] * 5 + ["b"] * 5, "n": 10.0},
+            **{"repetition": [*range(5)] * 2, "verdict": ["x", "y"] * 5},
+            **{"error": [1.0, 2.0, 3.0, 4.0, 9.0, *[0.5] * 5], "ratio": np.nan},
         }
     )
     rows, columns = experiments.summary_rows(table, ["mechanism", "n"])

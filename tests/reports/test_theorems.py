@@ -483,10 +483,8 @@ def test_no_error_is_above_what_is_proven(measured):
 def test_a_planted_exponent_is_seen(measured):
     """A theorem that says 1/2 in place of 1, or the other way, as Theorem 9 prints."""
     for name, wrong, expected in (
-        ("ag-5-k", 0.5, Ruling.STEEPER),
-        ("ag-9-frobenius-k", 1.0, Ruling.FASTER),
-        ("sn-2-d", 0.5, Ruling.STEEPER),
-        ("ag-7-epsilon", -0.5, Ruling.FASTER),
+        *(("ag-5-k", 0.5, Ruling.STEEPER), ("ag-9-frobenius-k", 1.0, Ruling.FASTER)),
+        *(("sn-2-d", 0.5, Ruling.STEEPER), ("ag-7-epsilon", -0.5, Ruling.FASTER)),
         ("ag-5-epsilon", -2.5, Ruling.STEEPER),
     ):
         planted = replace(NAMES[name], predicted=wrong, bound="", sure=False)

@@ -91,12 +91,9 @@ def _record(name):
 def visited(name):
     subject = subjects_of(__name__)[name]
     return deepcopy(_record(name)) | {
-        "subject": str(subject),
-        "library": subject.library,
-        "claim": str(subject.claim),
-        "relation": subject.relation,
-        "stated": subject.stated,
-        "seconds": 1.0,
+        **{"subject": str(subject), "library": subject.library},
+        **{"claim": str(subject.claim), "relation": subject.relation},
+        **{"stated": subject.stated, "seconds": 1.0},
     }
 
 

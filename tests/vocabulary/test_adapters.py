@@ -76,8 +76,6 @@ def releases(mechanism, size, data=(0.0,)):
 
 
 # Programs
-
-
 def test_a_program_releases_what_it_writes(program):
     """Null: Laplace(0, 1). The p-value is below 1e-9 with probability 1e-9."""
     mechanism = program()
@@ -134,14 +132,10 @@ def test_batches(program):
 @pytest.mark.parametrize(
     ("written", "released"),
     [
-        ("[1, 2.5]", [1.0, 2.5]),
-        ("true", 1.0),
+        *(("[1, 2.5]", [1.0, 2.5]), ("true", 1.0)),
         ("[NaN, -Infinity]", [np.nan, -np.inf]),
         ('{"mean": [1, 2], "count": 3}', {"mean": [1.0, 2.0], "count": 3.0}),
-        ("[1, 2", "[1, 2"),
-        ("", ""),
-        ("1 2", "1 2"),
-        ('"word"', "word"),
+        *(("[1, 2", "[1, 2"), ("", ""), ("1 2", "1 2"), ('"word"', "word")),
         ("\\udcff\\udcfe", r"\xff\xfe"),
     ],
 )
@@ -263,10 +257,8 @@ def test_a_bad_batch_is_looked_at_one_by_one(program):
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("[1]", "not a list of 2"),
-        ("[1, [2]]", "not a list of 2"),
-        ('{"a": [1, 2], "b": [1]}', "not a list of 2"),
-        ("What?", "not JSON"),
+        *(("[1]", "not a list of 2"), ("[1, [2]]", "not a list of 2")),
+        *(('{"a": [1, 2], "b": [1]}', "not a list of 2"), ("What?", "not JSON")),
     ],
 )
 def test_bad_batches(program, written, problem):
@@ -287,8 +279,6 @@ test_bad_arguments_are_named = refused(
 
 
 # Estimators
-
-
 class NoisySum(BaseEstimator):
     """Learns the sum of its rows, with Laplace noise, and overwrites them."""
 

@@ -37,10 +37,7 @@ CLAIMS = st.one_of(
     profiles(),
 )
 SAMPLES = [
-    PureDP(1.0),
-    ApproxDP(1.0, 1e-5),
-    GaussianDP(1.0),
-    ZeroConcentratedDP(0.5),
+    *(PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), ZeroConcentratedDP(0.5)),
     Profile((0.0, 1.0, 2.0), (0.3, 0.1, 0.0)),
 ]
 
@@ -63,8 +60,6 @@ def largest_gap(claim, epsilon):
 
 
 # The three questions have one answer
-
-
 @settings(max_examples=15)
 @given(CLAIMS, st.floats(-4.0, 4.0))
 def test_delta_is_the_support_function_of_tpr(claim, epsilon):
@@ -106,9 +101,7 @@ def test_epsilon_inverts_delta(claim, delta):
 @pytest.mark.parametrize(
     ("claim", "at_zero"),
     [
-        (PureDP(1.5), 1.5),
-        (ApproxDP(1.5, 1e-9), np.inf),
-        (GaussianDP(1.0), np.inf),
+        *((PureDP(1.5), 1.5), (ApproxDP(1.5, 1e-9), np.inf), (GaussianDP(1.0), np.inf)),
         (ZeroConcentratedDP(1.0), np.inf),
         (Profile((0.5, 2.0, 3.0), (0.1, 0.0, 0.0)), 2.0),
         (Profile((0.5, 2.0), (0.1, 0.01)), np.inf),
@@ -121,12 +114,8 @@ def test_epsilon_at_delta_zero(claim, at_zero):
 @pytest.mark.parametrize(
     "claim",
     [
-        PureDP(1e100),
-        ApproxDP(1e-100, 5e-324),
-        ApproxDP(1e100, 1 - 2**-53),
-        GaussianDP(1e-100),
-        GaussianDP(1e7),
-        ZeroConcentratedDP(1e-100),
+        *(PureDP(1e100), ApproxDP(1e-100, 5e-324), ApproxDP(1e100, 1 - 2**-53)),
+        *(GaussianDP(1e-100), GaussianDP(1e7), ZeroConcentratedDP(1e-100)),
         ZeroConcentratedDP(5e7),
         Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
     ],
@@ -252,8 +241,6 @@ def test_zcdp_is_between_the_gaussian_and_the_textbook(rho, epsilon, fpr):
 
 
 # Gaussian closed forms
-
-
 def exact_gaussian_delta(epsilon, mu):
     epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
     return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
@@ -337,16 +324,12 @@ def test_a_claim_is_its_class_and_parameters(claim):
 
 
 # Bad input
-
-
 @pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "1", None, True, [1.0]])
 @pytest.mark.parametrize(
     ("name", "build"),
     [
-        ("epsilon", PureDP),
-        ("epsilon", lambda x: ApproxDP(x, 1e-5)),
-        ("epsilon", lambda x: gaussian_mu(x, 1e-5)),
-        ("mu", GaussianDP),
+        *(("epsilon", PureDP), ("epsilon", lambda x: ApproxDP(x, 1e-5))),
+        *(("epsilon", lambda x: gaussian_mu(x, 1e-5)), ("mu", GaussianDP)),
         ("rho", ZeroConcentratedDP),
     ],
 )

@@ -75,10 +75,8 @@ def test_arrays_of_any_memory_layout_come_back():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ((1, (2.5, None)), [1, [2.5, None]]),
-        (np.int64(3), 3),
-        (np.bool_(True), True),
-        (np.float32(0.5), 0.5),
+        *(((1, (2.5, None)), [1, [2.5, None]]), (np.int64(3), 3)),
+        *((np.bool_(True), True), (np.float32(0.5), 0.5)),
         (Relation.ADD_REMOVE, "add-remove"),
     ],
 )
@@ -124,14 +122,10 @@ def test_functions_and_classes_come_back_by_name(value):
 
 
 # What cannot be rebuilt elsewhere
-
-
 @pytest.mark.parametrize(
     "value",
     [
-        object(),
-        np.longdouble(1.0),
-        type("Main", (), {"__module__": "__main__"}),
+        *(object(), np.longdouble(1.0), type("Main", (), {"__module__": "__main__"})),
         {"deep": [lambda x: x]},
     ],
 )
@@ -141,10 +135,7 @@ def test_what_has_no_name_is_refused(value):
 
 def test_what_others_could_not_read_is_refused():
     for array in (
-        np.array(["a"]),
-        np.array([1j]),
-        np.array([None]),
-        np.longdouble([1]),
+        *(np.array(["a"]), np.array([1j]), np.array([None]), np.longdouble([1])),
     ):
         refuses(f"arrays of {array.dtype} cannot be stored", encode, array)
     for tag in ("$array", "$float", "$object", "$reference"):
@@ -152,8 +143,6 @@ def test_what_others_could_not_read_is_refused():
 
 
 # What is read, and what is run
-
-
 SENTINEL = "module_that_a_text_names"
 
 
@@ -201,12 +190,9 @@ def test_reading_values_imports_nothing(sentinel):
     before = set(sys.modules)
     claim = encode(PureDP(1.0))
     for text in (
-        named("Innocent"),
-        named("called"),
-        named("Innocent", "$reference"),
+        *(named("Innocent"), named("called"), named("Innocent", "$reference")),
         claim | {"arguments": {"epsilon": named("Innocent")}},
-        {"deep": [named("Innocent")]},
-        named("Path", module="pathlib"),
+        *({"deep": [named("Innocent")]}, named("Path", module="pathlib")),
         named("PureDP", "$reference", module="dpaudit.claims"),
         named("check_positive", module="dpaudit.claims.polygons"),
         {"$object": ["dpaudit.claims:PureDP"], "arguments": {"epsilon": 1.0}},
@@ -252,8 +238,6 @@ def test_differences_are_named():
 
 
 # Malformed text
-
-
 def packed(raw, after=b""):
     return base64.b64encode(zlib.compress(raw) + after).decode("ascii")
 
@@ -269,30 +253,22 @@ MISTYPED = ("O", "f8", ">f8", "<M8[s]", ["<f8"])
     [
         LONG | {"$array": LONG["$array"][:-8]},
         LONG | {"$array": LONG["$array"][:100] + "!" + LONG["$array"][101:]},
-        LONG | {"$array": LONG["$array"] + "AAAA"},
-        LONG | {"$array": None},
-        LONG | {"shape": [1000]},
-        LONG | {"dtype": "<f4"},
-        {"$array": LONG["$array"]},
-        SHORT | {"$array": [1, [2], 3]},
-        SHORT | {"$array": ["a", "b", "c"]},
-        SHORT | {"$array": [1, 2, 2**70]},
-        SHORT | {"$array": [0.0, 1.0, 2.0]},
-        SHORT | {"$array": [0, 1, True]},
+        *(LONG | {"$array": LONG["$array"] + "AAAA"}, LONG | {"$array": None}),
+        *(LONG | {"shape": [1000]}, LONG | {"dtype": "<f4"}),
+        *({"$array": LONG["$array"]}, SHORT | {"$array": [1, [2], 3]}),
+        *(SHORT | {"$array": ["a", "b", "c"]}, SHORT | {"$array": [1, 2, 2**70]}),
+        *(SHORT | {"$array": [0.0, 1.0, 2.0]}, SHORT | {"$array": [0, 1, True]}),
         SHORT | {"$array": [0, 1, 10**400], "dtype": "<f8"},
         SHORT | {"$array": [0, 1, float("nan")], "dtype": "<f8"},
         SHORT | {"$array": [0, 1, 1e10], "dtype": "<f2"},
-        SHORT | {"$array": [0, 1, 1], "dtype": "|b1"},
-        SHORT | {"more": 1},
+        *(SHORT | {"$array": [0, 1, 1], "dtype": "|b1"}, SHORT | {"more": 1}),
         *(SHORT | {"shape": shape} for shape in MISSHAPEN),
         *(SHORT | {"dtype": dtype} for dtype in MISTYPED),
         {"$array": packed(b"\x02"), "dtype": "|b1", "shape": [1]},
         {"$array": packed(b"\x01"), "dtype": "|b1", "shape": [1] * 33},
         {"$array": packed(b"") + packed(b""), "dtype": "|b1", "shape": [0]},
         {"$array": packed(b"\x01", b"more"), "dtype": "|b1", "shape": [1]},
-        {"$float": "0.1"},
-        {"$float": ["inf"]},
-        {"$float": "inf", "more": 1},
+        *({"$float": "0.1"}, {"$float": ["inf"]}, {"$float": "inf", "more": 1}),
         {"$object": "dpaudit.claims:PureDP"},
         {"$object": "dpaudit.claims:PureDP", "arguments": [1.0]},
         {"$object": "dpaudit.claims:PureDP", "arguments": {"nonsense": 1.0}},
@@ -322,8 +298,6 @@ def test_what_cannot_be_imported_is_named(tag, reference, message):
 
 
 # Text of hostile size
-
-
 def test_a_bomb_is_not_unpacked():
     """64 MiB of zeros in 64 kB: no more is unpacked than the shape has room for."""
     bomb = packed(bytes(2**26))

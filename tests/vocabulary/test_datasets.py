@@ -30,8 +30,6 @@ def isolated(monkeypatch, tmp_path):
 
 
 # The registry and the record
-
-
 OPTIONS = {
     "fingerprints": {"n_rows": 4, "length": 5},
     "haystack": {"n_rows": 10, "dimension": 3, "n_components": 1, "inlier_share": 0.5},
@@ -151,8 +149,6 @@ def test_shipped_datasets_are_the_published_ones(name, shape, range_, classes):
 
 
 # What is drawn
-
-
 def test_spiked_rows_have_the_stated_covariance():
     basis = np.linalg.qr(stream(1).standard_normal((4, 2))).Q
     n = 200_000
@@ -211,8 +207,6 @@ def test_haystack_rows_have_the_stated_covariances():
 
 
 # IDX files
-
-
 def idx_bytes(array):
     header = bytes([0, 0, 8, array.ndim])
     return header + np.array(array.shape, dtype=">u4").tobytes() + array.tobytes()
@@ -260,8 +254,6 @@ def test_damaged_files_are_diagnosed(tmp_path):
 
 
 # MNIST
-
-
 @pytest.fixture
 def tiny_mnist(isolated, monkeypatch):
     """Stand-ins for the MNIST files: 5 and 3 digits of 2 x 2 pixels."""
@@ -370,8 +362,6 @@ def test_missing_files_are_explained(isolated, name):
 
 
 # Covertype
-
-
 @pytest.fixture
 def tiny_covertype(isolated, monkeypatch):
     """A stand-in for covtype.data.gz with 4 rows: the table and the file's bytes."""

@@ -23,10 +23,8 @@ finite_domains = st.one_of(
 )
 TABLES = [
     "age:0..100 income:-1e5..0.0? sex:{f,m}",
-    'arrays of "a b":{0,1,"2"} c:label rows=2',
-    "polars of x:0..1 user:label each=2",
-    "records of who:user x:{a,b}? y:0.5..2 rows=3",
-    "set of {true,false,-1.5}",
+    *('arrays of "a b":{0,1,"2"} c:label rows=2', "polars of x:0..1 user:label each=2"),
+    *("records of who:user x:{a,b}? y:0.5..2 rows=3", "set of {true,false,-1.5}"),
     "list of 3..9",
 ]
 tables = st.sampled_from(TABLES).map(Domain.parse)
@@ -115,20 +113,14 @@ def test_values_that_are_not_allowed_are_named(text, message):
 @pytest.mark.parametrize(
     ("domain", "row"),
     [
-        (UnitBall(2), [1.0, 1e-7]),
-        (UnitBall(2), [0.5]),
-        (UnitBall(2), [np.nan, 0.0]),
-        (WithNonfinite(UnitBall(2)), [np.nan, 1.1]),
+        *((UnitBall(2), [1.0, 1e-7]), (UnitBall(2), [0.5])),
+        *((UnitBall(2), [np.nan, 0.0]), (WithNonfinite(UnitBall(2)), [np.nan, 1.1])),
         (WithNonfinite(Box(0, 1, 2)), [np.inf, -0.1]),
         (WithNonfinite(Binary(2)), [np.nan, 0.5]),
         (WithNonfinite(Categories(3)), [np.nan, 1.0, 1.0]),
-        (WithNonfinite(Box(0, 1)), [np.nan]),
-        (Box(0, 1), [0.5]),
-        (Box(0, 1), 1.1),
-        (Binary(2), [0.5, 1.0]),
-        (Categories(3), [1.0, 1.0, 0.0]),
-        (Categories(3, one_hot=False), 3.0),
-        (Categories(3, one_hot=False), 0.5),
+        *((WithNonfinite(Box(0, 1)), [np.nan]), (Box(0, 1), [0.5]), (Box(0, 1), 1.1)),
+        *((Binary(2), [0.5, 1.0]), (Categories(3), [1.0, 1.0, 0.0])),
+        *((Categories(3, one_hot=False), 3.0), (Categories(3, one_hot=False), 0.5)),
     ],
 )
 def test_other_rows_are_not_legal(domain, row):

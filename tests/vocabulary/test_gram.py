@@ -149,16 +149,13 @@ def dask_array(rows, folder):
 
 
 SOURCES = {
-    "array": lambda rows, folder: rows,
-    "lists": lambda rows, folder: rows.tolist(),
-    "frame": lambda rows, folder: Frame(rows),
-    "memory-mapped": memory_mapped,
+    **{"array": lambda rows, folder: rows, "lists": lambda rows, folder: rows.tolist()},
+    **{"frame": lambda rows, folder: Frame(rows), "memory-mapped": memory_mapped},
     "generator": lambda rows, folder: (rows[i : i + 37] for i in range(0, 500, 37)),
     "growing blocks": lambda rows, folder: np.split(rows, [0, 1, 10, 200]),
     "blocks of lists": lambda rows, folder: [rows[:9].tolist(), rows[9:].tolist()],
     "blocks, converted": lambda rows, folder: iter([Frame(rows[:9]), rows[9:]]),
-    "chunks": lambda rows, folder: Chunked(rows, 90),
-    "parquet": parquet,
+    **{"chunks": lambda rows, folder: Chunked(rows, 90), "parquet": parquet},
     "dask": dask_array,
 }
 

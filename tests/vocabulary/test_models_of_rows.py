@@ -41,8 +41,6 @@ def test_rows_are_signal_and_noise():
 
 
 # Constants, from the moments of all orders by quadrature over the noise
-
-
 def moments(sigma, d):
     """Nodes (x) and weights of the law of Example 4.1, exact to degree eight."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)

@@ -27,10 +27,8 @@ def test_printable_text_stays_as_it_is(text):
         ("\x1b[31mred\x1b]0;title\x07", r"\x1b[31mred\x1b]0;title\x07"),
         ("\u202egnp.exe", r"\u202egnp.exe"),
         ("line\u2028 paragraph\u2029 next\x85", r"line\u2028 paragraph\u2029 next\x85"),
-        ("half \ud800", r"half \ud800"),
-        (ValueError("two\nlines"), r"two\nlines"),
-        (None, "None"),
-        ("x" * 600, "x" * 247 + "[...]" + "x" * 247),
+        *(("half \ud800", r"half \ud800"), (ValueError("two\nlines"), r"two\nlines")),
+        *((None, "None"), ("x" * 600, "x" * 247 + "[...]" + "x" * 247)),
     ],
 )
 def test_what_is_escaped(text, shown):

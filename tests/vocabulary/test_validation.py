@@ -11,15 +11,9 @@ from refusals import refuses
 from dpaudit.validation import check_length, check_matrix, check_real
 
 WHOLE = [
-    [[1.0, 2.0]],
-    [[1, 2]],
-    [[True, False]],
-    [[Fraction(1, 2), 3]],
-    [[2**70, 1]],
-    np.float32([[1, 2]]),
-    np.longdouble([[1, 2]]),
-    np.ma.getdata(np.ma.array([[1.0, 2.0]])),
-    pd.DataFrame({"a": [1], "b": [2.5]}),
+    *([[1.0, 2.0]], [[1, 2]], [[True, False]], [[Fraction(1, 2), 3]], [[2**70, 1]]),
+    *(np.float32([[1, 2]]), np.longdouble([[1, 2]])),
+    *(np.ma.getdata(np.ma.array([[1.0, 2.0]])), pd.DataFrame({"a": [1], "b": [2.5]})),
 ]
 
 
@@ -31,19 +25,14 @@ def test_numbers_of_any_type_become_doubles(value):
 
 
 CUT = {
-    "complex": np.array([[1 + 2j]]),
-    "complex, though real": np.array([[1 + 0j]]),
-    "dates": np.array([["2020-01-01"]], "M8[D]"),
-    "words": [["1", "2"]],
-    "nothing": [[None]],
-    "decimals": [[Decimal("1.5")]],
+    **{"complex": np.array([[1 + 2j]]), "complex, though real": np.array([[1 + 0j]])},
+    **{"dates": np.array([["2020-01-01"]], "M8[D]"), "words": [["1", "2"]]},
+    **{"nothing": [[None]], "decimals": [[Decimal("1.5")]]},
     "fields": np.zeros((2, 2), [("a", float)]),
     "an idle mask": np.ma.array([[1.0]]),
     "a mask within tuples": ((1.0,), np.ma.array([2.0], mask=[True])),
-    "a masked entry": [[1.0, np.ma.masked]],
-    "ragged": [[1.0], [1.0, 2.0]],
-    "too large": [[10**400]],
-    "an object": object(),
+    **{"a masked entry": [[1.0, np.ma.masked]], "ragged": [[1.0], [1.0, 2.0]]},
+    **{"too large": [[10**400]], "an object": object()},
 }
 
 

@@ -36,11 +36,8 @@ def moved(x, y):
 @pytest.mark.parametrize(
     ("d", "adding", "replacing"),
     [
-        (1, 1, 1),
-        (2, 1.5, np.sqrt(5)),
-        (3, 2, np.sqrt(8.25)),
-        (4, 2.5, np.sqrt(13)),
-        (6, 3.5, 5),
+        *((1, 1, 1), (2, 1.5, np.sqrt(5)), (3, 2, np.sqrt(8.25))),
+        *((4, 2.5, np.sqrt(13)), (6, 3.5, 5)),
     ],
 )
 def test_the_sensitivities_by_hand(d, adding, replacing):

@@ -41,8 +41,6 @@ def same(first, second):
 
 
 # One coordinate between its neighbours
-
-
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
@@ -89,8 +87,6 @@ def test_the_weight_is_the_density_that_is_redrawn_from():
 
 
 # The law of the eigenvalues against quadrature
-
-
 @cache
 def law_by_quadrature(dimension):
     """Grid, and the distribution functions of each eigenvalue on it, decreasing.
@@ -174,11 +170,8 @@ def test_a_random_basis_leaves_the_eigenvalues_as_they_were_drawn():
 @pytest.mark.parametrize(
     ("dimension", "size", "relation"),
     [
-        (1, 3000, ADD_REMOVE),
-        (1, 3000, REPLACE_ONE),
-        (3, 3000, ADD_REMOVE),
-        (3, 3000, REPLACE_ONE),
-        (8, 12, ADD_REMOVE),
+        *((1, 3000, ADD_REMOVE), (1, 3000, REPLACE_ONE), (3, 3000, ADD_REMOVE)),
+        *((3, 3000, REPLACE_ONE), (8, 12, ADD_REMOVE)),
     ],
 )
 def test_the_gauge_has_a_gamma_law(dimension, size, relation):
@@ -194,8 +187,6 @@ def test_the_gauge_has_a_gamma_law(dimension, size, relation):
 
 
 # The promise
-
-
 def gauge(difference, relation):
     values = np.linalg.eigvalsh(difference)
     parts = np.maximum(values, 0).sum(), np.maximum(-values, 0).sum()

@@ -187,10 +187,8 @@ def test_a_wrong_sampler_is_caught():
 @pytest.mark.parametrize("d", [1, 2, 7])
 def test_matrices_are_symmetric_to_the_bit(d):
     for draws in (
-        gaussian(d, 1.0, 2.0, size=50),
-        laplace(d, 1.0, size=50),
-        wishart_draws(d, d + 1, 1.0, size=50),
-        wishart_draws(d, 9 * d, 1.0, size=50),
+        *(gaussian(d, 1.0, 2.0, size=50), laplace(d, 1.0, size=50)),
+        *(wishart_draws(d, d + 1, 1.0, size=50), wishart_draws(d, 9 * d, 1.0, size=50)),
     ):
         assert draws.shape == (50, d, d)
         np.testing.assert_array_equal(draws, draws.swapaxes(-2, -1))

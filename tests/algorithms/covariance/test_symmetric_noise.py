@@ -39,8 +39,6 @@ def test_the_scale_is_the_one_of_the_proof(row_norm):
 
 
 # One dimension: the Laplace mechanism
-
-
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 @pytest.mark.parametrize("z", [-3.0, -1e-9, 0.0, 0.1, 7.0])
 def test_in_one_dimension_the_density_is_laplaces(z, scale):
@@ -58,8 +56,6 @@ def test_in_one_dimension_draws_are_laplace():
 
 
 # Two dimensions
-
-
 def integral_by_entries(z, scale):
     """I(Z) over W = [[a, b], [b, c]]: the length of the range of b, then quadrature."""
     z11, z12, z22 = z[0][0], z[0][1], z[1][1]
@@ -76,9 +72,7 @@ def integral_by_entries(z, scale):
 
 
 INDEFINITE = [
-    [[1.0, 0.0], [0.0, -1.0]],
-    [[0.2, 0.7], [0.7, 0.1]],
-    [[3.0, 1.0], [1.0, -0.2]],
+    *([[1.0, 0.0], [0.0, -1.0]], [[0.2, 0.7], [0.7, 0.1]], [[3.0, 1.0], [1.0, -0.2]]),
     [[-3.0, 1.5], [1.5, 0.1]],
 ]
 DEFINITE = [
@@ -142,8 +136,6 @@ def test_the_density_depends_on_eigenvalues_and_is_even(seed):
 
 
 # The guarantee: |log f(Z + x x^T) - log f(Z)| <= |x|^2 / (2 s)
-
-
 @settings(max_examples=50)
 @given(
     st.integers(0, 2**32),
@@ -175,8 +167,6 @@ def test_releases_lose_at_most_epsilon(seed, d, relation):
 
 
 # What is exactly true
-
-
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_the_exact_claim_is_attained_by_adding_a_row(d):
     mechanism = SymmetrisedWishart.calibrated(0.7, row_norm=2.0)

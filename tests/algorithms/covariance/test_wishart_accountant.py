@@ -36,8 +36,6 @@ def added(epsilon, excess, shift):
 
 
 # The law of the loss, on actual Wishart matrices
-
-
 def draws(d, excess, seed):
     law = stats.wishart(df=d + excess, scale=np.eye(d))
     return law.rvs(SIZE, random_state=seed).reshape(SIZE, d, d)
@@ -183,8 +181,6 @@ def test_a_vanishing_eigenvalue_leaves_one_row(excess):
 
 
 # Against mpmath
-
-
 def mpmath_added(epsilon, excess, shift):
     """The maximum over half-lines, found by differentiation in high precision."""
     with mpmath.workdps(60):
@@ -218,8 +214,6 @@ def test_the_closed_form_keeps_its_digits(excess, shift, epsilon):
 
 
 # Structure
-
-
 def test_one_degree_of_freedom_is_symmetric_noise():
     epsilons = np.array([0.0, 0.5, 3.0, 600.0])
     np.testing.assert_allclose(added(epsilons, 1, 2.0), 1 - np.exp(-1), rtol=1e-13)
@@ -286,8 +280,6 @@ def test_what_is_easily_told_apart(shifts):
 
 
 # Profiles
-
-
 @pytest.mark.parametrize(("gained", "lost"), [(0.0, 1.0), (4.0, 0.0), (3.0, 3.0)])
 def test_profiles_are_exact_at_their_points(gained, lost):
     pair = {"excess": 60, "gained": gained, "lost": lost}
@@ -313,8 +305,6 @@ def test_the_profile_of_no_difference():
 
 
 # Calibration
-
-
 BUDGETS = [(1.0, 1e-3), (0.1, 1e-5), (3.0, 1e-9), (1.0, 0.3)]
 
 

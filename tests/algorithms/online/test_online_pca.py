@@ -67,8 +67,6 @@ entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
 
 
 # The catalogue
-
-
 @entries
 def test_entries_are_built(entry):
     mechanism = entry.build()
@@ -82,8 +80,6 @@ def test_entries_are_built(entry):
 
 
 # What they are made of
-
-
 @pytest.mark.parametrize("form", ["online", "online-published", "leader"])
 def test_subspaces_are_those_of_the_noisy_prefixes(form):
     mechanism, data = FORMS[form], in_ball(9, 4)
@@ -132,8 +128,6 @@ def test_the_leader_says_what_is_true_of_a_step_and_of_all():
 
 
 # The doubling trick
-
-
 def replayed(mechanism, data, transcript):
     """Return what Algorithm 4 does with given noisy nodes: (Q_t, epoch, place)."""
     n, d = data.shape
@@ -340,8 +334,6 @@ def test_a_planted_line_8_ends_epochs_for_the_exact_rows():
 
 
 # Transcripts
-
-
 @pytest.mark.parametrize("form", ["online", "doubling", "doubling-published", "eager"])
 def test_the_loss_of_transcripts_is_that_of_their_law(form):
     # E_Q[e^L; L <= t] = P(L <= t), both ways round; by Hoeffding's inequality the two
@@ -372,8 +364,6 @@ def test_the_loss_of_transcripts_is_that_of_their_law(form):
 
 
 # Bad input
-
-
 @forms
 def test_bad_data_are_named(form):
     mechanism = FORMS[form]

@@ -62,8 +62,6 @@ mechanisms = pytest.mark.parametrize("name", MECHANISMS)
 
 
 # The tree
-
-
 @lengths
 def test_prefixes_are_sums_of_their_nodes(length):
     rows = rng(length).standard_normal((length, 3))
@@ -114,8 +112,6 @@ def test_coordinates_are_an_isometry_and_back(ratio):
 
 
 # Noise
-
-
 def test_the_covariance_of_prefixes_is_that_of_their_common_nodes():
     m, size = 7, 200_000
     mechanism = TreeAggregation.from_mu(1.0)
@@ -171,8 +167,6 @@ def test_published_constants_are_those_of_section_2_3_2():
 
 
 # Privacy
-
-
 @mechanisms
 def test_the_loss_is_that_of_a_multivariate_normal(name):
     mechanism = MECHANISMS[name]
@@ -298,8 +292,6 @@ def test_without_noise_a_release_is_the_statistic():
 
 
 # Planted bugs
-
-
 def test_noise_drawn_afresh_loses_what_the_head_of_the_module_says():
     for length, ratio in ((8, 1.2), (16, 1.4), (64, 1.9)):
         planted = FreshNoiseTree.planted(1.0, 1e-5, length=length)
@@ -330,8 +322,6 @@ def test_reused_noise_hides_nothing():
 
 
 # Bad input
-
-
 test_bad_arguments_are_named = refused(
     ("length", 0, "^length.* 0"),
     ("length", 2.5, "^length.* 2.5"),

@@ -119,8 +119,6 @@ def made(form):
 
 
 # The steps
-
-
 @on_glad
 def test_the_release_follows_from_the_transcript_on_glad(form):
     mechanism = made(form)
@@ -314,8 +312,6 @@ def test_private_descent_finds_the_subspace_where_rows_are_many(name):
 
 
 # Calibration
-
-
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_full_batch_noise_on_glad_is_that_of_the_composition(share):
     mechanism = PrivateGGD.calibrated(0.7, 1e-4, iterations=9, start_share=share)
@@ -450,8 +446,6 @@ def test_the_published_full_batch_steps_keep_their_promise(epsilon, delta):
 
 
 # What a mechanism is
-
-
 @pytest.mark.parametrize("entry", ROBUST, ids=lambda entry: entry.name)
 def test_entries_build_and_say_what_they_are(entry):
     mechanism = entry.build(epsilon=0.3, n_components=2)
@@ -589,8 +583,6 @@ def test_pairs_differ_where_they_say():
 
 
 # Likelihoods
-
-
 def by_hand(mechanism, transcript, rows, batches, weights):
     """The log-likelihood of one transcript, by a sum over all batches."""
     sigma, total = mechanism.noise_scale(len(rows)), 0.0
@@ -716,16 +708,12 @@ def test_transcripts_of_full_batches_have_the_likelihood_of_gaussians(kind, shar
 
 
 # Parts
-
-
 @pytest.mark.parametrize("geometry", [Polar(), Geodesic()])
 @pytest.mark.parametrize(
     ("batches", "size"),
     [
-        (AllRows(), 30),
-        (PoissonBatches(rate=0.5, batch_size=15.0), 15),
-        (WithReplacement(batch_size=7), 7),
-        (WithReplacement(share=0.5), 15),
+        *((AllRows(), 30), (PoissonBatches(rate=0.5, batch_size=15.0), 15)),
+        *((WithReplacement(batch_size=7), 7), (WithReplacement(share=0.5), 15)),
     ],
 )
 @pytest.mark.parametrize("noise", [None, FixedNoise(2.0), PublishedNoise(3.0)])

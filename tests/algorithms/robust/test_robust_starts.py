@@ -39,12 +39,9 @@ ROWS = spherise(np.random.default_rng(0).standard_normal((40, 4)) * [9, 5, 1, 1]
 TOP = top_components(ROWS.T @ ROWS, 2)
 relations = pytest.mark.parametrize("relation", list(Relation))
 STARTS = {
-    "public": PublicStart(),
-    "gaussian": GaussianStart(0.7),
-    "power": PowerStart(0.7, iterations=3),
-    "wishart": WishartStart(0.5),
-    "published": PublishedStart(0.5),
-    "principal": PrincipalStart(),
+    **{"public": PublicStart(), "gaussian": GaussianStart(0.7)},
+    **{"power": PowerStart(0.7, iterations=3), "wishart": WishartStart(0.5)},
+    **{"published": PublishedStart(0.5), "principal": PrincipalStart()},
 }
 
 

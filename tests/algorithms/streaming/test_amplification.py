@@ -16,9 +16,8 @@ from dpaudit.algorithms.streaming.amplification import (
 )
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
+
 # The exact sum
-
-
 def count_laws(count, local):
     """The laws of (number of Q_0, number of Q_1) on D and D', in fractions."""
     clone = Fraction(exp(-local)).limit_denominator(10**12)

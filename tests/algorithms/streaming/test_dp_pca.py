@@ -53,8 +53,6 @@ def sines(vectors):
 
 
 # Batches, halves, steps
-
-
 @pytest.mark.parametrize("n", [4, 7, 100, 2000, 100_000, 10**6])
 def test_batches_follow_the_rule_of_the_paper(n):
     mechanism = DPPCA.calibrated(1.0, 1e-5, batch_constant=10.0)
@@ -145,12 +143,8 @@ def test_a_release_is_a_unit_vector_or_bottom(name):
 @pytest.mark.parametrize(
     "rows",
     [
-        np.zeros((400, 2)),
-        np.ones((400, 2)),
-        spiked(4, 2),
-        spiked(30, 2),
-        1e80 * spiked(400, 2),
-        1e-200 * spiked(400, 2),
+        *(np.zeros((400, 2)), np.ones((400, 2)), spiked(4, 2), spiked(30, 2)),
+        *(1e80 * spiked(400, 2), 1e-200 * spiked(400, 2)),
     ],
 )
 def test_what_cannot_be_estimated_is_bottom(rows):
@@ -159,8 +153,6 @@ def test_what_cannot_be_estimated_is_bottom(rows):
 
 
 # Streams
-
-
 @pytest.mark.parametrize("sizes", [[700], [1] * 700, [150, 0, 300, 250], [699, 1]])
 def test_a_stream_is_a_release(sizes):
     mechanism = DPPCA.calibrated(**LOUD, batch_size=120)
@@ -187,8 +179,6 @@ test_bad_streams_are_named = refused(
 
 
 # Utility
-
-
 def test_the_error_vanishes_with_the_noise_of_the_data():
     # Example 4.1: x = +-v + sigma z. The error is about proportional to sigma.
     mechanism = DPPCA.calibrated(2.0, 1e-6, step_sizes=1e6)
@@ -234,8 +224,6 @@ def test_means_are_truncated_at_the_factor_times_the_scale(kind, monkeypatch):
 
 
 # Promises
-
-
 def test_rows_are_clipped_if_a_norm_is_given():
     mechanism = DPPCA.calibrated(**LOUD, row_norm=1.0)
     rows = 30 * spiked(300, 2)
@@ -342,8 +330,6 @@ def test_rows_in_a_ball_have_no_pair_far_from_zero():
 
 
 # Bad input
-
-
 @pytest.mark.parametrize("make", list(MAKERS.values()))
 def test_more_components_are_refused(make):
     refuses(r"n_components of .*PCA must be 1, got 2", make, 1.0, 1e-5, n_components=2)

@@ -111,8 +111,6 @@ def test_the_worst_case_attains_it(make, d):
 
 
 # Doubles
-
-
 @settings(max_examples=60)
 @given(
     st.integers(0, 2**32),
@@ -208,8 +206,6 @@ def test_rows_where_doubles_are_coarser_than_windows_are_bottom():
 
 
 # Laws
-
-
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_noise_has_the_law_of_the_algorithm(make):
     # Null hypothesis: given the only bins that rows have, the release is the truncated
@@ -302,8 +298,6 @@ def test_a_bin_of_infinite_label_is_bottom():
 
 
 # Bad input
-
-
 @pytest.mark.parametrize(
     ("name", "bad"), [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)]
 )

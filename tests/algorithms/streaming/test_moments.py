@@ -34,11 +34,8 @@ FORMS = {
     ),
 }
 PLACES = {
-    "a slice": slice(2, 9),
-    "all": slice(None),
-    "every third": slice(None, None, 3),
-    "backwards": slice(8, 2, -1),
-    "an index": np.array([4]),
+    **{"a slice": slice(2, 9), "all": slice(None), "every third": slice(None, None, 3)},
+    **{"backwards": slice(8, 2, -1), "an index": np.array([4])},
     "indices, some twice": np.array([3, 3, 0, 11]),
     "a batch per trial": rng(2).integers(0, COUNT, (5, 4)),
 }
@@ -209,8 +206,6 @@ def test_no_trials_are_no_work():
 
 
 # Bad input
-
-
 test_bad_data_are_named = refused(
     (np.zeros((0, 3)), r"data must have shape \(n, d\) with n >= 1"),
     (np.zeros((3, 0)), "data must have shape"),
@@ -255,15 +250,9 @@ def test_a_row_norm_is_for_rows():
 @pytest.mark.parametrize(
     "where",
     [
-        slice(3, 3),
-        slice(20, 30),
-        np.array([], dtype=int),
-        np.array([12]),
-        np.array([-1]),
-        np.array([0.0]),
-        np.zeros((4, 2), dtype=int),
-        np.zeros((5, 0), dtype=int),
-        np.zeros((5, 2, 2), dtype=int),
+        *(slice(3, 3), slice(20, 30), np.array([], dtype=int), np.array([12])),
+        *(np.array([-1]), np.array([0.0]), np.zeros((4, 2), dtype=int)),
+        *(np.zeros((5, 0), dtype=int), np.zeros((5, 2, 2), dtype=int)),
     ],
 )
 def test_batches_that_are_not_there_are_refused(where):

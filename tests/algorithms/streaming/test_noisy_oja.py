@@ -34,10 +34,7 @@ BLOCK = BlockOja(
 )
 CLIPPED_BLOCK = replace(BLOCK, row_norm=None, clip=0.9)
 FORMS = {
-    "rows": ONE,
-    "clipped products": CLIPPED,
-    "both": BOTH,
-    "block": BLOCK,
+    **{"rows": ONE, "clipped products": CLIPPED, "both": BOTH, "block": BLOCK},
     "clipped block": CLIPPED_BLOCK,
 }
 forms = pytest.mark.parametrize("form", list(FORMS))
@@ -63,8 +60,6 @@ def matrices_of(mechanism, data):
 
 
 # Sensitivity of a sum
-
-
 def moved(first, second, basis, bound):
     return np.linalg.norm(
         clipped(first @ basis, bound) - clipped(second @ basis, bound)
@@ -131,8 +126,6 @@ def test_a_local_search_over_rows_attains_the_bound(d, k, clip, share):
 
 
 # Calibration
-
-
 @pytest.mark.parametrize("iterations", [1, 7])
 @pytest.mark.parametrize(
     ("k", "options", "sensitivity"),
@@ -178,8 +171,6 @@ def test_default_steps_are_in_the_unit_of_the_products():
 
 
 # Runs by hand
-
-
 def by_hand(mechanism, data, generator, size):
     """Noise, noisy sums and ends, in the order of the paper, run by run."""
     matrices, k = matrices_of(mechanism, data), mechanism.rank
@@ -230,8 +221,6 @@ def test_batches_are_many_runs_by_hand(form, name):
 
 
 # Transcripts
-
-
 EXACT = {
     "rows": MinibatchOja.calibrated(4.0, 1e-3, row_norm=3.0, iterations=3),
     "matrices": MinibatchOja.calibrated(
@@ -261,8 +250,6 @@ def test_the_loss_of_transcripts_is_exactly_that_of_one_normal_variable(name):
 
 
 # Pairs, scale, utility
-
-
 @forms
 def test_the_sum_moves_almost_as_far_as_it_can_on_the_worst_pair(form):
     mechanism = FORMS[form]
@@ -293,8 +280,6 @@ def test_degenerate_data_have_a_release():
 
 
 # Bad input
-
-
 def test_arguments_that_do_not_fit_are_named():
     with pytest.raises(InputError, match="clip must be given where there is no row"):
         MinibatchOja.calibrated(1.0, 1e-5, row_norm=None)

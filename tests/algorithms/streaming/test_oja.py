@@ -135,8 +135,6 @@ FORMS = {
 
 
 # What amplification needs
-
-
 @given(st.integers(0, 2**32), st.integers(1, 4), st.sampled_from([0.3, 0.9, None]))
 @settings(max_examples=100)
 def test_given_the_past_all_means_lie_in_one_ball(seed, d, clip):
@@ -178,8 +176,6 @@ def test_the_published_noise_is_the_papers():
 
 
 # Runs
-
-
 # The last of rows so long that they are read in parts, four at a time.
 @pytest.mark.parametrize(
     ("form", "data", "size"),
@@ -225,8 +221,6 @@ def test_rows_are_a_faster_form_of_their_matrices():
 
 
 # No epsilon is refused, and bad input is
-
-
 @pytest.mark.parametrize(("epsilon", "count"), [(0.01, 1), (0.9, 1), (50.0, 100)])
 def test_every_epsilon_and_number_of_rows_is_covered(epsilon, count):
     mechanism = PrivateOja.calibrated(epsilon, 1e-5)

@@ -42,15 +42,11 @@ from dpaudit.mechanism import (
 GAUSSIAN = np.random.default_rng(0).standard_normal((400, 10))
 # What is not bottom on nearly all runs.
 PROMISES = {
-    "private-oja": (0.5, 1e-3),
-    "dp-pca-published": (30.0, 1e-2),
-    "dp-pca-rank-k": (30.0, 1e-2),
-    "private-histogram": (1.0, 1e-2),
+    **{"private-oja": (0.5, 1e-3), "dp-pca-published": (30.0, 1e-2)},
+    **{"dp-pca-rank-k": (30.0, 1e-2), "private-histogram": (1.0, 1e-2)},
     "private-histogram-published": (1.0, 1e-2),
-    "private-histogram-no-threshold": (1.0, 1e-2),
-    "top-eigenvalue": (1.0, 1e-2),
-    "mean-estimation": (2.0, 1e-2),
-    "mean-estimation-published": (2.0, 1e-2),
+    **{"private-histogram-no-threshold": (1.0, 1e-2), "top-eigenvalue": (1.0, 1e-2)},
+    **{"mean-estimation": (2.0, 1e-2), "mean-estimation-published": (2.0, 1e-2)},
     "mean-estimation-constant-8": (2.0, 1e-2),
 }
 HISTOGRAMS = {name for name in PROMISES if "histogram" in name}

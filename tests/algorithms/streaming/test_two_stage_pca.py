@@ -39,8 +39,6 @@ def with_signs(bases):
 
 
 # Who reads what
-
-
 @pytest.mark.parametrize("n", [8, 9, 100, 401])
 @pytest.mark.parametrize("k", [1, 2])
 def test_each_row_is_read_by_one_step(n, k):
@@ -64,8 +62,6 @@ def test_each_row_is_read_by_one_step(n, k):
 
 
 # Steps by hand
-
-
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_a_release_is_made_of_what_is_found(k):
     mechanism = TwoStagePCA.calibrated(30.0, 1e-2, n_components=k, row_norm=3.0)
@@ -145,8 +141,6 @@ def test_releases_are_orthonormal_and_never_bottom(k):
 
 
 # Streams
-
-
 @pytest.mark.parametrize("n", [700, 701])
 @pytest.mark.parametrize("sizes", [[1] * 700, [150, 0, 300, 249], [699, 1], []])
 def test_a_stream_is_a_release(n, sizes):
@@ -172,8 +166,6 @@ test_bad_streams_are_named = refused(
 
 
 # Utility
-
-
 def test_the_error_is_what_is_promised():
     # At (1, 1e-6) and n = 1e5, d = 20: 0.009 and 2.5e-5 were seen. If the start is
     # released, without a step from there, the second is 2e-4.
@@ -196,8 +188,6 @@ def replace_norm(mechanism, norm):
 
 
 # Promises
-
-
 def test_parts_are_as_promised():
     mechanism = TwoStagePCA.calibrated(0.7, 1e-5, n_components=2, row_norm=3.0)
     assert mechanism.claim == ApproxDP(0.7, 1e-5)
@@ -238,11 +228,7 @@ def test_pairs_differ_in_one_row_of_the_part_that_they_name(number, k):
     mean = half + scale_rows(half, mechanism.scale_share)
     (place,) = np.flatnonzero((pair.data != pair.neighbour).any(axis=1))
     begin, end = [
-        (mean, 2 * half),
-        (0, half),
-        (half, mean),
-        (half, mean),
-        (mean, 2 * half),
+        *((mean, 2 * half), (0, half), (half, mean), (half, mean), (mean, 2 * half)),
     ][number]
     assert begin <= place < end
     for rows in (pair.data, pair.neighbour):

@@ -30,8 +30,6 @@ ROWS = np.random.default_rng(0).standard_normal((20, 3))
 
 
 # Sensitivity of a step
-
-
 def change(first, second, relation):
     """A - A' where `first`, scaled into the unit ball, joins or replaces `second`."""
     first, second = (row / max(1.0, np.linalg.norm(row)) for row in (first, second))
@@ -55,8 +53,6 @@ def test_no_step_moves_further(seed, d, relation, data):
 
 
 # Calibration
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("row_norm", [2.0])
 @pytest.mark.parametrize("k", [1, 3])
@@ -106,8 +102,6 @@ def test_the_published_scales_are_the_papers():
 
 
 # Orthonormal bases
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_bases_are_those_of_gram_and_schmidt(seed, d, data):
@@ -128,8 +122,6 @@ def test_a_basis_is_a_continuous_function():
 
 
 # Transcripts and releases
-
-
 def by_hand(mechanism, moment, noise, start):
     """One run, in the order of the paper."""
     basis, products = gram_schmidt(start), []
@@ -216,8 +208,6 @@ def test_the_loss_of_a_transcript_is_exactly_normal_for_d_equal_to_k(
 
 
 # Pairs, scale, utility
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("k", [1, 3])
 def test_for_d_equal_to_k_a_step_moves_as_far_as_it_can(k, relation):
@@ -253,8 +243,6 @@ def test_for_larger_d_the_gap_is_a_few_deviations_of_the_noise(relation, kind):
 
 
 # Bad and degenerate input
-
-
 def test_bad_iterations_and_scales_are_named():
     for bad in (0, 1.5):
         message = f"iterations must be an integer >= 1, got {bad}"

@@ -44,8 +44,6 @@ def gap_and_projector(mechanism, data):
 
 
 # Exact privacy of the transcript
-
-
 def exact_delta(mechanism, data, other, epsilon):
     """The hockey-stick divergence of the transcripts on two datasets, by quadrature.
 
@@ -127,8 +125,6 @@ def test_the_published_claim_is_false(epsilon, delta, k, relation):
 
 
 # Constants
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("row_norm", [0.5, 3.0])
 @pytest.mark.parametrize("share", [0.1, 0.7])
@@ -221,8 +217,6 @@ def test_batches_are_many_runs_by_hand(relation, name):
 
 
 # Pairs
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("k", [1, 3])
 def test_on_the_published_pair_one_row_exchanges_a_direction(k, relation):
@@ -262,8 +256,6 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
 
 
 # Bad and degenerate input
-
-
 def test_a_denominator_of_zero_is_bottom():
     class Exactly(PublishedPrivateSubspace):
         def projector_scale(self, gaps):

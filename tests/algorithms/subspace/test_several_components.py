@@ -359,8 +359,6 @@ def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
 
 
 # Pairs of rows along basis vectors
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 2), (3, 7)])
 @pytest.mark.parametrize("copies", [1, 5, 10**9])

@@ -44,8 +44,6 @@ def absent(monkeypatch):
 
 
 # In the catalogue
-
-
 def test_all_are_in_the_catalogue():
     assert {name.partition("-")[0] for name in NAMES} == set(LIBRARIES)
     assert len(NAMES) == 10
@@ -63,8 +61,6 @@ def test_mechanisms_are_what_an_audit_takes(name):
 
 
 # Without the library
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_drawing_says_how_to_install_the_library(name, absent):
     each, mechanism, rng = entry(name), build(name), np.random.default_rng(0)
@@ -109,8 +105,6 @@ def test_a_broken_library_is_named_with_its_complaint(monkeypatch):
 
 
 # What is asked of data and parameters
-
-
 test_bad_parameters_are_named = refused(
     ("diffprivlib-gaussian", {"epsilon": 1.5}, r"epsilon must be in \(0, 1\].*1.5"),
     *(
@@ -148,8 +142,6 @@ def test_components_of_releases():
 
 
 # The pair
-
-
 @pytest.mark.parametrize("dimension", [2, 8])
 def test_the_pair_is_nearly_degenerate(dimension):
     pair = near_degenerate_pair(dimension, row_norm=2.0)
@@ -175,8 +167,6 @@ def test_the_pair_is_the_worst_case_of_what_finds_eigenvectors(name):
 
 
 # What the library is handed, seen by a stand-in
-
-
 class Recorder:
     """Stands for a mechanism of diffprivlib, and remembers how it was called."""
 

@@ -45,8 +45,6 @@ def test_every_adapter_conforms(name):
 
 
 # Claims: what the maps of OpenDP say
-
-
 def test_sums_claim_what_the_map_says_of_one_row():
     assert built("opendp-laplace", epsilon=0.5).measurement().map(1) == 0.5
     epsilon, delta = built("opendp-gaussian", epsilon=0.5).measurement().map(1)
@@ -71,8 +69,6 @@ def test_eigenvectors_claim_what_the_map_says_of_two_rows(name):
 
 
 # Releases
-
-
 @pytest.mark.parametrize(
     ("name", "law"),
     [
@@ -150,10 +146,8 @@ def test_a_model_has_the_shapes_that_are_promised(name, n_components):
     released = mechanism.release(data, rng=np.random.default_rng(0))
     assert {key: value.shape for key, value in released.items()} == {
         **({"mean": (3,)} if name == "opendp-pca" else {}),
-        "components": (n_components, 3),
-        "singular_values": (n_components,),
-        "explained_variance": (n_components,),
-        "noise_variance": (),
+        **{"components": (n_components, 3), "singular_values": (n_components,)},
+        **{"explained_variance": (n_components,), "noise_variance": ()},
     }
     basis = mechanism.components(released, n_components)
     np.testing.assert_allclose(basis.T @ basis, np.eye(n_components), atol=1e-9)

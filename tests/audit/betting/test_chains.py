@@ -125,10 +125,8 @@ def test_half_spaces_contain_their_null(key):
     """Each half-space of a chain is one that the null implies, either way round."""
     family = FAMILIES[key]
     claims = {
-        "pure": PureDP,
-        "approximate": lambda e: ApproxDP(e, 1e-3),
-        "delta": lambda d: ApproxDP(1.0, d),
-        "gaussian": GaussianDP,
+        **{"pure": PureDP, "approximate": lambda e: ApproxDP(e, 1e-3)},
+        **{"delta": lambda d: ApproxDP(1.0, d), "gaussian": GaussianDP},
         "profile": lambda _: Profile((0.0, 1.0), (0.3, 0.05)),
     }
     nulls = np.unique(np.linspace(0, len(family) - 2, 6).astype(np.intp))

@@ -163,8 +163,6 @@ def test_a_single_event():
 
 
 # Scores that are exact privacy losses
-
-
 def laplace_losses(rng, size, factor=1.0):
     """Return `factor` times the losses of scale 1 at 0 and at 1, on either side."""
     values = [rng.laplace(shift, 1.0, size) for shift in (0.0, 1.0)]
@@ -249,9 +247,7 @@ def test_counts_of_an_event(monkeypatch, remembered):
         record.informed(events)
     for place, threshold in enumerate(events.threshold):
         assert record.counts(threshold) == (
-            events.hits[0, place],
-            events.scored[0, place],
-            events.hits[1, place],
+            *(events.hits[0, place], events.scored[0, place], events.hits[1, place]),
             events.scored[1, place],
         )
 

@@ -85,9 +85,7 @@ def test_the_best_event_counts():
 
 
 CURVES = [
-    ApproxDP(1.0, 0.05),
-    GaussianDP(1.0),
-    ZeroConcentratedDP(0.5),
+    *(ApproxDP(1.0, 0.05), GaussianDP(1.0), ZeroConcentratedDP(0.5)),
     Profile((0.5, 1.5), (0.3, 0.1)),
 ]
 
@@ -130,12 +128,9 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
 @pytest.mark.parametrize(
     ("p", "q", "delta", "epsilon"),
     [
-        (0.5, 0.1, 0.0, math.log(5)),
-        (0.9, 0.5, 0.0, math.log(5)),
-        (0.5, 0.1, 0.1, math.log(4)),
-        (0.9, 0.5, 0.1, math.log(4)),
-        (1.0, 0.5, 0.0, math.inf),
-        (0.2, 0.2, 0.1, 0.0),
+        *((0.5, 0.1, 0.0, math.log(5)), (0.9, 0.5, 0.0, math.log(5))),
+        *((0.5, 0.1, 0.1, math.log(4)), (0.9, 0.5, 0.1, math.log(4))),
+        *((1.0, 0.5, 0.0, math.inf), (0.2, 0.2, 0.1, 0.0)),
     ],
 )
 def test_event_epsilon(p, q, delta, epsilon):

@@ -12,9 +12,7 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets
 
 CLAIMS = [
-    PureDP(0.5),
-    ApproxDP(1.0, 0.05),
-    GaussianDP(1.0),
+    *(PureDP(0.5), ApproxDP(1.0, 0.05), GaussianDP(1.0)),
     Profile((0.0, 1.0), (0.3, 0.05)),
 ]
 

@@ -294,10 +294,8 @@ def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(nulls, monkeyp
         everywhere = nulls.lower_bound(laws, hits, ALPHA) > 1.0
         assert everywhere == found
     expected = (
-        beta.ppf(gamma / 4, 80, 21),
-        beta.isf(gamma / 4, 81, 20),
-        beta.ppf(gamma / 4, 10, 81),
-        beta.isf(gamma / 4, 11, 80),
+        *(beta.ppf(gamma / 4, 80, 21), beta.isf(gamma / 4, 81, 20)),
+        *(beta.ppf(gamma / 4, 10, 81), beta.isf(gamma / 4, 11, 80)),
     )
     assert seen["box"] == pytest.approx(expected, rel=1e-9)
     assert 0 < seen["tolerance"] < 1e-3 * ALPHA

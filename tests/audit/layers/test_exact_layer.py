@@ -149,10 +149,7 @@ REFUTED, HOLDS, UNDECIDED = ExactOutcome
         (GaussianDP(mu), GaussianDP(mu * factor), expected)
         for mu in (1e-4, 0.03, 1.0, 7.0)
         for factor, expected in (
-            (1.0, HOLDS),
-            (1 + 1e-12, HOLDS),
-            (1 - 1e-12, HOLDS),
-            (1.001, HOLDS),
+            *((1.0, HOLDS), (1 + 1e-12, HOLDS), (1 - 1e-12, HOLDS), (1.001, HOLDS)),
             (0.999, REFUTED),
         )
     ]

@@ -380,8 +380,6 @@ def test_bad_arguments_are_named():
 
 
 # How the error is shared among the intervals: equalities, without chance
-
-
 @pytest.fixture
 def spent(monkeypatch):
     """The error probabilities of all intervals that are made."""

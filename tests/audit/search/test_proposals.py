@@ -16,21 +16,10 @@ from dpaudit.domains import Binary, Box, Domain, UnitBall
 from dpaudit.mechanism import HasCanonicalPairs
 
 SPECS = [
-    "ball:1",
-    "ball:3",
-    "ball:2:norm=2:rows=1",
-    "box:0,1:5",
-    "box:-1,2:1",
-    "scalar:0,1",
-    "scalar:1,2:rows=2",
-    "binary:5",
-    "binary:1",
-    "categories:4",
-    "codes:2",
-    "box:0,1:2:nonfinite",
-    "scalar:0,1:nonfinite",
-    "ball:3:rows=2:nonfinite",
-    "categories:3:nonfinite",
+    *("ball:1", "ball:3", "ball:2:norm=2:rows=1", "box:0,1:5", "box:-1,2:1"),
+    *("scalar:0,1", "scalar:1,2:rows=2", "binary:5", "binary:1", "categories:4"),
+    *("codes:2", "box:0,1:2:nonfinite", "scalar:0,1:nonfinite"),
+    *("ball:3:rows=2:nonfinite", "categories:3:nonfinite"),
 ]
 relations = st.sampled_from(list(Relation))
 specs = st.sampled_from(SPECS)
@@ -142,11 +131,8 @@ PATTERNS = {
         (1, 1, 0, 0, 0, 0, 0, 1, 1, 1),  # X shape
     },
     "add-remove": {
-        (*ONES, 2, 1, 1, 1, 1),
-        (*ONES, 1, 2, 2, 2, 2),
-        (*ONES, 1, 1, 2, 2, 2),
-        (*ONES, 2, 2, 2, 2, 2),
-        (1, 1, 0, 0, 0, *ONES),
+        *((*ONES, 2, 1, 1, 1, 1), (*ONES, 1, 2, 2, 2, 2), (*ONES, 1, 1, 2, 2, 2)),
+        *((*ONES, 2, 2, 2, 2, 2), (1, 1, 0, 0, 0, *ONES)),
     },
 }
 

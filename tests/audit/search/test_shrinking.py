@@ -103,9 +103,7 @@ def test_an_audit_names_its_pair_and_a_smaller_one(relation, monkeypatch):
         return (0.0 if exact else rng.laplace()) + rng.laplace() * (not exact)
 
     told = {
-        "domain": "list of 0..100",
-        "relation": relation,
-        "claim": PureDP(1.0),
+        **{"domain": "list of 0..100", "relation": relation, "claim": PureDP(1.0)},
         "seed": 1,
     }
     result = audit(leaks_with_three, **told, budget=20_000)
