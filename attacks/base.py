@@ -76,12 +76,38 @@ class Attack(ABC):
     doubles that are returned, not of the mechanism over the real numbers.
     """
 
+    states: ClassVar[type | None] = None
+    """What a mechanism has to state for it: a protocol of `dpaudit.mechanism`."""
+
+    axes: ClassVar[int | None] = 0
+    """How many axes releases have at least, where no mechanism states it.
+
+    1 for vectors and dictionaries, 2 for matrices; of outputs, how many layouts there
+    are beside the first. None if only what is stated will do.
+    """
+
     appetite: ClassVar[int] = 2**20
     """How many numbers a side `fit` can make use of, at most."""
 
-    @abstractmethod
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether the attack can score releases such as these."""
+        """Say whether the attack can score releases such as these.
+
+        By default if they, or the mechanism, have what is declared, and it `suits`.
+        """
+        if not isinstance(target.mechanism, self.states or ()):
+            if isinstance(releases, np.ndarray):
+                axes = releases.ndim - 1
+            elif isinstance(releases, Mapping):
+                axes = 1
+            else:  # a `dpaudit.batches.Batch`
+                axes = len(releases.parts) - 1
+            if self.axes is None or axes < self.axes:
+                return False
+        return self.suits(target, releases)
+
+    def suits(self, target: Target, releases: Release) -> bool:
+        """Say whether it applies where what the class declares is given."""
+        return True
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release

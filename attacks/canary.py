@@ -87,8 +87,9 @@ class CanaryQuadratic(Attack):
 
     name = "canary-quadratic"
     learns = False
+    axes = 2
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are d x d, rows in R^d, and the shift not known."""
         return (
             square_on_rows(target.pair, releases)
@@ -110,6 +111,7 @@ class _OnRows(Attack):
     """An attack whose parameters are the canary rows."""
 
     learns = False
+    axes = 1
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
@@ -126,7 +128,7 @@ class CanaryOverlap(_OnRows):
 
     name = "canary-overlap"
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases show a subspace of the space that rows live in."""
         pair = target.pair
         if square_on_rows(pair, releases):
@@ -176,8 +178,9 @@ class Tracing(Attack):
 
     name = "tracing"
     learns = False
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are d-vectors, or subspaces with a reference."""
         bases = shaped_as_bases(target.pair, releases)
         if bases is None or MeanShift().applies(target, releases):
@@ -224,7 +227,7 @@ class Reconstruction(_OnRows):
 
     name = "reconstruction"
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are vectors, or bases that are not orthonormal."""
         bases = shaped_as_bases(target.pair, releases)
         if bases is None or _are_orthonormal(bases):

@@ -60,8 +60,9 @@ class GradientBoosting(Attack):
 
     name = "gradient-boosting"
     learns = dear = True
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases have several entries and no better score is known."""
         return flatten(releases).shape[1] > 1 and not any(
             attack.applies(target, releases)

@@ -40,10 +40,11 @@ class Abnormal(Attack):
     learns = True
     exclusive = True
     reads = "outputs"
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether outputs have several layouts."""
-        return isinstance(releases, Batch) and len(releases.parts) > 1
+    def suits(self, target: Target, releases: Release) -> bool:
+        """Say whether they are outputs."""
+        return isinstance(releases, Batch)
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
@@ -95,11 +96,12 @@ class ByLayout(Attack):
     name = "by-layout"
     learns = True
     reads = "outputs"
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether outputs have several layouts, and some of them numbers."""
-        return Abnormal().applies(target, releases) and any(
-            part.numbers is not None for part in cast(Batch, releases).parts.values()
+    def suits(self, target: Target, releases: Release) -> bool:
+        """Say whether some of the outputs have numbers."""
+        return isinstance(releases, Batch) and any(
+            part.numbers is not None for part in releases.parts.values()
         )
 
     def fit(

@@ -39,8 +39,9 @@ class LinearDiscriminant(Attack):
 
     name = "linear-discriminant"
     learns = True
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether there is a direction, and it has to be estimated."""
         return flatten(releases).shape[1] > 1 and not MeanShift().applies(
             target, releases
@@ -94,8 +95,9 @@ class LaplaceLocation(Attack):
 
     name = "laplace-location"
     learns = True
+    axes = 1
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are vectors, and their exact loss is not known."""
         return (
             isinstance(releases, np.ndarray)

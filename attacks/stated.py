@@ -99,10 +99,11 @@ class ExactLoss(Attack):
     score_is = "the exact privacy loss"
     learns = False
     sufficient = True
+    states, axes = HasPrivacyLoss, None
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether the mechanism has a privacy loss in this case."""
-        if not isinstance(target.mechanism, HasPrivacyLoss) or not target.pair.finite:
+        if not target.pair.finite:
             return False
         try:
             self.score(target, {}, releases)
@@ -121,14 +122,13 @@ class GaussianTranscript(Attack):
 
     name = "gaussian-transcript"
     learns = False
+    states, axes = HasGaussianSteps, None
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are transcripts of the mechanism's Gaussian steps."""
-        mechanism = target.mechanism
-        if not isinstance(mechanism, HasGaussianSteps) or not target.pair.finite:
+        if not target.pair.finite or not isinstance(releases, Mapping):
             return False
-        if not isinstance(releases, Mapping):
-            return False
+        mechanism = cast(HasGaussianSteps, target.mechanism)
         scales = consult(lambda: mechanism.step_scales)
         if not scales or not scales.keys() <= releases.keys():
             return False
@@ -163,14 +163,14 @@ class MeanShift(Attack):
     name = "mean-shift"
     score_is = "the release along the difference of the statistics"
     learns = False
+    states, axes = HasStatistic, None
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether the mechanism's statistic has the shape of its releases."""
-        if not isinstance(target.mechanism, HasStatistic) or not target.pair.finite:
+        if not target.pair.finite or not isinstance(releases, np.ndarray):
             return False
-        if not isinstance(releases, np.ndarray):
-            return False
-        statistic = consult(target.mechanism.statistic, target.pair.data)
+        mechanism = cast(HasStatistic, target.mechanism)
+        statistic = consult(mechanism.statistic, target.pair.data)
         return releases.shape[1:] == np.shape(statistic)
 
     def fit(
@@ -193,8 +193,9 @@ class Support(Attack):
     name = "support"
     learns = False
     exclusive = True
+    states, axes = HasSupport, 2
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether a support is known, or worth guessing."""
         if not target.pair.finite:
             return False

@@ -150,7 +150,7 @@ def audit(
             if interrupted:
                 break
         result = summarise(state, mechanism, settings, interrupted=interrupted)
-        if result.refuted and source.domain is not None and not interrupted:
+        if source.domain is not None and result.refuted and not interrupted:
             until = partial(_ends, clock, budget, run)
             parts = state, settings, mechanism, source.domain
             result = _shrunk(result, *parts, until)

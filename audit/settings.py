@@ -13,6 +13,7 @@ from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.codec import encode
 from dpaudit.errors import InputError
 from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Pair
@@ -32,6 +33,7 @@ __all__ = [
     "refuse",
     "refuse_with_objects",
     "stated",
+    "stored_mechanism",
 ]
 
 _REFERENCE_DELTAS = (1e-5, 1e-3, 0.1, 0.5, 0.9)
@@ -307,6 +309,16 @@ def name_of(mechanism: Any) -> str:
     mechanism = FunctionMechanism.written(mechanism)
     kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
     return str(kind.__qualname__)
+
+
+def stored_mechanism(mechanism: Any, reference: str | None) -> Any:
+    """Return a mechanism for a witness, None if it cannot be imported by name."""
+    if reference is not None:
+        return {"$reference": reference}
+    try:
+        return encode(mechanism)
+    except InputError:
+        return None
 
 
 def reference_point(claim: Claim) -> tuple[float, float]:

@@ -12,12 +12,11 @@ from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.canonical import BITS_ONLY
 from dpaudit.audit.game.state import AuditState, StrongestEvent
 from dpaudit.audit.judged import Verdict
-from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness, reaching_tells
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.sampler import Signs
-from dpaudit.audit.settings import Settings, name_of
+from dpaudit.audit.settings import Settings, name_of, stored_mechanism
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim

@@ -30,7 +30,7 @@ from dpaudit.printable import printable
 from dpaudit.streams import fresh_seed
 from dpaudit.validation import check_count
 
-__all__ = ["StoredWitness", "array", "stored_mechanism", "text"]
+__all__ = ["StoredWitness", "array", "text"]
 
 _MOST_NAMED = 8  # differences
 
@@ -64,10 +64,6 @@ class StoredWitness(ABC):
     claim: Claim
     pair: Pair
     seed: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"the witness's claim is no claim: {self.claim!r}")
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -130,10 +126,12 @@ class StoredWitness(ABC):
         values : dict
             Its ``claim``, ``data`` and ``neighbour``, decoded.
         """
+        if not isinstance(claim := values["claim"], Claim):
+            raise InputError(f"the witness's claim is no claim: {claim!r}")
         return {
             "name": text("name", stored["name"]),
             "mechanism": _unbuilt(stored["mechanism"]),
-            "claim": values["claim"],
+            "claim": claim,
             "pair": _pair(stored, values),
         }
 
@@ -193,16 +191,6 @@ class StoredWitness(ABC):
         content = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
         with replacing(path) as new:
             new.write_text(content, encoding="utf-8")
-
-
-def stored_mechanism(mechanism: Any, reference: str | None) -> Any:
-    """Return a mechanism for a witness, None if it cannot be imported by name."""
-    if reference is not None:
-        return {"$reference": reference}
-    try:
-        return encode(mechanism)
-    except InputError:
-        return None
 
 
 def text(name: str, value: Any) -> str:

@@ -180,7 +180,6 @@ class Witness(StoredWitness):
         )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         hits, scored, hits_neighbour, scored_neighbour = self.counts
         if not (
             0 <= hits <= scored

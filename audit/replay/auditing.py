@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from dpaudit.audit.keeping.stored_witness import stored_mechanism
 from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.pairs import pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
@@ -36,6 +35,7 @@ from dpaudit.audit.settings import (
     refuse,
     refuse_with_objects,
     stated,
+    stored_mechanism,
 )
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain

@@ -22,7 +22,7 @@ from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.functions import FunctionMechanism
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
-from dpaudit.object_pairs import fresh
+from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
     Output,
     arrays_of,

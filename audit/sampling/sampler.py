@@ -41,8 +41,7 @@ from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Pair
-from dpaudit.object_pairs import fresh
+from dpaudit.neighbours import Pair, fresh
 from dpaudit.outputs import arrays_of
 from dpaudit.streams import position, stream
 

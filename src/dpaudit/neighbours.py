@@ -1,5 +1,6 @@
 """Neighbouring relations, and pairs of neighbouring datasets."""
 
+import copy
 import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.validation import check_real
 
-__all__ = ["WRITTEN", "Pair", "Relation", "check_relation", "checksum", "same_rows"]
+__all__ = [
+    "WRITTEN",
+    "Pair",
+    "Relation",
+    "check_relation",
+    "checksum",
+    "fresh",
+    "is_plain",
+    "same_rows",
+]
 
 WRITTEN = (
     "the mechanism wrote to the dataset that it was given, which is locked: its "
@@ -180,6 +190,23 @@ class Pair:
     def finite(self) -> bool:
         """Whether there is no NaN and no infinity in either dataset."""
         return bool(np.isfinite(self.data).all() and np.isfinite(self.neighbour).all())
+
+
+def fresh(data: Any) -> Any:
+    """Return what an execution may be handed: an array of numbers itself, else a copy.
+
+    Examples
+    --------
+    >>> records = [{"age": 30}]
+    >>> fresh(records)[0] is records[0]
+    False
+    """
+    return data if is_plain(data) else copy.deepcopy(data)
+
+
+def is_plain(data: Any) -> bool:
+    """Say whether data are an array that can be locked, as it holds no objects."""
+    return type(data) is np.ndarray and not data.dtype.hasobject
 
 
 def checksum(rows: NDArray[np.float64]) -> int:

@@ -1,9 +1,9 @@
 """Pairs of datasets that are no arrays of numbers: records, frames, texts, anything.
 
-Each execution is handed a copy of its own (`fresh`), as an object cannot be locked.
-That the two are neighbours is checked where rows are known: in lists, tuples, arrays
-and pandas frames, compared in order, and in sets. Of anything else (a text, a graph, a
-dictionary) it is taken for granted.
+Each execution is handed a copy of its own (`dpaudit.neighbours.fresh`), as an object
+cannot be locked. That the two are neighbours is checked where rows are known: in lists,
+tuples, arrays and pandas frames, compared in order, and in sets. Of anything else (a
+text, a graph, a dictionary) it is taken for granted.
 """
 
 import copy
@@ -16,21 +16,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair, Relation, is_plain
 
-__all__ = ["ObjectPair", "fresh"]
-
-
-def fresh(data: Any) -> Any:
-    """Return what an execution may be handed: an array of numbers itself, else a copy.
-
-    Examples
-    --------
-    >>> records = [{"age": 30}]
-    >>> fresh(records)[0] is records[0]
-    False
-    """
-    return data if _is_plain(data) else copy.deepcopy(data)
+__all__ = ["ObjectPair"]
 
 
 class ObjectPair(Pair):
@@ -80,7 +68,7 @@ class ObjectPair(Pair):
     @staticmethod
     def locked(data: Any) -> Any:
         """Return an array locked for good, which nobody can unlock; others as is."""
-        if _is_plain(data):
+        if is_plain(data):
             data.flags.writeable = False
             return data.view()
         return data
@@ -187,11 +175,6 @@ def _kept(name: str, value: Any) -> Any:
             f"gets a copy of its own, got {type(value).__name__}: {error}"
         ) from None
     return ObjectPair.locked(kept)
-
-
-def _is_plain(data: Any) -> bool:
-    """Say whether data are an array that can be locked, as it holds no objects."""
-    return type(data) is np.ndarray and not data.dtype.hasobject
 
 
 def _changed(

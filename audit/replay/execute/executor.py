@@ -35,7 +35,7 @@ from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.functions import FunctionMechanism
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
-from dpaudit.object_pairs import fresh
+from dpaudit.neighbours import fresh
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
 __all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
