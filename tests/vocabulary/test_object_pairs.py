@@ -135,7 +135,9 @@ def test_what_cannot_be_done_is_said_by_name(kind, tmp_path):
     refuses("relation is needed", kind, total, **options)
     options["relation"] = "add-remove"
     refuses("objects takes no store", kind, total, **options, run=Run(store=tmp_path))
-    refuses("pair must be a Pair where a domain", kind, total, **options, domain="box:0,1:1")
+    refuses(
+        "pair must be a Pair where a domain", kind, total, **options, domain="box:0,1:1"
+    )
     refuses("two datasets, got one of 1", kind, total, **options | {"pair": (PEOPLE,)})
     with pytest.raises(InputError, match="a tuple of two datasets of any kind"):
         kind(total, **options | {"pair": PEOPLE})
