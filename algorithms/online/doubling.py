@@ -166,7 +166,13 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         return {"sums": means}
 
     def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
-        """Return a stream of rows of length d, which gives a basis after each."""
+        """Return a stream of rows of length d, which gives a basis after each.
+
+        Raises
+        ------
+        InputError
+            If no length is declared, or d < k.
+        """
         check_rank(self.n_components, check_count("dimension", dimension))
         return DoublingStream(self, dimension, rng=rng)
 

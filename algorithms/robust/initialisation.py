@@ -176,7 +176,7 @@ class GaussianStart(_NormalStart):
 class PowerStart(_NormalStart):
     """A few steps of the noisy power method, in memory of order D r; mu-GDP."""
 
-    iterations: Count = 4
+    iterations: Count = 4  # L; public
 
     @property
     def scales(self) -> dict[str, float]:

@@ -159,7 +159,13 @@ class Start(Checked, ABC):
 
     @property
     def claim(self) -> Claim | None:
-        """What the values cost under the start's relation; None if nothing."""
+        """What the values cost under the start's relation; None if nothing.
+
+        Raises
+        ------
+        InputError
+            If the start is not private at all.
+        """
         return None
 
     @abstractmethod

@@ -79,6 +79,7 @@ class Moments(ABC):
         """Return A_i w for every i of a batch and every trial's own w.
 
         Shape (trials, d) -> (trials, B, d); the caller keeps it from being too large.
+        The batch is as for `mean_block`.
         """
         vectors = self._check_vectors(vectors, 2)
         part = self.read(self._check_where(where, len(vectors)))

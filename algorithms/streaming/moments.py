@@ -96,6 +96,10 @@ class StreamedMoments(Moments):
     row_norm : float, optional
         Rows longer than that are scaled down to it; not for matrices.
 
+    Raises
+    ------
+    InputError
+        If an argument is not what it should be; later, if what was read is not.
 
     Examples
     --------

@@ -121,7 +121,7 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
 
 
 def check_scalars(data: ArrayLike) -> Array:
-    """Return rows of scalars, given as (n,) or (n, 1), in shape (n,)."""
+    """Return finite scalars, given as (n,) or (n, 1), in shape (n,); or raise."""
     rows = check_real("data", data, "a numeric array of scalar rows")
     if rows.ndim not in (1, 2) or rows.shape[1:] not in ((), (1,)):
         raise InputError(
