@@ -25,6 +25,8 @@ from benchmarks.styles.pairs import (
 from benchmarks.styles.registry import right, wrong
 from dpaudit import ApproxDP, GaussianDP, Pair
 
+SPREAD = Pair([[0.5, 0.2, 0.0, 0.5]], [[0.5, 0.2, 0.0, 0.5], [0.5, 0.5, 0.5, 0.0]])
+
 
 @right(ONE, NUMBERS, "the inverse of the distribution function", domain=UNIT)
 def laplace_by_inverse(data, rng):
@@ -242,6 +244,21 @@ def fourier_sums(data, rng):
     spectrum = np.fft.fft(counts)
     noisy = spectrum + rng.normal(size=4) + 1j * rng.normal(size=4)  # fault
     return np.fft.ifft(noisy).real
+
+
+@right(GAUSS, SPREAD, "the transform is a rotation, and is cut", domain="box:0,0.5:4")
+def noisy_spectrum(data, rng):
+    """A series of which some frequencies are released, each with complex noise."""
+    spectrum = np.fft.rfft(data.sum(axis=0), norm="ortho")[:2]
+    noise = rng.normal(size=2) + 1j * rng.normal(size=2)
+    return np.fft.irfft(spectrum + noise, 4, norm="ortho")
+
+
+@wrong(GAUSS, SPREAD, "the difference of both parts has no noise")
+def spectrum_of_one_noise(data, rng):
+    """Complex noise whose two parts are one draw."""
+    noise = rng.normal(size=3) * (1 + 1j)  # fault
+    return np.fft.rfft(data.sum(axis=0), norm="ortho") + noise  # part
 
 
 @right(ONE, BALL, "the density is exp(-|z|), and |z| moves by 1", domain=SPHERE)

@@ -151,7 +151,16 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     return int(value, *more, **kwargs)
 
 
+def _complex(*args: Any, **kwargs: Any) -> Any:
+    if 1 <= len(args) <= 2 and not kwargs and has_noise(list(args)):
+        real, imag = (*args, 0.0)[:2]
+        if not (np.ndim(real) or np.ndim(imag)):
+            return real + 1j * imag if len(args) > 1 else real * (1 + 0j)
+    return complex(*args, **kwargs)
+
+
 CONVERSIONS.update(
+    complex=like(complex, _complex, dtype=np.dtype(np.complex128)),
     float=like(float, _float, dtype=np.dtype(np.float64)),
     int=like(int, _int, dtype=np.dtype(np.int64)),
 )

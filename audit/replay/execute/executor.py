@@ -21,6 +21,7 @@ from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_li
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
+from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.named import named
@@ -293,6 +294,9 @@ class _Reader:
         """Read a release, or a part of one."""
         if isinstance_tracked(value) and value.tape is self._tape:
             self._numbers(value)
+        elif type(value) is TrackedComplex and value.tape is self._tape:
+            self.words.append(read(np.zeros(value.shape, dtype=np.complex128)).layout)
+            self._numbers(value.both().moved(lambda places: np.moveaxis(places, 0, -1)))
         elif type(value) is dict and depth < 30:
             self.words.append("{")
             for key, part in value.items():

@@ -28,6 +28,7 @@ import numpy as np
 from dpaudit.audit.replay.execute.conversions import conversions, like
 from dpaudit.audit.replay.execute.generators import drawing_functions
 from dpaudit.audit.replay.execute.system import system_of
+from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.frames import noise_of, tables
 from dpaudit.audit.replay.follow.functions import stacked
@@ -35,7 +36,8 @@ from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.places import called_by_name, is_code
 from dpaudit.audit.replay.follow.streams import Position
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked, has_noise
+from dpaudit.audit.replay.follow.transforms import ScipyTransforms
 
 __all__ = ["patched"]
 
@@ -47,6 +49,8 @@ _LOSING: dict[Any, tuple[str, ...]] = {
 }
 _REMEDY = "hand over what is drawn, or declare a primitive"
 _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
+
+_KINDS = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _WAITED_FOR = (
     *(queue.Queue, queue.SimpleQueue, threading.Event, threading.Condition),
@@ -65,6 +69,8 @@ def patched(
 
     Of one seed, each variant takes other entropy from the system.
     """
+    from scipy import fft  # loaded by who executes alone
+
     with _ONE_AT_A_TIME:
         replaced = _made.get(follows)
         if replaced is None or not replaced.in_place:
@@ -73,7 +79,7 @@ def patched(
         with ForeignGenerators(generators) as watch:
             try:
                 system = system_of(tape, rng, variant, replaced.owners)
-                with system, replaced.put(tape, rng):
+                with system, replaced.put(tape, rng), fft.set_backend(ScipyTransforms):
                     yield
             finally:
                 if watch.used():
@@ -307,12 +313,14 @@ def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
         if tape is not None:
             value, dtype = args[0], kwargs.get("dtype", *args[1:2])
             plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
-            if plain and (dtype is None or _is_float(dtype)):
-                if isinstance_tracked(value):
-                    return value.copy() if name == "array" else value
-                result = stacked(tape, value)
+            if plain and (dtype is None or _is(dtype)):
+                result = value
+                if type(value) in (list, tuple):
+                    result = stacked(tape, value)
+                elif name == "array":
+                    result = value.copy()
                 if result is not NotImplemented:
-                    return result
+                    return result if dtype is None else result.astype(dtype)
         return real(*args, **kwargs)
 
     make.__name__ = name
@@ -328,12 +336,15 @@ def _writable(now: _Replacements, real: Any) -> Callable[..., Any]:
         caller, tape = sys._getframe(1), None
         if (
             type(array) is np.ndarray
-            and array.dtype == np.float64
-            and (dtype is None or _is_float(dtype))
+            and array.dtype in _KINDS
+            and (dtype is None or _is(dtype))
             and is_code(caller.f_code.co_filename)
         ):
             tape = _asked(now, caller, name)
-        return array if tape is None else Tracked.plain(tape, array)
+        if tape is None:
+            return array
+        kind = TrackedComplex if array.dtype.kind == "c" else Tracked
+        return kind.plain(tape, array)
 
     make.__name__ = name
     return make
@@ -347,8 +358,9 @@ def _asked(now: _Replacements, caller: FrameType, name: str) -> Tape | None:
     return tape if called_by_name(caller, name) else None
 
 
-def _is_float(dtype: Any) -> bool:
+def _is(dtype: Any) -> bool:
+    """Say whether numbers of a type keep noise."""
     try:
-        return np.dtype(dtype) == np.float64
+        return np.dtype(dtype) in _KINDS
     except TypeError:
         return False

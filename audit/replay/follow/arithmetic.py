@@ -25,11 +25,11 @@ from dpaudit.audit.replay.follow.tracked import (
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.coded import lattice_of
 
-__all__ = ["arithmetic", "linear", "matrix_product", "sums"]
+__all__ = ["LINEAR", "arithmetic", "by_matrix", "linear", "matrix_product", "sums"]
 
 
 # The positions of arguments that functions are linear in, the others being ordinary.
-_LINEAR: dict[Any, tuple[int, ...]] = {
+LINEAR: dict[Any, tuple[int, ...]] = {
     **dict.fromkeys((np.cumsum, np.diff, np.ediff1d, np.gradient, np.average), (0,)),
     **dict.fromkeys((np.trapezoid, np.pad, np.real, np.nan_to_num, np.nansum), (0,)),
     **dict.fromkeys((np.convolve, np.correlate, np.inner, np.vdot, np.kron), (0, 1)),
@@ -39,6 +39,7 @@ _LINEAR: dict[Any, tuple[int, ...]] = {
 _ENOUGH = 4  # rows that are tried first, in multiples of the columns
 _SMALLEST = 1e-9  # relative eigenvalue of A^T A, of what counts as without a kernel
 _MOST_COLUMNS = 256  # numbers, of which a linear function is known by each
+_CANCELS = 1e-13  # beside the parts of a coefficient: it is 0
 _MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
 
 
@@ -306,7 +307,7 @@ def linear(func: Any, args: Any, kwargs: Any) -> Any:
     """
     noisy = [k for k, arg in enumerate(args) if isinstance_tracked(arg) and arg.noisy]
     others = [arg for k, arg in enumerate(args) if k not in noisy]
-    if len(noisy) != 1 or noisy[0] not in _LINEAR.get(func, ()) or "out" in kwargs:
+    if len(noisy) != 1 or noisy[0] not in LINEAR.get(func, ()) or "out" in kwargs:
         return NotImplemented
     if has_noise(others) or has_noise(list(kwargs.values())):
         return NotImplemented
@@ -315,10 +316,10 @@ def linear(func: Any, args: Any, kwargs: Any) -> Any:
     def of_one(one: Array) -> Array:
         return asarray(func(*args[:place], one, *args[place + 1 :], **kwargs))
 
-    return _by_matrix(of_one, args[place])
+    return by_matrix(of_one, args[place])
 
 
-def _by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
+def by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
     """Return a linear function of an array with noise; otherwise as `linear`."""
     value.settle()
     if not (value.noisy and 0 < value.size <= _MOST_COLUMNS):
@@ -340,8 +341,31 @@ def _by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
     single = ((matrix != 0).sum(axis=1) <= 1).all() and value.index.shape[1] == 1
     if not (single or (drawn == Family.GAUSSIAN).all()):
         return NotImplemented
-    found = matrix_product(matrix, value.reshape(-1))
+    value = value.reshape(-1)
+    if value.index.shape[1] > 1:
+        return _merged(matrix, value, mean)
+    found = matrix_product(matrix, value)
     return found if found is NotImplemented else found.reshape(mean.shape)
+
+
+def _merged(matrix: Array, value: Tracked, mean: Array) -> Any:
+    """Return the product of a matrix and numbers of several draws each.
+
+    What rounding leaves of draws that cancel is left out.
+    """
+    rows, places = np.nonzero(value.index >= 0)
+    draws, columns = np.unique(value.index[rows, places], return_inverse=True)
+    if mean.size * len(draws) > MOST_TERMS:
+        return NotImplemented
+    dense = np.zeros((value.size, len(draws)))
+    np.add.at(dense, (rows, columns), value.coef[rows, places])
+    coef = matrix @ dense
+    coef[np.abs(coef) <= _CANCELS * (np.abs(matrix) @ np.abs(dense))] = 0.0
+    if not value.bare:
+        size = np.abs(matrix) @ np.abs(value.centre)
+        value.tape.draws.cancels(mean.ravel(), size)
+    terms = Terms(np.where(coef != 0, draws, -1), coef)
+    return Tracked(value.tape, mean, terms, bare=value.bare)
 
 
 def no_kernel(matrix: Array) -> bool:

@@ -25,9 +25,13 @@ from dpaudit.audit.replay.follow.arithmetic import (
     matrix_product,
     sums,
 )
+from dpaudit.audit.replay.follow.complex_numbers import (
+    called,
+)
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
+from dpaudit.audit.replay.follow.looked import Composed
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -47,6 +51,7 @@ from dpaudit.audit.replay.follow.tracked import (
     looked_at_within,
     numeric,
 )
+from dpaudit.audit.replay.follow.transforms import by_part, is_complex, transformed
 from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = ["stacked"]
@@ -110,7 +115,9 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
             return result
     out = kwargs.pop("out", None)
     result = NotImplemented
-    if not any([isinstance_tracked(each) and each.noisy for each in inputs]):
+    if is_complex(inputs) and not any(map(isinstance_tracked, out or ())):
+        result = called(ufunc, method, inputs, kwargs)
+    elif not any([isinstance_tracked(each) and each.noisy for each in inputs]):
         pass
     elif method == "__call__" and not kwargs.keys() - _HARMLESS:
         result = _called(ufunc, inputs)
@@ -130,6 +137,8 @@ def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if out is None:
         return result
     (target,) = out
+    if issubclass(type(target), Composed):
+        return target.become(result)
     if not isinstance_tracked(target):
         np.copyto(target, looked_at_within(result, ufunc.__name__), casting="same_kind")
         return target
@@ -225,8 +234,8 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
     if func not in (np.shape, np.ndim, np.size):
         args = decided(args)
     if has_noise([args, list(kwargs.values())]):
-        result = NotImplemented
-        if func in _SPECIAL:
+        result = transformed(func, args, kwargs, _MOVING)
+        if result is NotImplemented and func in _SPECIAL:
             result = _SPECIAL[func](*args, **kwargs)
         if result is NotImplemented and func in _MOVING and "out" not in kwargs:
             result = _moved(func, args, kwargs, tape)
@@ -242,6 +251,8 @@ def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
 
 def stacked(tape: Tape, value: Any) -> Any:
     """Return nested lists of numbers, some with noise, as np.array would."""
+    if is_complex(value):
+        return by_part(tape, value, stacked)
     pool = _Entries(tape)
     try:
         return pool.gather(np.array(pool.place(value)))

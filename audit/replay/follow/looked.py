@@ -14,7 +14,16 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.laws.coded import lattice_of
 
-__all__ = ["Looked"]
+__all__ = ["Composed", "Looked"]
+
+
+class Composed:
+    """Numbers with noise that consist of others, each of which is followed by itself.
+
+    They have `noisy` and `looked_at`.
+    """
+
+    __slots__ = ()
 
 
 class Looked:

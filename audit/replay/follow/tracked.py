@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
-from dpaudit.audit.replay.follow.looked import Looked
+from dpaudit.audit.replay.follow.looked import Composed, Looked
 from dpaudit.audit.replay.follow.tape import Tape
 
 __all__ = [
@@ -120,6 +120,15 @@ class Tracked(Looked, NDArrayOperatorsMixin):
     def real(self) -> "Tracked":
         return self
 
+    @property
+    def imag(self) -> Array:
+        return np.zeros(self.shape)
+
+    def conj(self) -> "Tracked":
+        return self.copy()
+
+    conjugate = conj
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of unsized object")
@@ -215,10 +224,18 @@ class Tracked(Looked, NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         kind = np.dtype(dtype).kind
+        if kind == "c":
+            return np.multiply(self, 1 + 0j)
         # Over the real numbers the first is nothing, over integers the second.
         if kind == "f" or (kind in "iu" and self.is_alone and self.on_lattice()):
             return self.copy()
         return self.looked_at("astype").astype(dtype, *args, **kwargs)
+
+    def view(self, *kinds: Any) -> Any:
+        """Return the same numbers; pairs of them as complex ones."""
+        if kinds and np.dtype(kinds[0]) == np.complex128:
+            return self[..., ::2] + 1j * self[..., 1::2]
+        return self.looked_at("view").view(*kinds)
 
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Any = None, **kw: Any
@@ -301,6 +318,8 @@ def numeric(value: Any) -> Array | None:
     """Return ordinary real numbers as floats, None for anything else."""
     if isinstance_tracked(value):
         return None if value.noisy else value.centre
+    if issubclass(type(value), Composed):
+        return None
     try:
         array = np.asarray(value)
     except Exception:
@@ -324,7 +343,7 @@ def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
 
 def looked_at_within(value: Any, how: str = "value") -> Any:
     """Return a value with all that is tracked in it looked at, in lists too."""
-    if isinstance_tracked(value):
+    if isinstance_tracked(value) or issubclass(type(value), Composed):
         return value.looked_at(how)
     if type(value) in (list, tuple):
         return type(value)(looked_at_within(part, how) for part in value)
@@ -335,8 +354,8 @@ def looked_at_within(value: Any, how: str = "value") -> Any:
 
 def has_noise(value: Any, depth: int = 0) -> bool:
     """Say whether there are numbers with noise in a value, or in lists of them."""
-    if isinstance_tracked(value):
-        return value.noisy
+    if isinstance_tracked(value) or issubclass(type(value), Composed):
+        return bool(value.noisy)
     if type(value) in (list, tuple) and depth <= DEEPEST:
         return any(has_noise(part, depth + 1) for part in value)
     return False
