@@ -308,7 +308,7 @@ def loaded_libraries() -> frozenset[str]:
 
 def declared_libraries() -> AbstractContextManager[None]:
     """Declare the primitives of all libraries that are loaded, for the block."""
-    every = (_OURS | _yours).items()
+    every = (_OURS | _yours).items() if loaded_libraries() else ()
     return replaced((path, partial(_wrapped, path, each)) for path, each in every)
 
 

@@ -273,6 +273,8 @@ _DRAWING = (
 )
 """Functions of libraries that draw, and whose draws are not followed."""
 
+_HEADS = {path.partition(".")[0] for path in (*dict(_STAND_INS), *_DRAWING)}
+
 
 def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
     """Return a function that notes where it is called."""
@@ -290,7 +292,7 @@ def training_libraries(rng: Any) -> Iterator[None]:
     jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
     told = ((path, partial(_told, rng, path)) for path in _DRAWING)
-    every = chain(stand_ins, told)
+    every = chain(stand_ins, told) if _HEADS & sys.modules.keys() else ()
     with nullcontext() if jax is None else jax.disable_jit(), replaced(every):
         yield
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from operator import is_
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -113,17 +114,17 @@ class _Replacements:
             for owner, name, ours in self._all(follows)
             if name in vars(owner)
         ]
-
-    @property
-    def owners(self) -> list[Any]:
-        """Modules and classes where something is replaced."""
-        return [owner for owner, *_ in self._every]
+        # Modules and classes where something is replaced, each once.
+        self.owners = list(dict.fromkeys(owner for owner, *_ in self._every))
+        self._there = [(vars(owner).get, name) for owner, name, *_ in self._every]
+        self._real = [real for _, _, real, _ in self._every]
 
     @property
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
+        there = [get(name) for get, name in self._there]
         return self._tables is (tables() if self._follows else None) and all(
-            vars(owner).get(name) is real for owner, name, real, _ in self._every
+            map(is_, there, self._real)
         )
 
     @contextmanager

@@ -22,6 +22,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 _ENTROPY = 2**31 + 9  # of the streams that stand for it
 _STARTED = "another process is started"
 _SIGNALS = tuple(map(int, signal.valid_signals()))
+_handler_of = import_module("_signal").getsignal  # no number becomes one with a name
 
 
 @contextmanager
@@ -71,8 +74,11 @@ def system_of(
 @contextmanager
 def _entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
     """Let entropy come from a seed in the block, and note what else may be random."""
-    key = _ENTROPY, variant, int(rng.follows)
-    source = Generator(PCG64(SeedSequence(tape.seed, spawn_key=key)))
+
+    @cache
+    def source() -> Generator:
+        key = _ENTROPY, variant, int(rng.follows)
+        return Generator(PCG64(SeedSequence(tape.seed, spawn_key=key)))
 
     def of_seed(name: str, real: Any) -> Callable[..., Any]:
         def call(size: Any, *args: Any) -> bytes:
@@ -81,7 +87,7 @@ def _entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
             note_outside(tape, f"{name} is called")
             if not tape.is_mine:
                 return bytes(real(size, *args))
-            drawn = source.bytes(size)
+            drawn = source().bytes(size)
             rng.may_be_seeds(drawn)
             return drawn
 
@@ -153,7 +159,7 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
                 setattr(module, name, before[name])
                 _note_replaced(tape, module, name)
         for number, handler in handlers.items():
-            if signal.getsignal(number) is not handler:
+            if _handler_of(number) is not handler:
                 if number == signal.SIGALRM and not alarm[0]:
                     signal.setitimer(signal.ITIMER_REAL, 0.0)
                 signal.signal(number, handler)
@@ -164,7 +170,7 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
 def _is_alike(now: Any, before: dict[str, Any]) -> bool:
     """Say, without a look at each name, whether a module is what it was."""
     try:
-        return dict(now) == before  # the same objects are equal
+        return bool(now == before)  # the same objects are equal
     except Exception:
         return False  # arrays that are not the same
 
@@ -180,5 +186,5 @@ def _handlers() -> dict[int, Any]:
     """Return the handlers of signals that Python can put back; none in a thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    every = {number: signal.getsignal(number) for number in _SIGNALS}
+    every = {number: _handler_of(number) for number in _SIGNALS}
     return {number: each for number, each in every.items() if each is not None}
