@@ -37,9 +37,20 @@ def in_few_rounds():
 
     usual = state.AuditState._growth, state._FINEST
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state.AuditState, "_growth", lambda _, past: max(8, past))
-        patch.setattr(state, "_FINEST", 4)
+        set_few_rounds(patch)
         yield usual
+
+
+def set_few_rounds(patch):
+    rounds = "dpaudit.audit.game.state"
+    patch.setattr(f"{rounds}.AuditState._growth", lambda _, past: max(8, past))
+    patch.setattr(f"{rounds}._FINEST", 4)
+
+
+@pytest.fixture
+def here_in_few_rounds(monkeypatch):
+    """The same for one test, in a file whose others show what they find."""
+    set_few_rounds(monkeypatch)
 
 
 @pytest.fixture

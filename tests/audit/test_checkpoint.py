@@ -138,24 +138,6 @@ def audit_of(mechanism=laplace_sum, pair=PAIR):
     return AuditState(mechanism, choice, settings)
 
 
-def test_a_thawed_state_has_what_it_was_supplied_with():
-    state = audit_of()
-    rounds = state.rounds()
-    for _ in range(5):
-        next(rounds)
-    frozen = state.freeze()
-    other = audit_of()
-    other.thaw(frozen)
-    pair_audit, _ = other.best()
-    assert pair_audit.target.mechanism is laplace_sum
-    assert pair_audit.target.pair is PAIR
-    assert not pair_audit.target.pair.data.flags.writeable
-    assert other.samples == state.samples
-    assert other.favourite == state.favourite
-    assert np.array_equal(other.verdict.log_wealth, state.verdict.log_wealth)
-    assert list(other.rounds()) == list(state.rounds())
-
-
 def test_a_checkpoint_does_not_hold_the_data():
     big = Pair(np.zeros((200_000, 5)), np.zeros((200_001, 5)))
     state = audit_of(lambda data, rng: rng.laplace(), big)

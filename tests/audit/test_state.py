@@ -73,14 +73,6 @@ def test_lower_bounds_only_rise():
     assert 0.5 < bounds[-1] <= 2
 
 
-def test_a_refutation_ends_an_audit_that_is_to_stop():
-    state = audit_of(half_laplace_sum, budget=3000)
-    play(state)
-    assert state.verdict.refutes_claim
-    assert state.samples < 1500
-    assert play(state) == []
-
-
 def test_sampling_is_uneven_where_one_side_needs_more():
     """A bit that is rare on D', and not on D; epsilon is log(300)."""
     calls = {1: 0, 2: 0}
@@ -199,11 +191,6 @@ def pair_audit_of(mechanism, size=20):
     pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
     pair_audit.pilot(size)
     return pair_audit
-
-
-def test_the_pilot_can_be_drawn_again():
-    pair_audit = pair_audit_of(laplace_sum)
-    assert pair_audit.repeats()
 
 
 def test_violation_is_positive_only_where_there_seems_to_be_one():

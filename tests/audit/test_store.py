@@ -268,19 +268,6 @@ def test_a_place_that_cannot_be_written_to_is_named_before_any_work(path, tmp_pa
         refuses(r"cannot write '.*'", audited, never, **OPTIONS, run=Run(store=place))
 
 
-def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
-    """As for whoever is not root: SQLite opens what it may not write for reading."""
-    Store(path).prepare()
-    connect = sqlite3.connect
-
-    def read_only(address, **options):
-        return connect(address.replace("mode=rwc", "mode=ro"), **options)
-
-    monkeypatch.setattr(sqlite3, "connect", read_only)
-    with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
-        audited(never, **OPTIONS, run=Run(store=path))
-
-
 def test_a_table_of_results(path):
     store = Store(path)
     refuses("no such file", store.to_pandas)

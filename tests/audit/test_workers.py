@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import CLAIM, PAIR, attacks, audited, laplace_sum, values
+from audit_cases import CLAIM, PAIR, audited, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
@@ -23,8 +23,6 @@ from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")
-
-ATTACKS = attacks("identity", "abnormal", "atoms")
 
 
 def mixed(data, rng):
@@ -134,23 +132,6 @@ def test_outputs_are_the_same_whoever_draws(mechanism, pools):
                 if part.numbers is not None:
                     same = other.numbers(layout)
                     assert part.numbers.strides == same.strides
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"mechanism": laplace_sum, "pair": PAIR},
-        {"mechanism": mixed, "domain": "scalar:0,1", "relation": "add-remove"},
-    ],
-    ids=["pair", "search"],
-)
-def test_audits_are_the_same_whoever_draws(options, pools):
-    options = {"claim": CLAIM, "budget": 30} | options
-    mechanism, run = options.pop("mechanism"), Run(attacks=ATTACKS)
-    expected = values(audit(mechanism, run=run, **options))
-    for pool in pools.all:
-        found = audit(mechanism, run=replace(run, executor=pool), **options)
-        assert values(found) == expected
 
 
 def test_the_cut_follows_the_round_and_the_size_of_a_release():

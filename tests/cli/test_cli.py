@@ -49,12 +49,6 @@ def folder(tmp_path, monkeypatch):
     return work_in(tmp_path, monkeypatch, "own_mechanism", OWN)
 
 
-def test_list():
-    result = run("list")
-    assert result.exit_code == 0
-    assert all(name in result.stdout for name in CATALOGUE)
-
-
 @pytest.mark.parametrize("family", sorted({each.family for each in CATALOGUE.values()}))
 def test_every_column_can_be_had_of_every_family(family):
     every = "name,constructor,summary,needs,lost,exact,verdict"

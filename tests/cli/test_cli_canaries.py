@@ -29,18 +29,12 @@ def folder(tmp_path, monkeypatch):
         "mine": {"loss": SCORES, "member": COINS, "score": 0.0},
         "guesses": {"guess": GUESS, "truth": COINS, "abstain": ABSTAIN},
         "all": {"guess": GUESS, "truth": COINS},
-        "blank": {
-            "guess": np.where(ABSTAIN, np.nan, GUESS),
-            "truth": COINS,
-            "abstain": ABSTAIN,
-        },
+        "blank": {"guess": np.where(ABSTAIN, np.nan, GUESS), "truth": COINS}
+        | {"abstain": ABSTAIN},
         "nan": {"score": [1.0, None] * 20, "included": [1, 0] * 20},
         "silent": {"guess": [1.0, None] * 20, "truth": [1, 0] * 20},
-        "unsure": {
-            "guess": [1.0, None] * 20,
-            "truth": [1, 0] * 20,
-            "abstain": [0] * 40,
-        },
+        "unsure": {"guess": [1.0, None] * 20, "truth": [1, 0] * 20}
+        | {"abstain": [0] * 40},
         "half": {"score": [1.0] * 40, "included": [1, 0.5] * 20},
         "ternary": {"guess": [0, 1] * 20, "truth": [1, 2] * 20},
         "one": {"score": [1.0] * 40, "included": [1] * 40},
@@ -52,14 +46,11 @@ def folder(tmp_path, monkeypatch):
     }
     for name, columns in frames.items():
         pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
-    (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("score,included\n")
     (tmp_path / "twice.csv").write_text("score,included,included\n1,0,1\n")
     (tmp_path / "again.csv").write_text("score,included\n1,0\nscore,included\n1,1\n")
     (tmp_path / "wide.csv").write_text("score,included\n0,1,0\n1,1,1\n")
     (tmp_path / "bare.csv").write_text("1,0\n2,1\n")
-    (tmp_path / "scores.txt").write_text("")
-    (tmp_path / "broken.parquet").write_text("no parquet")
     (tmp_path / "folder.csv").mkdir()
     return tmp_path
 
@@ -132,15 +123,6 @@ def test_columns_by_name_and_truth_values():
     assert same(printed("bools.csv", "--epsilon", "1")[1], wanted)
 
 
-def test_parquet():
-    pytest.importorskip("pyarrow")
-    pd.read_csv("scores.csv").to_parquet("scores.parquet")
-    wanted = audit_scores(SCORES, COINS, claim=PureDP(1.0))
-    assert same(printed("scores.parquet", "--epsilon", "1")[1], wanted)
-    result = run("broken.parquet", "--epsilon", "1")
-    assert (result.exit_code, "is not a table" in result.stderr) == (2, True)
-
-
 def test_a_file_of_many_canaries():
     rng = np.random.default_rng(1)
     coins = rng.integers(0, 2, 300_000)
@@ -163,14 +145,8 @@ ERRORS = {
     ("scores.csv", *CLAIM, "--threshold", "nan"): "thresholds must be finite",
     ("scores.csv", *CLAIM, "--seed", "-1"): "seed must be an integer >= 0",
     ("scores.csv", *CLAIM, "--score-column", "scor"): "did you mean 'score'",
-    ("missing.csv", *CLAIM): "no such file",
-    (
-        "folder.csv",
-        *CLAIM,
-    ): "Error: Invalid value for 'FILE.csv|.parquet': File 'folder",
-    ("empty.csv", *CLAIM): "is not a table",
+    ("folder.csv", *CLAIM): "Error: Invalid value for 'FILE.csv|.parquet': File 'f",
     ("header.csv", *CLAIM): "must have both 0 and 1, got 0 canaries",
-    ("scores.txt", *CLAIM): "ends in .csv or .parquet",
     ("twice.csv", *CLAIM): "must differ, got 'included' more than once",
     ("again.csv", *CLAIM): "must hold numbers, got 'score'",
     ("wide.csv", *CLAIM): "must have as many fields as the first line",

@@ -1,6 +1,5 @@
 """`dpaudit export` of stores that are not whole, and to places that it spares."""
 
-import sqlite3
 import sys
 
 import pandas as pd
@@ -74,16 +73,6 @@ def test_the_store_is_not_written_over(store):
         assert done.exit_code == 2
         assert f"cannot write {name!r}: it is the store itself" in done.stderr
         assert store.read_bytes() == content
-
-
-def test_a_store_of_another_format_is_refused(store):
-    db = sqlite3.connect(store)
-    db.execute("PRAGMA user_version = 1")
-    db.close()
-    done = export("audits.csv")
-    assert done.exit_code == 2
-    assert "is a store of format 1" in done.stderr
-    assert not store.with_name("audits.csv").exists()
 
 
 def test_parquet(store):

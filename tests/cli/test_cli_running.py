@@ -110,16 +110,6 @@ def test_a_store_brings_the_result_back(folder):
     assert not printed(*SHORT, "--seed", "1", "--store", "audits.db")["from_store"]
 
 
-def test_a_refutation_from_a_store_is_one(folder):
-    kept = ("--store", "audits.db", "--refine", "0")
-    arguments = ("audit", "running_mechanism:bad", *GIVEN, *kept)
-    assert run(*arguments).exit_code == 1
-    result = run(*arguments, "--witness", "w.json")
-    assert result.exit_code == 1
-    assert "from the store" in result.stdout
-    assert run("verify", "w.json").exit_code == 1
-
-
 def test_a_damaged_store_is_told_in_a_line(folder):
     (folder / "audits.db").write_bytes(b"damaged")
     result = run("audit", *SHORT, "--store", "audits.db")

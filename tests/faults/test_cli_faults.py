@@ -105,8 +105,3 @@ def test_a_verdict_that_nobody_hears_is_none(tmp_path, output):
     assert stderr.count("\n") == 1
     # Where it is closed from the start, nothing is done in vain.
     assert any(tmp_path.iterdir()) == (output != "closed")
-
-
-def test_help_is_heard_or_not_either(tmp_path):
-    code, _, _ = run(tmp_path, "audit", "--help", output="closed pipe")
-    assert code == 2

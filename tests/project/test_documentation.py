@@ -129,18 +129,6 @@ def test_docstrings_are_plain_text(monkeypatch):
     ]
 
 
-def test_a_link_that_leads_nowhere_and_what_is_fetched_are_seen(tmp_path):
-    site = run_path(str(ROOT / ".ci/pages.py"))["Site"]
-    page = tmp_path / "index.html"
-    page.write_text("<h1 id=here>A</h1><a href='#here'>a</a><a href='b.html'>b</a>")
-    assert [text.split(": ", 1)[0] for text in site(tmp_path).faults()] == [
-        "index.html:1"
-    ]
-    page.write_text("<script src='https://example.org/a.js'></script>")
-    (tmp_path / "style.css").write_text("@import url(//example.org/b.css);")
-    assert len(site(tmp_path).faults()) == 2
-
-
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 tables = SimpleNamespace(**run_path(str(ROOT / "docs" / "tables.py")))

@@ -169,7 +169,7 @@ def test_numbers_are_compared_to_their_last_digit():
             assert_prints("e^7.2 of 0.9522 (3.1 s)", other)
 
 
-def test_everything_in_the_guide_runs(folder, monkeypatch):
+def test_everything_in_the_guide_runs(folder, monkeypatch, here_in_few_rounds):
     """With it the example that ``dpaudit init`` writes, by the guide's own pytest."""
     assert run("dpaudit init").startswith("wrote test_my_mechanism.py")
     example = folder / "test_my_mechanism.py"
@@ -189,7 +189,7 @@ def test_everything_in_the_guide_runs(folder, monkeypatch):
     assert text.count('"assertion"') == 4 + 3
 
 
-def test_everything_on_the_page_of_comparisons_runs(folder):
+def test_everything_on_the_page_of_comparisons_runs(folder, here_in_few_rounds):
     pieces = [(kind, fewer(text, 60)) for kind, text in blocks("compare")]
     (folder / "last.py").write_text(pieces.pop()[1])
     for kind, text in pieces:

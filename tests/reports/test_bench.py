@@ -15,7 +15,6 @@ import sys
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -23,7 +22,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from executors import PickledThreads
 from refusals import refuses
 from scipy import stats
 from scipy.optimize import minimize
@@ -38,18 +36,8 @@ from dpaudit.audit.keeping.identity import code_version
 from dpaudit.cli import main
 from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit, limits
+from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit, cost, limits
 from dpaudit.reports.bench import coverage as coverage_module
-from dpaudit.reports.bench.cost import (
-    Cost,
-    Replaying,
-    dp_sgd,
-    engine_share,
-    memory_alone,
-    overhead,
-    peak_resident,
-    replay_time,
-)
 from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
     AuditCase,
@@ -157,19 +145,6 @@ def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
     assert [(step.done, step.total) for step in told] == [(4, 6), (5, 6), (6, 6)]
 
 
-class Guesses(Coverage):
-    cases = (OneRunCase("one run", PureDP(1.0)),)
-
-
-def test_the_same_records_for_one_worker_and_two(tmp_path):
-    """Stand-ins for processes; real ones work in test_cli_compare.py."""
-    alone = carried_out(Guesses(), tmp_path / "1", "standard")
-    with PickledThreads(2, mp_context=get_context("spawn")) as executor:
-        shared = carried_out(Guesses(), tmp_path / "2", "standard", executor=executor)
-    assert len(alone) == 8
-    assert alone == shared
-
-
 def test_records_of_an_older_dpaudit_are_named_and_left_alone(tmp_path, dice):
     (tmp_path / "dice.jsonl").write_text("{}")
     with pytest.warns(StoreWarning, match=r"dice\.jsonl.*older dpaudit"):
@@ -267,7 +242,7 @@ def invented(study, unit):
             return {"refuted": unit.index != 1, "samples": 50 + unit.index}
         case SuiteBounds():
             return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
-        case Cost() | Replaying():
+        case cost.Cost() | cost.Replaying():
             return {"measured": 0.15}
         case EqualRealsStudy():
             return {"refuted": False}
@@ -377,7 +352,7 @@ def test_the_median_bound_of_the_suite_meets_the_target_or_not(change, met):
 def test_the_median_share_of_the_time_meets_the_target_or_not():
     for share, met in ((0.15, True), (0.15 + 1e-9, False)):
         f = (share, 0.9, 0.1, 0.45, 0.45)
-        rows = rows_of(Cost(), "full", lambda u, f=f: {"measured": f[u.index]})
+        rows = rows_of(cost.Cost(), "full", lambda u, f=f: {"measured": f[u.index]})
         row, first, many, memory = rows.values()
         assert row.met is met
         assert list(row.cells.values())[3:] == ["15.0 %", "15 %"]
@@ -742,15 +717,15 @@ def test_a_refutation_is_measured():
 
 
 def test_the_cost_of_an_audit_and_of_a_recorded_execution_is_measured():
-    assert 0 < engine_share(40, 0) < 1
-    assert overhead(build("analyze-gauss"), 20, 0) > 0
-    assert replay_time("noisy_sum", 40, 0) > 0
+    assert 0 < cost.engine_share(40, 0) < 1
+    assert cost.overhead(build("analyze-gauss"), 20, 0) > 0
+    assert cost.replay_time("noisy_sum", 40, 0) > 0
 
 
 def test_noisy_gradient_descent_comes_to_the_mean():
     """Its entries deviate by less than 0.01 in the end."""
     row = np.array([0.6, 0.0, -0.3])
-    found = dp_sgd(np.tile(row, (1000, 1)), np.random.default_rng(0))
+    found = cost.dp_sgd(np.tile(row, (1000, 1)), np.random.default_rng(0))
     assert found == pytest.approx(row, abs=0.1)
 
 
@@ -765,17 +740,19 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
 
     monkeypatch.setattr(subprocess, "run", here)
     for work in ("audited", "recorded"):
-        assert 50 < memory_alone(work, 100, 0) <= peak_resident() < 20_000
-    replayed = memory_alone("replayed", "noisy_sum", 100, 0)
-    assert 50 < replayed <= peak_resident()
+        assert 50 < cost.memory_alone(work, 100, 0) <= cost.peak_resident() < 20_000
+    replayed = cost.memory_alone("replayed", "noisy_sum", 100, 0)
+    assert 50 < replayed <= cost.peak_resident()
 
 
 def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():
     for ratio, met in ((3.0, True), (3.0 + 1e-9, False)):
         f = (ratio, 9.0, 1.0, 1.0, 9.0)
-        rows = rows_of(Replaying(), "full", lambda u, f=f: {"measured": f[u.index]})
+        rows = rows_of(
+            cost.Replaying(), "full", lambda u, f=f: {"measured": f[u.index]}
+        )
         assert [row.met for row in rows.values()] == [met, met, *[True] * 5]
-    quick = rows_of(Replaying(), "quick", lambda unit: {"measured": 600.0})
+    quick = rows_of(cost.Replaying(), "quick", lambda unit: {"measured": 600.0})
     assert [row.met for row in quick.values()] == [False, False, *[None] * 4]
 
 

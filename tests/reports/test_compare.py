@@ -471,19 +471,6 @@ def test_finished_work_is_not_done_again(tmp_path):
     assert calls[0] == 1  # the catalogue's audit, which is not about the rows
 
 
-def test_other_code_of_the_same_name_is_another_mechanism(tmp_path):
-    def nothing(data, rng, epsilon):
-        return np.full((4, 4), np.nan)
-
-    shares = []
-    for own in (careless, nothing, careless):
-        options = {**SHORT, "own": {"own": own}, "run": Run(store=tmp_path / "work.db")}
-        table = compare(["goe-gaussian"], **options)
-        shares.append(table[table["mechanism"] == "own"]["median"].iloc[0])
-    assert shares[1] == 0.0
-    assert shares[0] == shares[2] > 0.4
-
-
 def test_code_that_looks_the_same_is_known_by_its_releases(tmp_path, monkeypatch):
     """At every epsilon: here it is other code at one of them."""
 

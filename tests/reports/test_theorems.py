@@ -5,12 +5,10 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from functools import cache
 from math import inf, nan
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 import pytest
-from executors import PickledThreads
 from lower_bounds_tables import lower_bounds_tables
 from refusals import refused, refuses
 from scipy import stats
@@ -22,7 +20,7 @@ from benchmarks.scaling import ErrorExponent
 from dpaudit.algorithms import entry, names_of
 from dpaudit.errors import InputError
 from dpaudit.reports import writer
-from dpaudit.reports.experiment import cells, run, run_all
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings
 from dpaudit.reports.sections.theorems.findings import GRIDS, ROWS, experiments
@@ -37,7 +35,6 @@ from dpaudit.reports.sections.theorems.judgement import (
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, check_point
 from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow, check_grid
-from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components
 
@@ -561,18 +558,9 @@ def test_print_and_proof_are_shown_beside_the_errors():
 
 
 def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
-    """Here, then by others from what was half kept: the same tables, to the bit."""
     install_tiny(monkeypatch)
     monkeypatch.setattr(writer, "draw_figures", mostly_wide)
     section, everything = all_sections()["theorems"], tiny_plan()
-    own = [everything[name] for name in OWN if "gap" in name][:3]
-    store, here = WorkStore(tmp_path / "work.db"), run_all(own)
-    run_all(own[:2], store=store)
-    with PickledThreads(2, mp_context=get_context("spawn")) as executor:
-        there = run_all(own, store=store, executor=executor)
-    assert list(there) == [each.name for each in own]
-    for name, table in there.items():
-        pd.testing.assert_frame_equal(table, here[name], check_exact=True)
     (folder := tmp_path / "page").mkdir()
     tables, lost = {**rival_tables(), **theorems_tables(off=OFF)}, NAMES["ag-4-n"]
     unknown = tables[lost.experiment].assign(**{lost.column: nan})

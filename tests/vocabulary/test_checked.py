@@ -4,34 +4,26 @@ from dataclasses import dataclass, field
 
 from refusals import refused, refuses
 
-from dpaudit import ApproxDP, Claim, PureDP, Relation
-from dpaudit.checked import (
-    Checked,
-    Count,
-    Fraction,
-    Neighbouring,
-    Nonnegative,
-    Positive,
-)
+from dpaudit import ApproxDP, Claim, PureDP, Relation, checked
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts(Checked):
+class Parts(checked.Checked):
     claim: Claim
-    relation: Neighbouring = Relation.ADD_REMOVE
-    sigma: Positive = 1.0
-    share: Fraction = 0.5
-    offset: Nonnegative = 0.0
-    count: Count = 1
+    relation: checked.Neighbouring = Relation.ADD_REMOVE
+    sigma: checked.Positive = 1.0
+    share: checked.Fraction = 0.5
+    offset: checked.Nonnegative = 0.0
+    count: checked.Count = 1
     other: ApproxDP | None = None
-    clip: Positive | None = None
+    clip: checked.Positive | None = None
     free: float | None = None
     made: Claim = field(init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoreParts(Parts):
-    extra: Positive = 3.0
+    extra: checked.Positive = 3.0
     count: int = 2  # a default is no reason not to check
 
     def __post_init__(self):

@@ -282,10 +282,8 @@ def test_losses_of_dp_sggd_are_its_own(relation):
 
 
 PLANTED = {
-    "dp-sgd-clipped-batches": "budget",
-    "dp-sgd-batch-means": "distance",
-    "dp-sgd-fixed-batches": "distance",
-    "dp-sgd-rule-of-thumb": "distance",
+    **{"dp-sgd-clipped-batches": "budget", "dp-sgd-batch-means": "distance"},
+    **{"dp-sgd-fixed-batches": "distance", "dp-sgd-rule-of-thumb": "distance"},
 }
 
 

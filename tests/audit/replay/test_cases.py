@@ -77,10 +77,8 @@ def half_gaussian(x, rng):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        (GaussianDP(1.0), "NOT_REFUTED"),
-        (GaussianDP(0.999), "REFUTED"),
-        (ApproxDP(4.377179, 1e-5), "NOT_REFUTED"),
-        (ApproxDP(4.37, 1e-5), "REFUTED"),
+        *((GaussianDP(1.0), "NOT_REFUTED"), (GaussianDP(0.999), "REFUTED")),
+        *((ApproxDP(4.377179, 1e-5), "NOT_REFUTED"), (ApproxDP(4.37, 1e-5), "REFUTED")),
         (PureDP(50.0), "REFUTED"),
     ],
 )

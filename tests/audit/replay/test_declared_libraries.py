@@ -128,17 +128,11 @@ def HE_Client(input_data, k, epsilon):
 LDP = "multi_freq_ldpy.pure_frequency_oracles"
 ROOTS = ("diffprivlib", "multi_freq_ldpy", "opendp", "pydp")
 MODULES = {
-    "pydp": (),
-    "pydp._pydp": (),
-    "pydp._pydp._mechanisms": (NumericalMechanism,),
-    "multi_freq_ldpy": (),
-    LDP: (),
-    f"{LDP}.GRR": (GRR_Client,),
-    f"{LDP}.HE": (HE_Client,),
-    "diffprivlib": (),
+    **{"pydp": (), "pydp._pydp": (), "pydp._pydp._mechanisms": (NumericalMechanism,)},
+    **{"multi_freq_ldpy": (), LDP: (), f"{LDP}.GRR": (GRR_Client,)},
+    **{f"{LDP}.HE": (HE_Client,), "diffprivlib": ()},
     "diffprivlib.mechanisms": (Laplace, LaplaceTruncated, Vector, Geometric),
-    "opendp": (),
-    "opendp.mod": (Measurement,),
+    **{"opendp": (), "opendp.mod": (Measurement,)},
 }
 
 

@@ -123,14 +123,11 @@ def test_a_value_that_shares_its_terms_keeps_them():
 @pytest.mark.parametrize(
     ("matrix", "without"),
     [
-        (np.eye(3), True),
-        (np.vander(np.linspace(-1, 1, 40), 4), True),
-        (np.ones((9, 2)), False),
-        (np.eye(3)[:2], False),
+        *((np.eye(3), True), (np.vander(np.linspace(-1, 1, 40), 4), True)),
+        *((np.ones((9, 2)), False), (np.eye(3)[:2], False)),
         (np.eye(3)[[0, 0, 1, 1]], False),
         (np.vstack([np.zeros((50, 2)), np.eye(2)]), True),
-        (np.array([[1.0], [np.inf]]), False),
-        (np.zeros((4, 2)), False),
+        *((np.array([[1.0], [np.inf]]), False), (np.zeros((4, 2)), False)),
     ],
 )
 def test_a_matrix_without_a_kernel_is_known(matrix, without):

@@ -105,13 +105,10 @@ def test_noise_is_known_for_what_it_is(name):
 @pytest.mark.parametrize(
     "expression",
     [
-        of("log", of("add", U, 1e-3)),
-        of("subtract", E, of("multiply", 1.01, F)),
+        *(of("log", of("add", U, 1e-3)), of("subtract", E, of("multiply", 1.01, F))),
         of("multiply", Root(0, "lattice", Lattice.among((-1, 1), (0.49, 0.51))), F),
-        of("multiply", E, of("absolute", N)),
-        of("clip", L, -3, 3),
-        of("square", Root(0, "gaussian")),
-        of("log", of("subtract", U, 0.5)),
+        *(of("multiply", E, of("absolute", N)), of("clip", L, -3, 3)),
+        *(of("square", Root(0, "gaussian")), of("log", of("subtract", U, 0.5))),
     ],
 )
 def test_near_misses_are_not_known(expression):
@@ -203,16 +200,13 @@ def seeded_anew(x, rng):
 
 
 RIGHT = {
-    "centred": centred,
-    "math": by_math,
+    **{"centred": centred, "math": by_math},
     "exponentials": lambda x, rng: x.sum() + rng.exponential() - rng.exponential(),
     "coin": lambda x, rng: x.sum() + rng.choice([-1, 1]) * rng.exponential(),
     "flip": lambda x, rng: (
         x.sum() + np.where(rng.random() < 0.5, -1, 1) * rng.exponential()
     ),
-    "geometric": geometric_noise,
-    "clamped": clamped,
-    "drawn seed": of_a_drawn_seed,
+    **{"geometric": geometric_noise, "clamped": clamped, "drawn seed": of_a_drawn_seed},
     "seeded anew": seeded_anew,
     "student": lambda x, rng: x.sum() + 2 * rng.standard_t(3),
 }

@@ -38,8 +38,7 @@ def seconds_and_thirds(x, rng, origin=1.3e6):
 
 
 RIGHT = {
-    "multiples": multiples,
-    "remainder": remainder,
+    **{"multiples": multiples, "remainder": remainder},
     "by a matrix": lambda x, rng: (
         np.array([[0.1, 0.0], [0.3, -0.3]])
         @ (np.array([1e7 + x.sum(), 1e7 + 0.3]) + rng.laplace(size=2) * [1, 0])
@@ -48,8 +47,7 @@ RIGHT = {
     "looked at": lambda x, rng: [
         round(float(1.7e9 + 0.4 * x.sum() + rng.laplace(scale=1.2)), 3) for _ in "abc"
     ],
-    "two places": one_draw_at_two_places,
-    "thirds": seconds_and_thirds,
+    **{"two places": one_draw_at_two_places, "thirds": seconds_and_thirds},
     "width": with_its_width,
 }
 
