@@ -39,7 +39,6 @@ class PowerLaw:
 
     @property
     def interval(self) -> str:
-        """The interval in words."""
         return f"{signed(self.low)} to {signed(self.high)}"
 
     def at(self, x: float) -> float:

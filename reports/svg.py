@@ -231,7 +231,9 @@ def _on_the_page(tag: str, ids: Mapping[str, str]) -> str:
     An id that nothing refers to goes, and so does a turn by nothing.
     """
     tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
-    tag = re.sub(r' id="([^"]*)"', lambda m: _identified(ids.get(m[1])), tag)
+    tag = re.sub(
+        r' id="([^"]*)"', lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", tag
+    )
     tag = re.sub(r'xlink:href="#([^"]*)"', lambda m: f'href="#{ids[m[1]]}"', tag)
     tag = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{ids[m[1]]})", tag)
     tag = _PLACES.sub(lambda m: _FRACTION.sub(_rounded, m[0]), tag)
@@ -250,10 +252,6 @@ def _rounded(number: re.Match[str]) -> str:
     """Return a place to a tenth of a pixel; what is small to a hundredth."""
     value = float(number[0])
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _identified(name: str | None) -> str:
-    return "" if name is None else f' id="{name}"'
 
 
 def _font(match: re.Match[str]) -> str:

@@ -96,7 +96,10 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
                 f"--epsilon {row['claimed_epsilon']:g} --refine {REFINE:g} "
                 f"--seed {row['seed']} {_size(row)}"
             ),
-            verify=_verify(row),
+            verify=(
+                f"dpaudit verify {witness_file(row['mechanism'])} --to-the-end "
+                f"--seed {row['seed'] + 1} {_size(row)}"
+            ),
             witness_file=(
                 witness_file(row["mechanism"])
                 if isinstance(row["witness"], str)
@@ -136,14 +139,6 @@ def fell(row: Record) -> str | None:
     if row["verdict"] != "REFUTED":
         return None
     return f"refuted after {count(row['samples_to_refute'])}"
-
-
-def _verify(row: Record) -> str:
-    """Return the command that counts the event of a witness again."""
-    return (
-        f"dpaudit verify {witness_file(row['mechanism'])} --to-the-end "
-        f"--seed {row['seed'] + 1} {_size(row)}"
-    )
 
 
 def _size(row: Record) -> str:

@@ -302,7 +302,6 @@ class OneRunCase(_FixedSample):
 
     @property
     def delta(self) -> float:
-        """The claim's delta."""
         return float(self.claim.parameters.get("delta", 0.0))
 
     def sample(self, rng: np.random.Generator) -> tuple[int]:

@@ -60,16 +60,6 @@ def _running_mean(values: Array) -> float:
     return mean
 
 
-def _there_and_back(data: Array, rng: np.random.Generator) -> float:
-    noise = rng.normal()
-    return float((noise + data.sum()) - noise - data.sum())
-
-
-def _twice(data: Array, rng: np.random.Generator) -> list[float]:
-    noise = rng.normal()
-    return [noise, noise * data.sum() / data.sum()]
-
-
 def _rotated_noise(data: Array, rng: np.random.Generator) -> Array:
     rotation, noise = _rotation(data), rng.normal(size=4)
     return np.concatenate([noise, rotation.T @ (rotation @ noise)])
@@ -130,8 +120,8 @@ FORMS: dict[str, Form] = {
     "sum in single precision": lambda x, _: _shuffled(
         x, _WEIGHTS.astype(np.float32)
     ).cumsum()[-1],
-    "noise cancelled": _there_and_back,
-    "noise scaled and back": _twice,
+    "noise cancelled": lambda x, rng: (n := rng.normal()) + x.sum() - n - x.sum(),
+    "noise scaled and back": lambda x, rng: [n := rng.normal(), n * x.sum() / x.sum()],
     "noise rotated and back": _rotated_noise,
 }
 """Numbers that do not depend on the data but by rounding."""
@@ -147,7 +137,6 @@ class EqualReals:
     claim: ClassVar[PureDP] = PureDP(1.0)
 
     def release(self, data: Array, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (m,)."""
         beside = FORMS[self.form](data, rng)
         total = np.clip(data, 0, 1).sum() + rng.laplace()
         return np.append(total, beside) * self.unit

@@ -200,7 +200,6 @@ class ReleasesToRefute(Study):
 
     @staticmethod
     def middle(samples: list[float]) -> Figure:
-        """Return the median of releases to refute."""
         middle = median(samples)
         kept, shown = None, "not refuted"
         if isfinite(middle):

@@ -68,32 +68,26 @@ class TightnessGoal:
         return float(_MECHANISMS[self.mechanism]().true_epsilon)
 
 
-TIGHTNESS_GOALS = (
-    # What Clopper-Pearson bounds reach with ten thresholds in either tail (Bonferroni).
-    TightnessGoal("laplace", False, "anytime", 10**3, 0.74),
-    TightnessGoal("half laplace", False, "anytime", 10**3, 1.64),
-    TightnessGoal("gaussian", False, "anytime", 10**3, 0.21),
-    TightnessGoal("half gaussian", False, "anytime", 10**3, 0.47),
-    TightnessGoal("gaussian", True, "anytime", 10**3, 0.21),
-    TightnessGoal("half gaussian", True, "anytime", 10**3, 0.47),
-    TightnessGoal("laplace", False, "anytime", 10**4, 0.93, 0.912),
-    TightnessGoal("half laplace", False, "anytime", 10**4, 1.88, 1.866),
-    TightnessGoal("gaussian", False, "anytime", 10**4, 0.353, 0.353),
-    TightnessGoal("half gaussian", False, "anytime", 10**4, 1.001, 1.001),
-    TightnessGoal("gaussian", True, "anytime", 10**4, 0.83),
-    TightnessGoal("half gaussian", True, "anytime", 10**4, 1.93),
-    TightnessGoal("laplace", False, "anytime", 10**6, 0.992, 0.990),
-    TightnessGoal("half laplace", False, "anytime", 10**6, 1.988, 1.984),
-    TightnessGoal("gaussian", False, "anytime", 10**6, 0.80, 0.825),
-    TightnessGoal("half gaussian", False, "anytime", 10**6, 1.62, 1.658),
-    TightnessGoal("gaussian", True, "anytime", 10**6, 0.98, 0.974),
-    TightnessGoal("half gaussian", True, "anytime", 10**6, 2.13, 2.127),
-    TightnessGoal("laplace", False, "fixed", 10**6, 0.992, 0.990),
-    TightnessGoal("half laplace", False, "fixed", 10**6, 1.988, 1.984),
-    TightnessGoal("gaussian", False, "fixed", 10**6, 0.85, 0.825),
-    TightnessGoal("half gaussian", False, "fixed", 10**6, 1.70, 1.658),
-    TightnessGoal("gaussian", True, "fixed", 10**6, 0.985, 0.974),
-    TightnessGoal("half gaussian", True, "fixed", 10**6, 2.13, 2.127),
+_CLAIMS = (
+    *(("laplace", False), ("half laplace", False)),
+    *(("gaussian", False), ("half gaussian", False)),
+    *(("gaussian", True), ("half gaussian", True)),
+)
+# What Clopper-Pearson bounds reach with ten thresholds in either tail (Bonferroni).
+_FEW = (0.74, 1.64, 0.21, 0.47, 0.21, 0.47)
+_SOME = (0.93, 0.912), (1.88, 1.866), (0.353, 0.353), (1.001, 1.001), (0.83,), (1.93,)
+_LAPLACE = (0.992, 0.990), (1.988, 1.984)
+_MANY = (*_LAPLACE, (0.80, 0.825), (1.62, 1.658), (0.98, 0.974), (2.13, 2.127))
+_FIXED = (*_LAPLACE, (0.85, 0.825), (1.70, 1.658), (0.985, 0.974), (2.13, 2.127))
+TIGHTNESS_GOALS = tuple(
+    TightnessGoal(*claim, engine, releases, *figures)
+    for engine, releases, goals in (
+        ("anytime", 10**3, [(each,) for each in _FEW]),
+        ("anytime", 10**4, _SOME),
+        ("anytime", 10**6, _MANY),
+        ("fixed", 10**6, _FIXED),
+    )
+    for claim, figures in zip(_CLAIMS, goals, strict=True)
 )
 
 _TIGHTNESS_SEEDS = {

@@ -52,7 +52,6 @@ class Unit:
         return json.dumps([self.study, self.case, self.index, dict(self.options)])
 
     def option(self, name: str) -> Any:
-        """Return one of the settings."""
         return dict(self.options)[name]
 
 
@@ -116,7 +115,6 @@ class Table:
 
     @property
     def met(self) -> list[bool | None]:
-        """Which targets are met, in the order of the rows."""
         return [row.met for row in self.rows]
 
     @property
@@ -168,12 +166,10 @@ class StudyFindings:
 
     @property
     def met(self) -> int:
-        """How many targets are met."""
         return sum(table.met.count(True) for table in self.tables)
 
     @property
     def missed(self) -> int:
-        """How many targets are not met."""
         return sum(table.met.count(False) for table in self.tables)
 
     @property

@@ -46,7 +46,6 @@ class BlackBox:
     mechanism: Any  # with a batched draw
 
     def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Release:
-        """Return `size` independent releases."""
         mechanism: HasBatchedDraw = self.mechanism
         return mechanism.draw(data, size, rng=rng)
 
@@ -68,15 +67,12 @@ class _Bit:
         return np.where(true, bit, 1 - bit)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Any:
-        """Return `size` independent releases."""
         raise NotImplementedError
 
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Any:
-        """Return one release."""
         return self.draw(data, 1, rng=rng)[0]
 
     def worst_case(self, dimension: int = 1) -> Pair:
-        """Return the two bits."""
         return Pair([0.0], [1.0], self.relation)
 
 
@@ -103,7 +99,6 @@ class LeakyResponse(_Bit):
         object.__setattr__(self, "claim", ApproxDP(self.epsilon, self.delta))
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size,)."""
         leaked = 2 + float(np.rint(np.ravel(data)[0]))
         told = self.told(data, size, rng)
         return np.where(rng.random(size) < self.delta, leaked, told)
@@ -125,7 +120,6 @@ class RareAnswers(_Bit):
     def draw(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
     ) -> list[Any]:
-        """Return `size` independent outputs."""
         told, answers = self.told(data, size, rng), rng.random(size) < self.share
         return [{"0": t} if a else {} for t, a in zip(told, answers, strict=True)]
 
@@ -142,7 +136,6 @@ class MixedLayouts(_Bit):
     def draw(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
     ) -> list[Any]:
-        """Return `size` independent outputs."""
         told, way = self.told(data, size, rng), rng.integers(7, size=size)
         noise = rng.normal(size=size)
         return [
@@ -178,7 +171,6 @@ class SpoiltCompany(_Bit):
     claim: Claim = field(default=PureDP(1.0), init=False)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, 2)."""
         hue = rng.random((size, 2))
         huge = self.told(data, size, rng)[:, np.newaxis] == 1
         releases = np.where(huge, 1e150 * (2 + hue), hue)

@@ -120,7 +120,6 @@ class MechanismComparison:
 
     @property
     def names(self) -> list[str]:
-        """Who was compared."""
         return list(dict.fromkeys(each["mechanism"] for each in self.audits))
 
     @property

@@ -63,7 +63,6 @@ class Results(Mapping[str, pd.DataFrame]):
         return found
 
     def options(self, name: str) -> Mapping[str, Any]:
-        """Return the options of an experiment."""
         return self.experiments[name].options
 
 

@@ -39,7 +39,6 @@ class Curve:
 
     @classmethod
     def of(cls, said: str, line: Line, values: Mapping[float, Quartiles]) -> "Curve":
-        """Return the curve of quartiles by their places."""
         x = sorted(values)
         return cls(said, line, np.array(x), np.array([values[each] for each in x]).T)
 

@@ -69,7 +69,6 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """The verdict in words."""
         if self.refuted:
             return "REFUTED"
         if self.false:
@@ -80,7 +79,6 @@ class Standing:
 
     @property
     def witness_file(self) -> str | None:
-        """The file of a witness, if there is one."""
         return next((a.witness_file for a in self.audits if a.witness_file), None)
 
 

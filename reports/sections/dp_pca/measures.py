@@ -76,7 +76,6 @@ class RowSource:
 
     @property
     def dimension(self) -> int:
-        """The length of a row."""
         return len(self.truth)
 
     @property

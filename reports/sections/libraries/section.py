@@ -42,7 +42,6 @@ class Beside:
 
     @property
     def rows(self) -> list[TourRow]:
-        """The lines of the table of the tour."""
         return tour_rows(self.tour or [])
 
 

@@ -228,7 +228,6 @@ class HeatMap:
         }
 
     def label(self, value: float) -> str:
-        """Return what is written into a tile."""
         if isnan(value):
             return self.nothing
         return self.text(value) if isfinite(value) else _FEW

@@ -54,7 +54,6 @@ class Rate:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return _LABELS[self.key][0].format(setting(self.limit))
 
     @property

@@ -203,7 +203,10 @@ def errors(cell: Cell) -> list[Record]:
         projected = rows[:end] @ basis
         test, training = projected[:TEST_ROWS], projected[TEST_ROWS:]
         record: Record = {"repetition": repetition}
-        for name, machine in _machines(dataset).items():
+        machines: dict[str, LinearSVC | SVC] = {"error": LinearSVC(dual=False)}
+        if dataset != SYNTHETIC:
+            machines["curved_error"] = SVC(kernel="rbf", gamma="scale")
+        for name, machine in machines.items():
             fitted = machine.fit(training, classes[TEST_ROWS:end])
             wrong = fitted.predict(test) != classes[:TEST_ROWS]
             record[name] = float(wrong.mean())
@@ -289,13 +292,6 @@ def _kernel_sentence(table: pd.DataFrame, dataset: str) -> str:
             f"classifier has here, and {ranges[1]} of one with a Gaussian kernel"
         )
     return f"What is printed for SVD on {dataset}: {'; '.join(parts)}."
-
-
-def _machines(dataset: str) -> dict[str, LinearSVC | SVC]:
-    straight = {"error": LinearSVC(dual=False)}
-    if dataset == SYNTHETIC:
-        return straight
-    return straight | {"curved_error": SVC(kernel="rbf", gamma="scale")}
 
 
 def _basis(cell: Cell, rows: Array, rng: np.random.Generator) -> Array:

@@ -235,17 +235,14 @@ class Share:
 
     @property
     def measured(self) -> float:
-        """The share of the draws."""
         return self.seen / self.draws
 
     @property
     def low(self) -> float:
-        """The lower end of the interval."""
         return lower_proportion(self.seen, self.draws, 0.025)
 
     @property
     def high(self) -> float:
-        """The upper end of the interval."""
         return upper_proportion(self.seen, self.draws, 0.025)
 
     @property
