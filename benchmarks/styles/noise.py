@@ -336,6 +336,13 @@ def clipped_noise(data, rng):
     return np.clip(data, 0, 1).sum() + noise  # fault
 
 
+@right(ApproxDP(1.0, 0.0341), NUMBERS, "delta is (1 + 1/e) e^-3 / 2", domain=UNIT)
+def clipped_noise_with_delta(data, rng):
+    """Laplace noise between bounds, which pays for its atoms with a delta."""
+    noise = np.minimum(np.maximum(rng.laplace(0, 1.0), -4), 4)
+    return np.clip(data, 0, 1).sum() + noise
+
+
 @wrong(ONE, DIAGONAL, "noise for a bound in L2: in L1 the row is 1.73 long")
 def laplace_for_l2(data, rng):
     """Laplace noise in each coordinate, of vectors of length 1."""

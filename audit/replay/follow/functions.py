@@ -34,7 +34,9 @@ from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Composed
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
+    clipped,
     compared,
+    cut_off,
     decide,
     decided,
     digitize,
@@ -176,6 +178,8 @@ def _called(ufunc: Any, inputs: Any) -> Any:
         return result
     if any(isinstance_tracked(each) and each.tape.mode.keeps for each in inputs):
         result = derived(ufunc.__name__, *inputs, known=True)
+        if result is NotImplemented:
+            result = cut_off(ufunc, *inputs)
         if result is NotImplemented and _decided(inputs):
             return ufunc(*inputs)
     return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
@@ -331,9 +335,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
     np.trace: _trace,
-    np.clip: lambda a, low=None, high=None, **more: (
-        NotImplemented if more else derived("clip", a, low, high)
-    ),
+    np.clip: clipped,
     np.round: lambda a, decimals=0: NotImplemented if decimals else derived("rint", a),
     np.searchsorted: searchsorted,
     np.digitize: digitize,

@@ -25,7 +25,9 @@ from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw
 
 __all__ = [
     "COMPARISONS",
+    "clipped",
     "compared",
+    "cut_off",
     "decide",
     "decided",
     "digitize",
@@ -35,7 +37,7 @@ __all__ = [
 ]
 
 _LESS = frozenset({np.less, np.less_equal})
-_MOST_EVENTS = 6  # that are taken for choices at once
+_MOST_CUT, _MOST_EVENTS = 4, 6  # that are clipped, or compared, at once
 _PARTS = 2.0**20  # of one: sums of multiples of such are not rounded
 _TIE = (
     "a number on a lattice is compared with one of its values, and rounding decides: "
@@ -133,6 +135,42 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         law = _flips(gap, coef, below, noisy.size)
     tape.selected = True
     return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+
+
+def clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
+    """Return a clipped number: one draw, or where draws are kept what is left of it."""
+    if more or not (isinstance_tracked(value) and value.tape.mode.keeps):
+        return NotImplemented if more else derived("clip", value, low, high)
+    made = derived("clip", value, low, high, known=True)
+    if made is NotImplemented:
+        value = value if low is None else np.maximum(value, low)
+        return value if high is None else np.minimum(value, high)
+    return made
+
+
+def cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
+    """Return the larger, or smaller, of numbers with noise and of ordinary ones.
+
+    That is a comparison of each number, after which it is what it was, or the ordinary
+    one: noise that is clipped has atoms where it is cut. NotImplemented where there are
+    many, or draws are not kept.
+    """
+    if ufunc not in (np.maximum, np.fmax, np.minimum, np.fmin):
+        return NotImplemented
+    first = isinstance_tracked(left) and left.noisy
+    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
+    if level is None or not noisy.tape.mode.keeps:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    if math.prod(shape) > _MOST_CUT or np.isnan(level).any():
+        return NotImplemented
+    several = noisy.spread(shape).reshape(-1)
+    made = Tracked.plain(noisy.tape, np.empty(several.size))
+    for place, end in enumerate(np.broadcast_to(level, shape).ravel().tolist()):
+        one = several[place]
+        above, larger = bool(one > end), ufunc in (np.maximum, np.fmax)
+        made[place] = one if above == larger else end
+    return made.reshape(shape)
 
 
 def _kept(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:

@@ -145,7 +145,16 @@ class _CutLaw:
         return np.asarray(np.clip(found, low, high))
 
     def isf(self, q: Any) -> Array:
-        return self.ppf(1 - np.asarray(q))
+        rest = np.asarray(q, dtype=np.float64) * self.mass  # far out 1 - q is 1
+        above = np.cumsum(self._masses[::-1])
+        k = len(above) - 1 - np.minimum(np.searchsorted(above, rest), len(above) - 1)
+        beyond = (above - self._masses[::-1])[::-1]
+        rest = np.clip(rest - beyond[k], 0.0, self._masses[k])
+        low, high, base = self._low[k], self._high[k], self._base
+        upper = base.isf(np.clip(base.sf(high) + rest, 0.0, 1.0))
+        lower = base.ppf(np.clip(base.cdf(high) - rest, 0.0, 1.0))
+        found = np.where(high > base.median(), upper, lower)
+        return np.asarray(np.clip(found, low, high))
 
     def median(self) -> float:
         return float(self.ppf(0.5))

@@ -67,6 +67,42 @@ def test_densities_and_draws_are_those_of_the_law(name):
         assert np.mean((draws > low) & (draws < high)) == pytest.approx(p, abs=off)
 
 
+def test_tails_of_what_is_left_reach_as_far_as_those_of_the_draw():
+    # Of the far side 1 - q is 1: a comparison out there was taken for decided.
+    q = np.array([1e-300, 1e-30, 1e-9, 0.3, 0.9, 1.0])
+    one = Cut(Family.LAPLACE, ((-10.0, math.inf),)).law
+    assert one.sf(one.isf(q)) == pytest.approx(q, rel=1e-9, abs=0)
+    two, _ = LAWS["two tails"]
+    assert two.law.sf(two.law.isf(q)) == pytest.approx(q, rel=1e-9, abs=1e-16)
+    far = Applied(
+        "greater", (Root(0, "coded", law=Cut(1, ((-3.0, math.inf),))), Number(20.0))
+    )
+    assert min(few_values(far)[1]) == pytest.approx(math.exp(-20) / 2 / 0.975, rel=1e-3)
+
+
+def atoms(b):
+    """Return delta of noise that is clipped at b, for a shift and an epsilon of 1."""
+    kind = stats.laplace()
+    return kind.cdf(1 - b) + kind.sf(b)  # where D' has nothing, and an atom
+
+
+@pytest.mark.parametrize(
+    ("clip", "b"),
+    [
+        (lambda noise, b: np.clip(noise, -b, b), 9.0),
+        (lambda noise, b: np.minimum(np.maximum(-b, noise), b), 2.5),
+    ],
+)
+def test_clipped_noise_has_the_delta_of_its_atoms(clip, b):
+    def mechanism(data, rng):
+        return data.sum() + clip(rng.laplace(), b)
+
+    for share, verdict in ((1.001, "NOT_REFUTED"), (0.99, "REFUTED")):
+        claim = ApproxDP(1.0, share * atoms(b))
+        result = replay(mechanism, pair=MORE, claim=claim)
+        assert (result.verdict, result.proof) == (verdict, verdict == "REFUTED")
+
+
 def test_few_values_are_those_of_all_ways():
     u, k = Root(0, "uniform"), Root(1, "lattice", Lattice.among((1, 2), (0.3, 0.7)))
     lies = Applied("less", (u, Number(0.4)))
