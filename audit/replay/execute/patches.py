@@ -136,8 +136,9 @@ class _Replacements:
                 setattr(owner, name, ours)
             yield
         finally:
-            for owner, name, real, ours in self._every:
-                if vars(owner).get(name) is ours:  # what else is there will be told
+            there = [get(name) for get, name in self._there]
+            for (owner, name, real, ours), now in zip(self._every, there, strict=True):
+                if now is ours:  # what else is there will be told
                     setattr(owner, name, real)
             self.tape = self.rng = None
             self._of.clear()

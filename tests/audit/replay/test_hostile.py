@@ -19,6 +19,7 @@ from replay_cases import rows
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.follow import foreign
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
@@ -356,3 +357,14 @@ def test_entropy_matters_only_where_it_makes_a_difference():
         assert result.verdict == verdict, str(result)
     assert "urandom is called" in result.findings[0].message
     assert "test_hostile.py" in result.findings[0].where
+
+
+@pytest.mark.parametrize("told", [foreign._TWISTER, 0])
+@pytest.mark.parametrize("bits", [np.random.MT19937(1), np.random.PCG64(1)])
+def test_a_generator_that_was_drawn_from_is_known_by_its_state(monkeypatch, bits, told):
+    monkeypatch.setattr(foreign, "_TWISTER", told)
+    for made in (np.random.Generator(bits), np.random.RandomState(bits)):
+        watch = foreign.ForeignGenerators([made])
+        assert not watch.used()
+        made.uniform()
+        assert watch.used()
