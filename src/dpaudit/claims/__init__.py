@@ -24,8 +24,7 @@ Dong, Roth, Su, *Gaussian differential privacy*, JRSS B 2022, sections 2.1-2.4.
 Balle, Barthe, Gaboardi, *Privacy profiles and amplification by subsampling*, 2020.
 """
 
-from dpaudit.claims.base import Claim
-from dpaudit.claims.polygons import ApproxDP, PureDP, polygon_delta
+from dpaudit.claims.polygons import ApproxDP, Claim, PureDP, polygon_delta
 from dpaudit.claims.profile import NO_LOSS, Profile
 from dpaudit.claims.smooth import GaussianDP, ZeroConcentratedDP
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.claims.base import Claim, lines_tpr
+from dpaudit.claims.polygons import Claim, lines_tpr
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
