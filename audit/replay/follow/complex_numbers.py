@@ -17,10 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy import asarray, zeros  # the real ones, in an execution too
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from dpaudit.audit.replay.follow.looked import Composed
+from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import (
     Tracked,
@@ -40,7 +39,7 @@ _METHODS = {
 _BILINEAR = (np.multiply, np.matmul)
 
 
-class TrackedComplex(Composed, NDArrayOperatorsMixin):
+class TrackedComplex(Composed, Arithmetic):
     """An array of complex numbers with noise.
 
     Parameters

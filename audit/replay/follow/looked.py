@@ -8,13 +8,35 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.laws.coded import lattice_of
 
-__all__ = ["Composed", "Looked"]
+__all__ = ["Arithmetic", "Composed", "Looked"]
+
+
+class Arithmetic(NDArrayOperatorsMixin):
+    """NumPy's operators, of which ``+=`` and its like bind single numbers anew."""
+
+    __slots__ = ()
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    """Return what ``+=`` does: an array is written into, but a number never is."""
+    anew = getattr(NDArrayOperatorsMixin, f"__{name}__")
+    written = getattr(NDArrayOperatorsMixin, f"__i{name}__")
+
+    def operate(self: Any, other: Any) -> Any:
+        return (written if self.shape else anew)(self, other)
+
+    return operate
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Arithmetic, f"__i{_name}__", _in_place(_name))
 
 
 class Composed:

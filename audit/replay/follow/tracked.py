@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
-from dpaudit.audit.replay.follow.looked import Composed, Looked
+from dpaudit.audit.replay.follow.looked import Arithmetic, Composed, Looked
 from dpaudit.audit.replay.follow.tape import Tape
 
 __all__ = [
@@ -37,7 +36,7 @@ DEEPEST = 8  # of the lists in lists that numbers with noise are looked for in
 _ZERO = bytes(8)
 
 
-class Tracked(Looked, NDArrayOperatorsMixin):
+class Tracked(Looked, Arithmetic):
     """An array with noise.
 
     Parameters

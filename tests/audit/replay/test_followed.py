@@ -76,6 +76,24 @@ def test_coins_have_no_transcript():
         followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))
 
 
+def running_totals(x, rng):
+    """Of a walk of noise, kept in a list; and an array that is written into."""
+    totals, total, every = [], 0.0, np.zeros(3)
+    for k in range(3):
+        total += rng.laplace()
+        totals.append(total)
+        every += rng.laplace(size=3)
+        every -= rng.laplace()
+    return np.append(every, totals)
+
+
+def test_a_number_is_bound_anew_and_an_array_written_into_by_an_operator_in_place():
+    traced = execute(running_totals, PAIR.data, 0)
+    plain = traced.plainly().value
+    assert traced.value == pytest.approx(plain, abs=1e-12)
+    assert len(set(plain)) == 6
+
+
 def test_a_number_that_is_returned_is_not_looked_at_however_often():
     """The interpreter stands elsewhere in a call that it has made often."""
 
