@@ -79,7 +79,7 @@ def test_coins_have_no_transcript():
 def running_totals(x, rng):
     """Of a walk of noise, kept in a list; and an array that is written into."""
     totals, total, every = [], 0.0, np.zeros(3)
-    for k in range(3):
+    for _ in range(3):
         total += rng.laplace()
         totals.append(total)
         every += rng.laplace(size=3)
