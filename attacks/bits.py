@@ -45,7 +45,7 @@ class BitPatterns(Attack):
     learns = True
     reads = "bits"
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether any entry is not an integer: only then is there a grid."""
         flat = flatten(releases)
         finite = flat[np.isfinite(flat)]

@@ -110,7 +110,7 @@ class Atoms(Attack):
     patient = True
     appetite = 2**23
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether outputs repeat, in full or in some entry that varies."""
         keys = _keys(flatten(releases))
         if len(keys) < 2:
@@ -317,7 +317,7 @@ class LogisticClassifier(Attack):
     name = "logistic"
     learns = dear = True
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say that it applies to whatever has entries."""
         return flatten(releases).shape[1] > 0
 

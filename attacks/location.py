@@ -79,7 +79,7 @@ class Identity(Attack):
     score_is = "the release"
     learns = False
 
-    def applies(self, target: Target, releases: Release) -> bool:
+    def suits(self, target: Target, releases: Release) -> bool:
         """Say whether releases are single numbers, and not projected already."""
         return flatten(releases).shape[1] == 1 and not MeanShift().applies(
             target, releases

@@ -17,9 +17,11 @@ from attack_cases import (
 )
 
 from dpaudit import Pair
-from dpaudit.attacks import BITS, PORTFOLIO, Target
+from dpaudit.algorithms.textbook.sums import Laplace
+from dpaudit.attacks import BITS, PORTFOLIO, Attack, Target
 from dpaudit.batches import Batch, LayoutPart
 from dpaudit.codec import decode, encode
+from dpaudit.mechanism import HasPrivacyLoss, HasSupport
 from dpaudit.outputs import arrays_of, read
 
 every_case = pytest.mark.parametrize("case", CASES, ids=case_name)
@@ -221,3 +223,22 @@ def test_foreign_outputs_are_declined_or_scored(attack, pair):
             parameters = attack.fit(target, *sides)
             scores = attack.score(target, parameters, releases)
             assert scores.shape == (12,), output
+
+
+@pytest.mark.parametrize(
+    ("states", "axes", "applies"),
+    [
+        (None, 0, (True, True, True, True)),
+        (None, 1, (False, True, True, True)),
+        (None, 2, (False, False, False, True)),
+        (None, None, (False,) * 4),
+        (HasPrivacyLoss, 2, (True,) * 4),
+        (HasSupport, 2, (False, False, False, True)),
+    ],
+)
+def test_what_is_declared_is_asked_first(states, axes, applies):
+    """Numbers, vectors, dictionaries, matrices; the mechanism knows its loss."""
+    kind = type("Any", (Attack,), {"states": states, "axes": axes, "score": None})
+    target = Target(Laplace(1.0), SCALARS)
+    forms = np.ones(3), np.ones((3, 2)), {"a": np.ones(3)}, np.ones((3, 2, 2))
+    assert tuple(kind().applies(target, each) for each in forms) == applies
