@@ -16,7 +16,7 @@ from dpaudit.audit.pairs import pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
 from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
-from dpaudit.audit.replay.follow.tape import DrawLog
+from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (

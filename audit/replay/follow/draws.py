@@ -53,7 +53,9 @@ class DrawBlock:
     ----------
     draws : Draws
     family : Family
-    values : ndarray, shape (size,)
+    drawn : ndarray, shape (size,), or callable
+        The draws, or what makes them once they are asked for.
+    size : int
     place : str
     recipe : callable, optional
     state : int
@@ -66,7 +68,8 @@ class DrawBlock:
 
     draws: "Draws"
     family: int
-    values: Array
+    drawn: Array | Callable[[], Array]
+    size: int
     place: str
     recipe: Recipe | None
     state: int = State.FRESH
@@ -74,11 +77,18 @@ class DrawBlock:
     choose: Callable[[Array], Array] | None = None
 
     @property
+    def values(self) -> Array:
+        """The draws, flat."""
+        if callable(self.drawn):
+            self.drawn = np.ravel(self.drawn())
+        return self.drawn
+
+    @property
     def numbers(self) -> slice:
         """The numbers of the draws."""
         if self.start is None:
             self.start = self.draws.add(self)
-        return slice(self.start, self.start + self.values.size)
+        return slice(self.start, self.start + self.size)
 
     @property
     def is_fresh(self) -> bool:
@@ -138,7 +148,7 @@ class Draws:
 
     def add(self, block: DrawBlock) -> int:
         """Give numbers to the draws of a block, and return the first."""
-        start, end = self._size, self._size + block.values.size
+        start, end = self._size, self._size + block.size
         if end > len(self.values):
             spare = self._size if self._size < _MANY else self._size // 4
             room = max(end, self._size + spare)

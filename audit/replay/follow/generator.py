@@ -27,7 +27,7 @@ from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
-__all__ = ["RecordingGenerator"]
+__all__ = ["TWINS", "RecordingGenerator"]
 
 _MOST_ORDERED = 4  # whose orders are choices
 _MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
@@ -35,7 +35,7 @@ _REPEATED = (
     "a copy of the generator, or one whose state is put back, draws otherwise from "
     "bits that were drawn from before: use a generator that is spawned"
 )
-_TWINS = (
+TWINS = (
     "two generators have one seed, and the same draws: give each a seed of its own, or "
     "spawn them"
 )
@@ -87,26 +87,33 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
 
     def _noise(self, family: Family, size: Any, scale: float = 1.0) -> Any:
         """Return draws of a family, of a finite scale."""
-        what = (
-            int(family),
-            math.prod(np.atleast_1d(1 if size is None else size).tolist()),
-        )
-        values = STANDARD[family].draw(self._next(what), size)
-        if not self._notes:
-            return values if scale == 1.0 else values * scale
-        once, scale = self._streams.again(), float(scale)
-        floats = np.asarray(values, dtype=np.float64)
+        what = int(family), math.prod(_shape_of(size))
+        stream, shape = self._next(what), _shape_of(size)
+        once = self._streams.again()
+
+        def again(seed: int) -> Any:
+            return STANDARD[family].draw(once(seed), size)
+
+        drawn: Any = None
+        if not (family == Family.UNIFORM and self._notes and self.tape.gives(what[1])):
+            drawn = STANDARD[family].draw(stream, size)
+            if not self._notes:
+                return drawn if scale == 1.0 else drawn * scale
+            drawn = np.asarray(drawn, dtype=np.float64)
+        scale = float(scale)
         note = self._streams.noted(what)
         if note and note[1] is not None:  # these very draws, once more
             if note[1].start is None:
                 note[1].place = place_of_caller()  # the line that repeats them
             terms = Terms(block=note[1], factor=scale)
-            return Tracked(self.tape, np.zeros(floats.shape), terms, bare=True)
-
-        def again(seed: int) -> Any:
-            return STANDARD[family].draw(once(seed), size)
-
-        made = Tracked.fresh(self.tape, family, floats, again, scale)
+            return Tracked(self.tape, np.zeros(shape), terms, bare=True)
+        if drawn is None:  # it may never be asked for
+            make = partial(again, self._streams.seed)
+            block = self.tape.draw(family, make, again, what[1])
+            terms = Terms(block=block, factor=scale)
+            made = Tracked(self.tape, np.broadcast_to(0.0, shape), terms, bare=True)
+        else:
+            made = Tracked.fresh(self.tape, family, drawn, again, scale)
         if note:
             note[1] = made.terms.block
         return made
@@ -280,7 +287,7 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         except (TypeError, ValueError):
             return None
         if numbers in shared.used_seeds:
-            self.tape.cannot_follow(_TWINS)
+            self.tape.cannot_follow(TWINS)
             return None
         drawn = [each for each in numbers if each in shared.seeds]
         if not drawn:
@@ -334,6 +341,13 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
 
     def __getstate__(self) -> Any:
         return self._next().bit_generator.state
+
+
+def _shape_of(size: Any) -> tuple[int, ...]:
+    """Return the shape of what is drawn by a size, as NumPy takes it."""
+    if size is None:
+        return ()
+    return tuple(np.atleast_1d(size).tolist())
 
 
 def _seeded(seed: int) -> np.random.Generator:

@@ -129,7 +129,9 @@ class Observations(Sequence[Observation]):
         script = list(values)
         for bit, (number, shape) in zip(bits, shapes.items(), strict=True):
             flips = script[number].value
-            flips = flips if place is None else np.insert(flips, place, bit)
+            if place is not None:
+                own = np.array([bit], dtype=flips.dtype)
+                flips = np.concatenate([flips[:place], own, flips[place:]])
             script[number] = replace(script[number], value=flips, shape=shape)
         return cls(script)
 
@@ -169,7 +171,8 @@ class Observations(Sequence[Observation]):
         packed = _packed(made)
         if packed is not None:
             self._flips[len(self)] = packed
-        value = made.value.copy() if packed is None else _NO_VALUE
+        value = _NO_VALUE if packed is not None else made.value.copy()
+        value = value.astype(np.intp) if value.dtype == bool else value
         law = made.law
         if type(law) is AffineLaw:
             law = replace(law, mean=law.mean.copy())
@@ -180,14 +183,24 @@ class Observations(Sequence[Observation]):
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        found = self.part(number, number + 1)
-        if found is None:
+        if self._kind[number] < 0:
             made = self._others[number]
             if number in self._flips:
                 made = replace(made, value=self._flips_of(number))
             return made
-        kind = self._kinds[self._kind[number]]
-        law, value = found.law, found.value
+        kind, (before, units_before) = self._kinds[self._kind[number]], self._before()
+        entries = slice(*before[number : number + 2].tolist())
+        units = slice(*units_before[number : number + 2].tolist())
+        law = AffineLaw(
+            asarray(self._mean)[entries],
+            kind.unit,
+            asarray(self._ratio)[entries],
+            kind.first,
+            asarray(self._draw)[units],
+            kind.family,
+            kind.alone,
+        )
+        value = asarray(self._value)[entries]
         return Observation(kind.place, kind.how, law, value, kind.shape)
 
     def output(self, number: int) -> tuple[tuple[int, ...], Array]:
@@ -200,6 +213,11 @@ class Observations(Sequence[Observation]):
         start, stop = self._before()[0][number : number + 2].tolist()
         value = asarray(self._value)[start:stop]
         return self._kinds[self._kind[number]].shape, value
+
+    def flips(self, number: int) -> int:
+        """Return how many flips a noisy value is, if these are kept as bits; else 0."""
+        kept = number in self._flips
+        return math.prod(self._others[number].shape) if kept else 0
 
     def law(self, number: int) -> AnyLaw:
         """Return the law of a noisy value."""
@@ -308,6 +326,12 @@ class Script:
     diverged: Unfollowed | None = None
     left_at_choice: bool = False
 
+    def gives(self, number: int, count: int) -> bool:
+        """Say whether a noisy value is flips that are given, so many of them."""
+        if self.values is None or self.diverged is not None:
+            return False
+        return self.values.flips(number) == count
+
     def output(
         self, number: int, law: AnyLaw, shape: tuple[int, ...], place: str
     ) -> Array | None:
@@ -341,10 +365,14 @@ def _packed(made: Observation) -> NDArray[np.uint8] | None:
     law, value = made.law, made.value
     if type(law) is not ChoiceLaw or law.outcomes > 2 or value.size < _MANY:
         return None
-    ones = value == 1
-    if math.prod(made.shape) != value.size or not (ones | (value == 0)).all():
+    if math.prod(made.shape) != value.size:
         return None
-    return np.packbits(ones)
+    if value.dtype not in (bool, np.uint8):
+        if not ((value == 0) | (value == 1)).all():
+            return None
+    elif value.max() > 1:
+        return None
+    return np.packbits(value.astype(bool, copy=False))
 
 
 def _extend(column: "array[Any]", values: NDArray[Any]) -> None:

@@ -81,10 +81,9 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
 
 
 def compared(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a comparison of fresh uniform draws with ordinary numbers, as flips.
+    """Return a comparison of fresh uniform draws, which uses them up, as flips.
 
-    The draws are used up by that. NotImplemented where these are no flips: each number
-    must be an affine image of a fresh uniform draw of its own.
+    NotImplemented where it is none of affine images of them, each of one of its own.
     """
     first = isinstance_tracked(left) and left.noisy
     noisy, other = (left, right) if first else (right, left)
@@ -106,7 +105,7 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     level, mean, block = level.ravel(), noisy.centre.reshape(-1), noisy.terms.block
     coef: Any
     if block is not None:
-        coef, values = noisy.terms.factor, block.values
+        coef = noisy.terms.factor
         if not block.is_fresh or block.family != Family.UNIFORM:
             return NotImplemented
         if noisy.bare:
@@ -115,16 +114,20 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         draws, coef = noisy.index[:, 0], noisy.coef[:, 0]
         if not tape.draws.are_fresh(draws, Family.UNIFORM):
             return NotImplemented
-        values = tape.draws.values[draws]
     else:
         return NotImplemented
     if not np.all(np.isfinite(coef) & (coef != 0)):
         return NotImplemented
-    as_drawn = block is not None and noisy.bare and coef == 1
+
+    def hold() -> Array:
+        values = tape.draws.values[draws] if block is None else block.values
+        with np.errstate(all="ignore"):
+            bare = block is not None and noisy.bare and coef == 1
+            numbers = values if bare else mean + coef * values
+            return np.asarray(ufunc(*((numbers, level) if first else (level, numbers))))
+
     with np.errstate(all="ignore"):
         gap = level - mean
-        numbers = values if as_drawn else mean + coef * values
-        held = np.asarray(ufunc(numbers, level) if first else ufunc(level, numbers))
     if block is not None:
         block.spend(partly=True)
     else:
@@ -134,7 +137,7 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     else:
         law = _flips(gap, coef, below, noisy.size)
     tape.selected = True
-    return tape.choose(law, held.astype(np.intp), shape).astype(bool)[()]
+    return tape.choose(law, hold, shape, bool)[()]
 
 
 def clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
@@ -347,10 +350,7 @@ def _alike(gap: float, coef: float, below: bool, count: int) -> ChoiceLaw:
 
 
 def fair(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a comparison that holds with probability one half, not yet decided.
-
-    It may become the sign of noise.
-    """
+    """Return a comparison that is fair, not yet decided: it may become a sign."""
     first = isinstance_tracked(left) and left.noisy
     noisy, other = (left, right) if first else (right, left)
     level, block = numeric(other), noisy.terms.block

@@ -11,10 +11,10 @@ the neighbour's execution had shown those very outputs.
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy import asarray  # the real ones, in an execution too
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
+from dpaudit.audit.replay.follow.logs import LOGS
 from dpaudit.audit.replay.follow.observations import (
     Observation,
     Observations,
@@ -39,7 +40,6 @@ __all__ = [
     "DECLARED",
     "EAGER",
     "LAZY",
-    "DrawLog",
     "Mode",
     "PublicValue",
     "Tape",
@@ -53,30 +53,6 @@ _OTHER_THREAD = "randomness is used in another thread: draw before it is started
 _PARTLY_SEEN = "a draw is used again of which only a sum was seen"
 _WITHIN = 2**31  # of the streams of declared primitives
 _running: list["Tape"] = []  # of the executions that run now, the innermost last
-_logs: list["DrawLog"] = []
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DrawLog:
-    """What all executions in its block drew.
-
-    Parameters
-    ----------
-    places : set of str
-        Where they drew.
-    late : list of Unfollowed
-        Where noise of an earlier execution was used.
-    """
-
-    places: set[str] = field(default_factory=set)
-    late: list[Unfollowed] = field(default_factory=list)
-
-    def __enter__(self) -> Self:
-        _logs.append(self)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        _logs.remove(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +178,7 @@ class Tape:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
             _running[-1].cannot_follow(_STALE)
-            for log in _logs:
+            for log in LOGS:
                 log.late.append(Unfollowed(place_of_caller(), _STALE))
 
     @property
@@ -246,19 +222,29 @@ class Tape:
         self.calls += 1
         if self.trail is not None:
             self.trail.drew()
-        if _logs:
+        if LOGS:
             place = place_of_caller()
-            for log in _logs:
+            for log in LOGS:
                 log.places.add(place)
 
     def draw(
-        self, family: int, values: Array, recipe: Recipe | None = None
+        self,
+        family: int,
+        drawn: Array | Callable[[], Array],
+        recipe: Recipe | None = None,
+        size: int = 0,
     ) -> DrawBlock:
-        """Return new draws."""
+        """Return new draws, of any shape; or so many of what makes them."""
         self.check_thread()
         place = place_of_caller()
         self.first_place = self.first_place or place
-        return DrawBlock(self.draws, family, values.reshape(-1), place, recipe)
+        if not callable(drawn):
+            drawn, size = drawn.reshape(-1), drawn.size
+        return DrawBlock(self.draws, family, drawn, size, place, recipe)
+
+    def gives(self, count: int) -> bool:
+        """Say whether so many flips are given back next, whatever is drawn for them."""
+        return self.script.gives(len(self.observations), count)
 
     def cannot_follow(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.
@@ -357,12 +343,18 @@ class Tape:
         return value
 
     def _record(
-        self, place: str, how: str, law: AnyLaw, value: Array, shape: tuple[int, ...]
+        self,
+        place: str,
+        how: str,
+        law: AnyLaw,
+        value: Array | Callable[[], Array],
+        shape: tuple[int, ...],
     ) -> Array | None:
         """Note a noisy value, and return what the script has for it, if anything."""
         given = self.script.output(len(self.observations), law, shape, place)
         if self.script.diverged is None:
             seen = value if given is None else given
+            seen = seen() if callable(seen) else seen
             self.observations.append(Observation(place, how, law, seen, shape))
             self.draws.forget_recipes()
         return given
@@ -382,15 +374,21 @@ class Tape:
         return recorded if recorded.how else self.observations[-1]  # of this very law
 
     def choose(
-        self, law: ChoiceLaw, value: NDArray[Any], shape: tuple[int, ...]
-    ) -> NDArray[np.intp]:
-        """Return outcomes of a choice, of that shape: those drawn, or the script's."""
+        self,
+        law: ChoiceLaw,
+        value: NDArray[Any] | Callable[[], NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: type = np.intp,
+    ) -> NDArray[Any]:
+        """Return outcomes of a choice, of that shape: the script's, or those drawn."""
         self.check_thread()
-        flat = np.ravel(value)
+        flat = value if callable(value) else np.ravel(value)
+        given: Array | None = None
         if not self.closed:
             given = self._record(place_of_caller(), "chosen", law, flat, shape)
-            flat = flat if given is None else given
-        return np.asarray(flat, dtype=np.intp).reshape(shape)
+        if given is None:
+            given = flat() if callable(flat) else flat
+        return np.asarray(given, dtype=dtype).reshape(shape)
 
 
 def _is_plain(mean: Array, block: DrawBlock, factor: float) -> bool:

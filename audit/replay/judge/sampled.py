@@ -52,7 +52,7 @@ from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.comparison import AnyLaw, compare, loss
+from dpaudit.audit.replay.laws.comparison import AnyLaw, are_one, compare, loss
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -198,7 +198,7 @@ class Side:
         A transcript alone does not say which of the laws it came from.
         """
         if number in self.shapes:
-            return not compare(self.rest(number), other.rest(number)).same
+            return not are_one(self.rest(number), other.rest(number))
         laws = [*self.laws(number), *other.laws(number)]
         return not all(_have_densities(laws[0], each) for each in laws[1:])
 
@@ -230,14 +230,12 @@ class Side:
             recent = drawn[: -_RECENT - 1 : -1]
             laws = self.laws(number)
             by_row = number in self.shapes
-            if by_row or not recent or compare(*laws).same:
-                right = all(
-                    compare(laws[0], each.law_of(number)).same for each in traces
-                )
+            if by_row or not recent or are_one(*laws):
+                right = all(are_one(laws[0], each.law_of(number)) for each in traces)
             else:
                 for trace, bits in self.others:
                     law = trace.law_of(number)
-                    out, within = (compare(law, each).same for each in laws)
+                    out, within = (are_one(law, each) for each in laws)
                     recent = [
                         each
                         for each in recent

@@ -62,8 +62,9 @@ import numpy as np
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.replay.execute.executor import execute, place_of_definition
+from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.follow.observations import Unfollowed
-from dpaudit.audit.replay.follow.tape import LAZY, DrawLog
+from dpaudit.audit.replay.follow.tape import LAZY
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
 from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.primitive_audits import (

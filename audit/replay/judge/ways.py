@@ -39,7 +39,7 @@ from dpaudit.audit.replay.follow.observations import (
 from dpaudit.audit.replay.laws.affine import AffineLaw, log_density
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST
-from dpaudit.audit.replay.laws.comparison import AnyLaw, compare
+from dpaudit.audit.replay.laws.comparison import AnyLaw, are_one
 from dpaudit.errors import UnsupportedError
 
 __all__ = ["Ways"]
@@ -99,7 +99,7 @@ class Ways:
         for flip in self.shapes:
             one = self._in(values, [flip])
             for number in numbers:
-                if not compare(none.law_of(number), one.law_of(number)).same:
+                if not are_one(none.law_of(number), one.law_of(number)):
                     both = group[meets.setdefault(number, flip)] | group[flip]
                     group.update(dict.fromkeys(both, both))
         flips = [
@@ -172,7 +172,7 @@ class Ways:
             for trace, ways in executed:
                 law = trace.law_of(number)
                 known = laws.setdefault(int(ways[group]), law)
-                if known is not law and not compare(known, law).same:
+                if known is not law and not are_one(known, law):
                     raise UnsupportedError("a value depends on batches of long before")
             possible = {_may_be(law, value) for law in laws.values()}
             if len(possible) > 1:

@@ -108,7 +108,11 @@ class ChoiceLaw:
         if places.size and not (0 <= places.min() and places.max() < self.outcomes):
             return -math.inf
         if self.alike and places.size > 1:
-            counts = np.bincount(places.astype(np.intp), minlength=self.outcomes)
+            if self.outcomes == 2:
+                ones = np.count_nonzero(places)
+                counts = np.array([places.size - ones, ones])
+            else:
+                counts = np.bincount(places.astype(np.intp), minlength=self.outcomes)
             taken = counts > 0
             return float(counts[taken] @ self.log[0, taken])
         return float(self.log[np.arange(len(places)), places.astype(np.intp)].sum())
@@ -128,6 +132,8 @@ class ChoiceLaw:
         first, second, count = self.log, other.log, 1
         if self.alike and other.alike:
             first, second, count = first[:1], second[:1], len(first)
+            if np.array_equal(first, second):
+                return 0.0
         k = max(self.outcomes, other.outcomes)
         if self.outcomes != other.outcomes:
             first, second = (

@@ -6,7 +6,7 @@ The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpaudit.claims import Claim
 __all__ = [
     "AnyLaw",
     "LawComparison",
+    "are_one",
     "compare",
     "equal",
     "loss",
@@ -101,12 +102,11 @@ class LawComparison:
         """Whether some unit has another scale or family on the other side."""
         return not bool(np.all(self.alike))
 
-    @property
+    @cached_property
     def alike(self) -> NDArray[np.bool_]:
         """Which units have one family and one scale on both sides."""
-        return np.isclose(self.scale, self.other_scale, rtol=_SAME, atol=0) & (
-            self.family == self.other_family
-        )
+        scales = _near(self.scale, self.other_scale)
+        return np.asarray(scales & (self.family == self.other_family))
 
     @property
     def same(self) -> bool:
@@ -229,9 +229,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     rough = np.abs(x[entries]) + np.abs(x2[entries])
     rough = rough + np.abs(slope) * (np.abs(x[lead]) + np.abs(x2[lead]))
     rough = _SAME * rough + off_by[entries] + np.abs(slope) * off_by[lead]
-    off = (np.abs(line - line2) > rough) | ~np.isclose(
-        slope, slope2, rtol=_SAME, atol=0
-    )
+    off = (np.abs(line - line2) > rough) | ~_near(slope, slope2)
     if off.any():
         place = int(np.argmax(off))
         return LawComparison(
@@ -248,6 +246,28 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     return _with_codes(law, other, made)
 
 
+def are_one(law: AnyLaw, other: AnyLaw) -> bool:
+    """Return ``compare(law, other).same``; of noise with units mostly without that.
+
+    Laws of equal numbers are one, and a mean that moves by more than rounding makes
+    two, whatever the scales are.
+    """
+    if isinstance(law, AffineLaw) and isinstance(other, AffineLaw):
+        exact = law.rough is None and other.rough is None
+        if law.known and other.known and np.array_equal(law.unit, other.unit):
+            x, x2, ratio = law.mean, other.mean, law.ratio
+            with np.errstate(all="ignore"):
+                least = _ROUNDED * np.maximum(np.abs(x), np.abs(x2))
+                moved = (np.abs(x - x2) > least)[law.first]
+            if exact and moved.any():
+                return False
+            alike = np.array_equal(ratio, other.ratio) and np.array_equal(x, x2)
+            alike = alike and np.array_equal(law.family, other.family)
+            if alike and np.isfinite(ratio).all() and ratio[law.first].all():
+                return True
+    return compare(law, other).same
+
+
 def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawComparison:
     """Return a comparison that knows the suprema of laws that have a code."""
     coded = (made.family >= FIRST) & (made.other_family >= FIRST)
@@ -259,7 +279,7 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
         steps = (other.mean - law.mean)[law.first] / ratio
     steps = np.where(made.shift == 0, 0.0, steps)
     suprema, back = made.by_unit.copy(), made.by_unit.copy()
-    same = coded & np.isclose(made.scale, made.other_scale, rtol=_SAME, atol=0)
+    same = coded & _near(made.scale, made.other_scale)
     for unit in np.flatnonzero(coded & ~same).tolist():
         suprema[unit], back[unit] = _finite_suprema(
             (int(made.family[unit]), float(mean[unit]), float(ratio[unit])),
@@ -346,9 +366,16 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     x, x2, scale = law.mean[law.first], other.mean[law.first], law.scale
     size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + rough_of(law, other)[law.first]
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
-    bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
+    bounded = _near(scale, other.scale)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
+
+
+def _near(x: Array, x2: Array) -> NDArray[np.bool_]:
+    """Say where two numbers are one scale, or one slope."""
+    with np.errstate(all="ignore"):
+        near = np.abs(x - x2) <= _SAME * np.abs(x2)
+    return np.asarray((x == x2) | (near & np.isfinite(x2)))
 
 
 def equal(x: Array, x2: Array) -> NDArray[np.bool_]:

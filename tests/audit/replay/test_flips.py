@@ -19,6 +19,24 @@ def answers(x, truly):
     return np.where(truly, x.ravel(), 1 - x.ravel())
 
 
+def used_again(x, rng):
+    u = rng.random(len(x))
+    in_batch = u < 0.25
+    total = abs(x[in_batch].sum() + rng.laplace(scale=2.0))
+    return total, u[0], u[in_batch].sum(), rng.random()
+
+
+def test_what_flips_were_made_of_is_there_when_it_is_used_after_they_were_given():
+    here = execute(used_again, np.ones((100, 1)), 3)
+    there = here.again(data=np.zeros((100, 1)), script=here.tape.observations)
+    plain = here.again(script=here.tape.observations, follows=False)
+    assert here.tape.observations[0].value.sum() > 0
+    assert np.array_equal(there.value[1:], here.value[1:])
+    assert np.allclose(plain.value, here.value)
+    for one, other in zip(here.tape.observations, there.tape.observations, strict=True):
+        assert np.array_equal(one.value, other.value)
+
+
 def written_out(x, rng):
     truly = np.zeros(len(x), dtype=bool)
     np.less(rng.random(len(x)), P, out=truly)

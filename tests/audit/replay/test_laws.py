@@ -10,7 +10,7 @@ from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.tape import EAGER
-from dpaudit.audit.replay.laws.comparison import compare, loss
+from dpaudit.audit.replay.laws.comparison import are_one, compare, loss
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
 
@@ -59,6 +59,28 @@ def test_transcripts_of_the_power_method_have_its_losses(name):
         wanted = (squares[1] - squares[0]) / (2 * sigma**2)
         assert found == pytest.approx(wanted, abs=1e-9)
         assert np.allclose(here.value, there.value)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x, rng: x + rng.laplace(0, 2.0, 3),
+        lambda x, rng: x + rng.laplace(0, 2.0 + (x[0] == 1) * 1e-7, 3),
+        lambda x, rng: x + rng.laplace() * np.array([1.0, 2.0, 3.0]),
+        lambda x, rng: x + np.array([*rng.normal(size=2), 0.0]),
+        lambda x, rng: 1e9 + x - 1e9 + rng.laplace(0, 2.0, 3),
+        lambda x, rng: x + (rng.laplace if x[0] == 1 else rng.normal)(0, 2.0, 3),
+    ],
+)
+def test_laws_are_one_where_nothing_is_seen_to_differ(made):
+    start = np.array([1.0, 1e9, -0.3])
+    laws = [
+        execute(lambda x, rng: made(start * (1 + x), rng), np.array(by), 0).law
+        for by in ([0.0] * 3, [1e-14, 0, 0], [1e-9, 0, 0], [0, 1e-3, 0], [0, 0, 1e-12])
+    ]
+    for law in laws:
+        for other in laws:
+            assert are_one(law, other) is compare(law, other).same
 
 
 def symmetric(x, rng):
