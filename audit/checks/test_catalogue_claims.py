@@ -148,10 +148,15 @@ def truth_of(mechanism: Mechanism, epsilon: float, delta: float) -> tuple[float,
 
 def anything_can_be_wrong(entry: Entry) -> bool:
     """Say whether the truth is known, and leaves room for a wrong statement."""
+    others = entry.family != "textbook"
+    if others and not entry.expected_refuted:
+        return True
+    if others and not hasattr(entry.owner, "exact_claim"):
+        return False  # the truth is not known
     mechanism = entry.build()
     if isinstance(mechanism, HasTrueEpsilon):
         return not math.isinf(mechanism.true_epsilon)
-    return not (entry.expected_refuted and math.isnan(truth_of(mechanism, 1, 1e-5)[0]))
+    return not math.isnan(truth_of(mechanism, 1, 1e-5)[0])
 
 
 def takes_minutes(entry: Entry) -> bool:
@@ -235,19 +240,12 @@ false_claims = pytest.mark.parametrize(
     ],
 )
 proved_claims = pytest.mark.parametrize(
-    ("mechanism", "pair", "releases"),
+    ("entry", "relation"),
     [
-        pytest.param(
-            mechanism,
-            pair,
-            A_MILLION // 10 if entry.name in A_TENTH else A_MILLION,
-            id=f"{entry.name}-{relation}-{number}",
-        )
+        pytest.param(entry, relation, id=f"{entry.name}-{relation}")
         for entry in CATALOGUE.values()
         if is_proved_here(entry)
         for relation in entry.relations
-        for mechanism in (with_two_components(entry, relation),)
-        for number, pair in enumerate(pairs_of(mechanism), start=1)
     ],
 )
 
@@ -348,13 +346,14 @@ def test_a_false_claim_falls(
 
 @pytest.mark.hard
 @proved_claims
-def test_a_million_releases_refute_nothing(
-    mechanism: Mechanism, pair: Pair, releases: int
-) -> None:
-    result = audit(mechanism, pair=pair, budget=Budget(releases, stop=False))
-    print(result)
-    assert result.samples == releases
-    assert result.verdict is Verdict.NOT_REFUTED
+def test_a_million_releases_refute_nothing(entry: Entry, relation: Relation) -> None:
+    releases = A_MILLION // 10 if entry.name in A_TENTH else A_MILLION
+    mechanism = with_two_components(entry, relation)
+    for pair in pairs_of(mechanism):
+        result = audit(mechanism, pair=pair, budget=Budget(releases, stop=False))
+        print(result)
+        assert result.samples == releases
+        assert result.verdict is Verdict.NOT_REFUTED
 
 
 class NamesTwoPairs:
