@@ -177,8 +177,7 @@ def test_unknown_names_are_met_with_a_suggestion(find):
 
 # Data that anybody may have
 DEGENERATE = {
-    "nobody": np.empty((0, 3)),
-    "one row": np.array([[0.6, 0.0, 0.8]]),
+    **{"nobody": np.empty((0, 3)), "one row": np.array([[0.6, 0.0, 0.8]])},
     "zeros": np.zeros((5, 3)),
     "one row many times": np.tile([0.6, 0.0, 0.8], (50, 1)),
     "repeated eigenvalues": np.repeat(np.eye(3), 20, axis=0),
@@ -224,8 +223,7 @@ def test_bad_data_and_sizes_are_named(name):
     bad = [
         (np.zeros((1, 2, 3)), "must"),
         (np.full(data.shape, np.nan), "must be finite, but row 0 has a NaN"),
-        (np.full(data.shape, "a"), "must be a numeric array"),
-        (None, "must"),
+        *((np.full(data.shape, "a"), "must be a numeric array"), (None, "must")),
     ]
     if name not in TEXTBOOK:
         bad += [(np.zeros(3), r"must have shape \(n, d\)"), (np.zeros((2, 0)), "must")]
@@ -244,8 +242,7 @@ BAD = {
     "epsilon": [0.0, -1.0, math.nan, math.inf, "1"],
     "delta": [0.0, -1e-9, 1.0, math.nan],
     "row_norm": [0.0, -1.0, math.nan, math.inf, "1"],
-    "n_components": [0, 1.5, True],
-    "relation": ["swap"],
+    **{"n_components": [0, 1.5, True], "relation": ["swap"]},
 }
 
 

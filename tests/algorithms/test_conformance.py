@@ -331,8 +331,7 @@ PLANTED = {
     "draw: output does not depend on rng": [IgnoresRngInDraw],
     "draw is not deterministic": [DrawsFromGlobalState],
     "differ in distribution": [
-        with_noise(lambda noise: noise / 1.6),
-        with_noise(lambda noise: noise * 2),
+        *(with_noise(lambda noise: noise / 1.6), with_noise(lambda noise: noise * 2)),
         with_noise(lambda noise: noise + Correct.build().sigma),
         with_noise(lambda noise: np.repeat(noise[:1], len(noise), axis=0)),
         *map(third_entries, (np.inf, -np.inf, np.nan)),

@@ -544,8 +544,7 @@ def test_a_stream_without_noise_on_the_queries_gives_itself_away():
 @pytest.mark.parametrize(
     ("threshold", "length", "expected"),
     [
-        (1.0, 2, [[0, 2], [1, 1]]),
-        (1.0, 3, [[0, 2, 2], [1, 1, 3]]),
+        *((1.0, 2, [[0, 2], [1, 1]]), (1.0, 3, [[0, 2, 2], [1, 1, 3]])),
         (1.0, 6, [[0, 2, 2, 4, 4, 6], [1, 1, 3, 3, 5, 5]]),
         (7.0, 5, [[5, 7, 7, 9, 9], [6, 6, 8, 8, 10]]),
     ],

@@ -228,10 +228,8 @@ def test_foreign_outputs_are_declined_or_scored(attack, pair):
 @pytest.mark.parametrize(
     ("states", "axes", "applies"),
     [
-        (None, 0, (True, True, True, True)),
-        (None, 1, (False, True, True, True)),
-        (None, 2, (False, False, False, True)),
-        (None, None, (False,) * 4),
+        *((None, 0, (True, True, True, True)), (None, 1, (False, True, True, True))),
+        *((None, 2, (False, False, False, True)), (None, None, (False,) * 4)),
         (HasPrivacyLoss, 2, (True,) * 4),
         (HasSupport, 2, (False, False, False, True)),
     ],

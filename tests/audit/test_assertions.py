@@ -171,8 +171,7 @@ def test_what_is_not_refuted_says_what_would_have_been(auditor, records):
 @pytest.mark.parametrize(
     ("settings", "arguments", "expected"),
     [
-        ({}, {}, 40),
-        ({"budget": "quick"}, {}, 20),
+        *(({}, {}, 40), ({"budget": "quick"}, {}, 20)),
         ({"budget": "quick"}, {"budget": "full"}, 400),
         ({"budget": 7}, {"budget": "quick"}, 20),
         ({"budget": Budget(7, refine=2)}, {"budget": 9}, 9),

@@ -192,8 +192,7 @@ STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 @pytest.mark.parametrize(
     ("mechanism", "says"),
     [
-        (NoisySum(1.0), []),
-        (Impure("state"), [STATE]),
+        *((NoisySum(1.0), []), (Impure("state"), [STATE])),
         (Impure("refusals"), [STATE]),
         (lambda data, rng: data.sum(axis=0), [UNUSED]),
         (

@@ -204,8 +204,7 @@ OUTSIDE = (global_state, global_module, counter, cached, kept_generator, clock, 
     ("make", "run"),
     [
         *((make, Run()) for make in OUTSIDE),
-        (lambda: Leaking(shares=True), Run()),
-        (cached, Run(attacks=BITS)),
+        *((lambda: Leaking(shares=True), Run()), (cached, Run(attacks=BITS))),
         (lambda: Leaking(shares=True), Run(attacks=BITS)),
     ],
 )

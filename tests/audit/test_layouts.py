@@ -33,8 +33,7 @@ def seldom(odd, share=0.4):
 
 
 ODD = {
-    "shape": lambda total: np.full(2, total),
-    "keys": lambda total: {"raw": total},
+    **{"shape": lambda total: np.full(2, total), "keys": lambda total: {"raw": total}},
     "json": lambda total: f'{{"raw": {total}}}',
     "late in a text": lambda total: "x" * 100 + f" {total}",
     "late in a word": lambda total: "x" * 100 + str(int(total)),

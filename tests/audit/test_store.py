@@ -141,8 +141,7 @@ CHANGES = {
     "bytes for text": ("record = ?", RECORDED.encode()),
     "bytes that look like text": ("code = ?", b"'code'"),
     "no Unicode": ("record = CAST(? AS TEXT)", b"\xff\xfe"),
-    "text for bytes": ("frozen = ?", "b"),
-    "no digest": ("digest = ?", b""),
+    **{"text for bytes": ("frozen = ?", "b"), "no digest": ("digest = ?", b"")},
     "another's": ("key = ?", "c"),
 }
 

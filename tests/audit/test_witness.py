@@ -321,8 +321,7 @@ def test_a_witness_is_checked_however_it_is_made(witness, changes, sentence):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {},
-        {"labels": np.zeros((2, 3)), "scores": np.zeros(5)},
+        *({}, {"labels": np.zeros((2, 3)), "scores": np.zeros(5)}),
         {"labels": np.zeros(3), "scores": np.zeros(3)},
         {"labels": np.zeros((1, 0)), "scores": np.zeros(1)},
     ],

@@ -206,8 +206,7 @@ def test_an_audit_with_a_broken_store_ends_as_it_would_have(audited, tmp_path, f
 @pytest.mark.parametrize(
     "make",
     [
-        lambda path: os.mkfifo(path),
-        lambda path: path.mkdir(),
+        *(lambda path: os.mkfifo(path), lambda path: path.mkdir()),
         lambda path: path.symlink_to("/dev/null"),
         lambda path: path.symlink_to("/dev/zero"),
         lambda path: path.symlink_to(path),

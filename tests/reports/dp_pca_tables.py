@@ -28,8 +28,7 @@ def claims_table(refuted=(OJA, AG_PUBLISHED), known=(AG_PUBLISHED, AG, GOE)):
     """Return verdicts; those that are known are held to an exact loss."""
     return pd.DataFrame(
         {
-            "mechanism": name,
-            "epsilon": 0.8,
+            **{"mechanism": name, "epsilon": 0.8},
             "claim": ("false" if name in refuted else "kept")
             if name in known
             else "not known",

@@ -65,8 +65,7 @@ def recovery_tables(wall):
         "robust-budgets": tiles(epsilon=(0.5, 2.0), delta=(1e-6, 1e-2)),
         "robust-batches": tiles(batch_size=(4.0, 32.0), inlier_share=(0.3, 0.6)),
         "robust-ranks": tiles(dimension=(10.0, 20.0), n_components=(1.0, 4.0)),
-        "genotypes": maps(MAPS),
-        "genotypes-reaper": maps(REAPER_MAPS),
+        **{"genotypes": maps(MAPS), "genotypes-reaper": maps(REAPER_MAPS)},
     }
 
 

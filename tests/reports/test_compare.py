@@ -152,8 +152,7 @@ class Reads:
 
 
 FORMS = {
-    "matrix": moment,
-    "basis": basis,
+    **{"matrix": moment, "basis": basis},
     "more than are needed": lambda rows: basis(rows, 3),
     "all of them": lambda rows: basis(rows, 4),
     "not orthonormal": lambda rows: basis(rows) @ [[2.0, 1.0], [0.0, 1e150]],
@@ -267,8 +266,7 @@ def test_an_instance_stands_at_its_own_claim():
             lambda epsilon: calibrated(epsilon, 1e-5, "replace-one"),
             "states its claim under replace-one, not add-remove",
         ),
-        (Unseeded, "has fit and no random_state"),
-        (3, "got an object of type int"),
+        *((Unseeded, "has fit and no random_state"), (3, "got an object of type int")),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, sentence):
@@ -504,8 +502,7 @@ def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
 def test_the_page_says_what_was_found(found):
     page = render(found, {})
     for said in (
-        WARNING.replace("'", "&#39;"),
-        "at most 40 releases a side",
+        *(WARNING.replace("'", "&#39;"), "at most 40 releases a side"),
         "Not refuted is not a proof of privacy",
         *(f"<strong>{name} failed:</strong>" for name in found.failed),
         "&lt;b&gt;odd&lt;/b&gt; raised RuntimeError: there is none",

@@ -155,8 +155,7 @@ def measured(store=None):
 
 def results(**tables):
     found = {
-        "privacy-wall": wall(),
-        "exact-privacy": exact(),
+        **{"privacy-wall": wall(), "exact-privacy": exact()},
         **recovery_tables(wall),
         **lower_bounds_tables(),
         **theorems_tables(),
@@ -286,8 +285,7 @@ def hostile_results():
     found = {
         "privacy-wall": wall(HOSTILE, HOSTILE, source="<b>bold</b>\x1b"),
         "exact-privacy": exact(names=HOSTILE),
-        "captured-variance": variance(HOSTILE),
-        "components": variance(HOSTILE),
+        **{"captured-variance": variance(HOSTILE), "components": variance(HOSTILE)},
         "run-time": pd.DataFrame(
             {"mechanism": [BASELINE, *HOSTILE], "fit_seconds": 0.1, "ratio": 1.0}
         ).assign(releases_per_second=[np.nan] + [12345.0] * len(HOSTILE)),
@@ -455,8 +453,7 @@ def test_report_from_start_to_end(written):
         *("report.md", "tour.csv", STORE, LIST),
         *(f"{name}.csv" for name in plan("tiny", 1, run)),
         *(f"{name}.svg" for each in run for name in each.figures),
-        "witness-symmetric-noise.json",
-        "witness-oja.json",
+        *("witness-symmetric-noise.json", "witness-oja.json"),
         "witness-dp-sgd-batch-means.json",
     }
     assert len(site.pages) > len(PAGES) + 20

@@ -69,8 +69,7 @@ def test_times_are_medians():
             {},
             {
                 **{"name": "m", "source": "a paper", "relation": "add-remove"},
-                "claim": ("ε = 1", "δ = 0.125"),
-                "exact": ("ε = 2", "δ = 0.25"),
+                **{"claim": ("ε = 1", "δ = 0.125"), "exact": ("ε = 2", "δ = 0.25")},
                 "audited": ("ε ≥ 1.50", "δ ≥ 0.2"),
                 **{"refuted": False, "verdict": "NOT REFUTED", "witness_file": None},
                 "hint": "On its best event ε ≥ 3 would have been refuted with 90 % "

@@ -168,8 +168,7 @@ def test_an_exponent_alone_contradicts_no_bound():
 @pytest.mark.parametrize(
     "made",
     [
-        table(0.5, spread=3.0),
-        table(0.5)[lambda t: t["x"] == 1],
+        *(table(0.5, spread=3.0), table(0.5)[lambda t: t["x"] == 1]),
         table(0.5, count=1),
         table(0.5).assign(error=lambda t: t["error"].where(t.index % 10 > 0)),
     ],

@@ -59,16 +59,14 @@ TINY = {
             **{"grid_releases": 0},
         },
         "theorems": {"theorem_draws": 3, "theorem_points": 2, "theorem_stream": 2_000},
-        "training": {"training_samples": 40},
-        "suite": {"suite_samples": 40},
+        **{"training": {"training_samples": 40}, "suite": {"suite_samples": 40}},
     }.items()
 }
 
 # Some mechanisms of a family: more would take most of a report's time.
 FEW = {
     "covariance": ("analyze-gauss", "symmetric-noise"),
-    "textbook": names_of("textbook")[:2],
-    "subspace": ("power-method",),
+    **{"textbook": names_of("textbook")[:2], "subspace": ("power-method",)},
     "streaming": ("oja", "private-histogram"),
     "robust": ("dp-sggd-published", "dp-sggd"),
     "online": ("follow-perturbed-leader-published", "tree-aggregation"),

@@ -140,8 +140,7 @@ def test_claims_at_the_edge_of_what_is_allowed_have_answers(claim):
     [
         (PureDP, "1e-100", "1e+100"),
         (lambda x: ApproxDP(x, 0.5), "1e-100", "1e+100"),
-        (GaussianDP, "1e-100", "1e+07"),
-        (ZeroConcentratedDP, "1e-100", "5e+07"),
+        *((GaussianDP, "1e-100", "1e+07"), (ZeroConcentratedDP, "1e-100", "5e+07")),
     ],
 )
 def test_parameters_beyond_arithmetic_are_named(build, low, high):

@@ -21,8 +21,7 @@ TABLE = np.array([("x", 0.1), ("y", 0.2), ("z", 0.9)], dtype=KIND)
 
 ADDED, REPLACED = "add-remove", "replace-one"
 STEPS = [
-    (PEOPLE, MORE, ADDED, (None, 2)),
-    (MORE[1:], MORE, ADDED, (None, 0)),
+    *((PEOPLE, MORE, ADDED, (None, 2)), (MORE[1:], MORE, ADDED, (None, 0))),
     (FRAME, FRAME.iloc[:2], ADDED, (2, None)),
     (FRAME, FRAME.assign(paid=[0.1, math.nan, 0.9]), REPLACED, (1, 1)),
     (TABLE, TABLE[[0, 2]], ADDED, (1, None)),

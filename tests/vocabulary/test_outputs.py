@@ -119,8 +119,7 @@ def test_exceptions_are_told_by_their_type():
     [
         (np.arange(8.0).reshape(4, 2), "shape (2,)"),
         (np.ones((5, 1), dtype=np.int64), "int64, shape (1,)"),
-        (np.zeros(4, dtype=np.int64), "int64, shape ()"),
-        ([1.0, 2.0], "shape ()"),
+        *((np.zeros(4, dtype=np.int64), "int64, shape ()"), ([1.0, 2.0], "shape ()")),
         ({"a": np.zeros((4, 2)), "b": np.zeros(4)}, "shapes {a: (2,), b: ()}"),
         ({"a": {"b": np.zeros(4)}}, "shapes {a: {b: ()}}"),
         (np.zeros(4, dtype=complex), "complex128, shape ()"),

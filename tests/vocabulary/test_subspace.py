@@ -69,8 +69,7 @@ def test_angles_agree_with_scipy(pair):
 @pytest.mark.parametrize(
     "angles",
     [
-        [0.0, 1e-300, 1e-15, 1e-9],
-        [1e-8, 1e-8, 1e-4, np.pi / 4],
+        *([0.0, 1e-300, 1e-15, 1e-9], [1e-8, 1e-8, 1e-4, np.pi / 4]),
         [0.3, np.pi / 2 - 1e-8, np.pi / 2 - 1e-15, np.pi / 2],
         [1e-12, np.pi / 4 - 1e-9, np.pi / 4 + 1e-9, np.pi / 2 - 1e-12],
     ],
@@ -161,8 +160,7 @@ E1 = np.eye(3)[:, :1]
     ("bad", "message"),
     [
         (np.ones((2, 3)) / np.sqrt(2), "1 <= k <= d"),
-        (np.empty((3, 0)), "1 <= k <= d"),
-        ([1.0, 0.0, 0.0], "must have shape"),
+        *((np.empty((3, 0)), "1 <= k <= d"), ([1.0, 0.0, 0.0], "must have shape")),
         (2 * E1, r"orthonormal columns, but V\^T V differs from the identity by 3"),
         (np.ones((3, 2)) / np.sqrt(3), "orthonormal columns"),
         ([[np.nan], [0.0], [1.0]], "must be finite"),

@@ -15,8 +15,7 @@ FORMS = {
     "a:0.0..9?": pd.DataFrame({"a": [0.0, 9.0]}),
     "arrays of a:0..9 b:{f,m}": {"a": np.array([0, 9]), "b": np.array(["f", "m"])},
     "records of a:0..9 b:{f,m}": [{"a": 0, "b": "f"}, {"a": 9, "b": "m"}],
-    "list of label": ["a", "z"],
-    "set of {1,2.5}": {1, 2.5},
+    **{"list of label": ["a", "z"], "set of {1,2.5}": {1, 2.5}},
     "0.0..9": np.array([0.0, 9.0]),
 }
 
@@ -73,8 +72,7 @@ REFUSED = {
     "": "domain must be columns",
     "age:0..inf": "range of column 'age' must be finite, got .*as 0..1e9",
     "age:5..5": "two values at least, got 5..5: a column that is always the same",
-    "sex:{f,f}": "each value once",
-    "sex:{f}": "two values",
+    **{"sex:{f,f}": "each value once", "sex:{f}": "two values"},
     "age:0..9 age:0..9": "different names",
     "age=0..9": "a column is NAME:LOW..HIGH, .*got 'age=0..9'",
     "user:label": "one column of users at most, and another one beside it",

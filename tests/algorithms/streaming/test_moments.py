@@ -24,8 +24,7 @@ MATRICES = ROWS[:, :, None] * ROWS[:, None]
 GENERAL = rng(1).standard_normal((COUNT, DIMENSION, DIMENSION))
 
 FORMS = {
-    "rows": as_moments(ROWS),
-    "matrices": as_moments(MATRICES),
+    **{"rows": as_moments(ROWS), "matrices": as_moments(MATRICES)},
     "streamed rows": StreamedMoments(
         ROWS.__getitem__, count=COUNT, dimension=DIMENSION
     ),

@@ -130,8 +130,7 @@ def test_a_local_search_over_rows_attains_the_bound(d, k, clip, share):
 @pytest.mark.parametrize(
     ("k", "options", "sensitivity"),
     [
-        (1, {"row_norm": 2.0}, 4.0),
-        (1, {"row_norm": 2.0, "clip": 3.0}, 4.0),
+        *((1, {"row_norm": 2.0}, 4.0), (1, {"row_norm": 2.0, "clip": 3.0}, 4.0)),
         (1, {"row_norm": 2.0, "clip": 1.0}, 2.0),
         (1, {"row_norm": None, "clip": 1.5}, 3.0),
         (3, {"row_norm": 2.0}, 4 * np.sqrt(2)),

@@ -206,8 +206,7 @@ def test_no_frame_loses_more_than_the_bounds_of_the_proof(
     frames = np.concatenate(
         [
             mechanism.draw(pair.data, 10, rng=rng),
-            uniform_frames(30, d, k, rng=rng),
-            eigenvectors[np.newaxis, :, :k],
+            *(uniform_frames(30, d, k, rng=rng), eigenvectors[np.newaxis, :, :k]),
             eigenvectors[np.newaxis, :, ::-1][..., :k],
         ]
     )

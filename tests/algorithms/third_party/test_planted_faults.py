@@ -48,8 +48,7 @@ FAULTS = {
             "mean-half-sensitivity",
             *("of_diffprivlib", "tools.mean", REPLACED),
             *("diffprivlib.tools.utils", "_mean"),
-            "(upper - lower) / array.size",
-            "(upper - lower) / array.size / 2",
+            *("(upper - lower) / array.size", "(upper - lower) / array.size / 2"),
         ),
         (
             "histogram-empty-bins-without-noise",
@@ -62,8 +61,7 @@ FAULTS = {
             "laplace-half-noise",
             *("of_diffprivlib", "mechanisms.Laplace", REPLACED),
             *("diffprivlib.mechanisms.laplace", "Laplace._laplace_sampler"),
-            "return np.log",
-            "return 0.5 * np.log",
+            *("return np.log", "return 0.5 * np.log"),
         ),
         (
             "pipeline-mean-of-one-without-noise",

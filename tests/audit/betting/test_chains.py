@@ -340,8 +340,7 @@ def test_no_pooling_without_enough_hits():
 
 
 HARD_CASES = {
-    "one hit": (np.array([[1], [0]]), 1),
-    "one release": (np.array([[1], [1]]), 1),
+    **{"one hit": (np.array([[1], [0]]), 1), "one release": (np.array([[1], [1]]), 1)},
     "no hits on one side": (np.array([[5, 9, 10], [0, 0, 0]]), 10),
     "no hits on the other": (np.array([[0, 0, 0], [5, 9, 10]]), 10),
     "always": (np.array([[10, 10], [10, 10]]), 10),

@@ -33,8 +33,7 @@ def shifted(mu):
         (shifted(gaussian_mu(1.0, 1e-5)), {"delta": 1e-5}, 0.5),
         (shifted(2 * gaussian_mu(1.0, 1e-5)), {"delta": 1e-5}, 1.25),
         (shifted(gaussian_mu(1.0, 1e-5)), {"delta": 1e-5, "gaussian": True}, 0.9),
-        (loss_of_laplace, {}, 0.96),
-        (laplace, {}, 0.955),
+        *((loss_of_laplace, {}, 0.96), (laplace, {}, 0.955)),
     ],
 )
 def test_power(draw, options, least):

@@ -289,8 +289,7 @@ def test_the_result_is_readable_and_goes_into_json():
 @pytest.mark.parametrize(
     ("mechanism", "pair"),
     [
-        (GaussianSum(), PAIR),
-        (LaplaceSum(), PAIR),
+        *((GaussianSum(), PAIR), (LaplaceSum(), PAIR)),
         (SymmetricNoise.as_published(1.0), None),
         (SymmetricNoise.as_published(1.0, relation="replace-one"), None),
         (SymmetrisedWishart.calibrated(1.0), None),
@@ -364,8 +363,7 @@ def test_a_loss_of_the_wrong_shape_is_an_error_of_the_mechanism():
 def test_bad_arguments_are_named():
     mechanism = GaussianSum()
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"epsilon": []}, "epsilon"),
+        *(({"epsilon": -1.0}, "epsilon"), ({"epsilon": []}, "epsilon")),
         ({"epsilon": [1.0, 1.0]}, "epsilon"),
         ({"epsilon": 1.0, "confidence": 1.0}, "confidence"),
         ({"epsilon": 1.0, "max_samples": 0}, "max_samples"),

@@ -37,8 +37,7 @@ FUNCTIONS = {
     "cosines": lambda x, a, b: x + fft.dct(a, norm="ortho") - fft.rfft(b, 6),
     "product": lambda x, a, b: MATRIX @ (a.astype(complex) + x) + 1j * b @ MATRIX,
     "pairs": lambda x, a, b: np.stack([x + a, b], axis=-1).view(complex).imag,
-    "written": written,
-    "moved": moved,
+    **{"written": written, "moved": moved},
 }
 
 

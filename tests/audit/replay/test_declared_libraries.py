@@ -280,8 +280,7 @@ def test_another_measurement_on_the_neighbour_promises_nothing():
         ("MaxDivergence", 0.5, PureDP(0.5)),
         ("ZeroConcentratedDivergence", 0.5, ZeroConcentratedDP(0.5)),
         ("Approximate(MaxDivergence)", (0.5, 1e-6), ApproxDP(0.5, 1e-6)),
-        ("SmoothedMaxDivergence", object(), None),
-        ("MaxDivergence", np.inf, None),
+        *(("SmoothedMaxDivergence", object(), None), ("MaxDivergence", np.inf, None)),
     ],
 )
 def test_claims_of_other_measures(measure, spent, claim):
@@ -303,8 +302,7 @@ def test_claims_of_other_measures(measure, spent, claim):
         ("ChangeOneDistance", [1], [1, 2], np.nan),
         ("HammingDistance", [1, 1, 2], [2, 1, 3], 2),
         ("L2Distance", [0.0, 3.0], [4.0, 0.0], 5),
-        ("L1Distance", [0.0, 3.0], [4.0, 0.0], 7),
-        ("AbsoluteDistance", 2, 5, 3),
+        *(("L1Distance", [0.0, 3.0], [4.0, 0.0], 7), ("AbsoluteDistance", 2, 5, 3)),
     ],
 )
 def test_distances_of_inputs(metric, x, y, far):

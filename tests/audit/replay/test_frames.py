@@ -54,8 +54,7 @@ FOLLOWED = {
         table(data).groupby("k")["x"].sum().reindex(KEYS, fill_value=0)
         + rng.laplace(size=3)
     ),
-    "in place": in_place,
-    "two axes": crossed,
+    **{"in place": in_place, "two axes": crossed},
     "columns": lambda data, rng: (
         pd.DataFrame({"n": counts(data)}).apply(lambda c: c + rng.laplace(size=3)).T
     ),

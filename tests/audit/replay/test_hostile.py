@@ -260,8 +260,7 @@ def test_patches_are_undone_after_any_exit(kind):
     patched = {
         np: ("array", "asarray", "zeros", "empty", "full"),
         np.random: ("laplace", "normal", "default_rng", "seed"),
-        random: ("random", "gauss", "choice", "_urandom"),
-        os: ("urandom", "fork"),
+        **{random: ("random", "gauss", "choice", "_urandom"), os: ("urandom", "fork")},
     }
     before = [getattr(owner, name) for owner in patched for name in patched[owner]]
     with contextlib.suppress(InputError, MechanismError):
@@ -348,10 +347,8 @@ def a_bit_of_entropy(x, rng):
 
 def test_entropy_matters_only_where_it_makes_a_difference():
     for mechanism, claim, verdict in (
-        (own_streams, 1.0, "NOT_REFUTED"),
-        (named_by_entropy, 1.0, "NOT_REFUTED"),
-        (named_by_entropy, 0.9, "REFUTED"),
-        (a_bit_of_entropy, 1.0, "NOT_FOLLOWED"),
+        *((own_streams, 1.0, "NOT_REFUTED"), (named_by_entropy, 1.0, "NOT_REFUTED")),
+        *((named_by_entropy, 0.9, "REFUTED"), (a_bit_of_entropy, 1.0, "NOT_FOLLOWED")),
     ):
         result = replay(mechanism, pair=PAIR, claim=PureDP(claim), budget=2)
         assert result.verdict == verdict, str(result)

@@ -138,8 +138,7 @@ def test_witnesses_are_confirmed_from_another_seed(tmp_path):
     ("change", "message"),
     [
         ({"version": 3}, "version 3 is not supported"),
-        ({"claim": 3}, "is no claim"),
-        ({"data": [1, 2]}, "data must be an array"),
+        *(({"claim": 3}, "is no claim"), ({"data": [1, 2]}, "data must be an array")),
         ({"sees": "all"}, "unknown sees"),
         ({"mechanism": {"$array": 1}}, "must be an object or a reference"),
         ({"seed": -1}, "the seed must be"),

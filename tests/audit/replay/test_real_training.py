@@ -27,8 +27,7 @@ PAIR = Pair(np.vstack([ROWS[:2], FAR, ROWS[2:]]), ROWS)
 
 # Of a fault: what is done otherwise, the kind that is found, and the line.
 FAULTS = {
-    "right": ({}, None, ""),
-    "right and compiled": ({"compiled": True}, None, ""),
+    **{"right": ({}, None, ""), "right and compiled": ({"compiled": True}, None, "")},
     "divides by the rows": ({"private": True}, "release", "# release"),
     "noise without the norm": ({"deviation": SIGMA}, "distance", "# noise"),
     "fixed batches": ({"fixed": True}, "distance", "# noise"),
@@ -185,8 +184,7 @@ def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
     uses = (
         lambda x, noise: torch.stack([x, noise]).sum(dim=0),
         lambda x, noise: torch.add(x, noise, alpha=2),
-        lambda x, noise: x + noise.sum(),
-        lambda x, noise: x.add_(noise),
+        *(lambda x, noise: x + noise.sum(), lambda x, noise: x.add_(noise)),
     )
     for use in (*uses, torch.add):
 
