@@ -1,5 +1,3 @@
-"""What holds of every mechanism of the textbook suite; counts and their neighbours."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Attacks that need to know the canary, and nothing else."""
-
 import numpy as np
 import pytest
 from attack_cases import REPLACED, ROWS, SCALARS, black_box

@@ -1,5 +1,3 @@
-"""Features have a layout that is learned once and does not depend on a batch."""
-
 import numpy as np
 import pytest
 

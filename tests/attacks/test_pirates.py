@@ -1,5 +1,3 @@
-"""Algorithms 5 and 6: what they write, and that every subspace mechanism serves."""
-
 import numpy as np
 import pytest
 from attack_cases import subspace

@@ -1,5 +1,3 @@
-"""Atoms, labels and bits: scores that are tables of counts."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Per-canary scores: who is found, who is spared, and at what noise."""
-
 import numpy as np
 import pytest
 from attack_cases import subspace

@@ -1,5 +1,3 @@
-"""Boosted trees against a naive evaluation, and against a brute-force first split."""
-
 import numpy as np
 from attack_cases import ROWS
 

@@ -1,5 +1,3 @@
-"""Assertions on privacy claims: budgets, seeds, records, sentences."""
-
 import json
 import shlex
 import warnings

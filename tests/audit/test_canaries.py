@@ -1,5 +1,3 @@
-"""The one-run audit of many canaries: calibration, power, and what it refuses."""
-
 import json
 from dataclasses import dataclass
 

@@ -1,5 +1,3 @@
-"""Scores and guesses of one run from elsewhere: calibration, and what is refused."""
-
 import json
 from itertools import count
 

@@ -1,5 +1,3 @@
-"""Audits that were interrupted: they end as they would have."""
-
 import itertools
 import time
 from concurrent.futures import Executor, Future

@@ -1,5 +1,3 @@
-"""A Dask cluster is an executor like any other."""
-
 import pytest
 from audit_cases import audited, values
 

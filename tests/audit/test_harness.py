@@ -1,5 +1,3 @@
-"""Audits from end to end: true claims stand, planted bugs fall, bad input is named."""
-
 import itertools
 import json
 import math

@@ -1,5 +1,3 @@
-"""Mechanisms whose releases are no independent draws of one law get no verdict."""
-
 import json
 import random
 import secrets

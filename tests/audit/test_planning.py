@@ -1,5 +1,3 @@
-"""How many releases a refutation takes: against other computations, and in audits."""
-
 import math
 from contextlib import suppress
 

@@ -1,5 +1,3 @@
-"""The portfolio: honest scores, and no evidence from the last bits of a float."""
-
 import numpy as np
 import pytest
 from audit_cases import PAIR

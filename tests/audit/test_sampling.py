@@ -1,5 +1,3 @@
-"""Sampling: whatever a mechanism does is an output, in order and with the right law."""
-
 import random
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The state of an audit: the budget, uneven sampling, and the search for a pair."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""The file: append-only, shared, and never mistaken for another."""
-
 import io
 import json
 import sqlite3

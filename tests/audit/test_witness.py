@@ -1,5 +1,3 @@
-"""Witnesses: replayed elsewhere, refused when damaged, useless when forged."""
-
 import json
 import math
 import sys

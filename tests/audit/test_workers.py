@@ -1,5 +1,3 @@
-"""Executors: who draws changes nothing, and who is lost is named."""
-
 import ctypes
 import os
 import signal

@@ -1,5 +1,3 @@
-"""The command line: what it prints, its exit codes, and one sentence per error."""
-
 import json
 import math
 

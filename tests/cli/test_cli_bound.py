@@ -1,5 +1,3 @@
-"""``dpaudit bound``: its three forms of input, and one sentence per error."""
-
 import json
 
 import numpy as np

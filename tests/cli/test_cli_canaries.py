@@ -1,5 +1,3 @@
-"""``dpaudit canaries``: scores and guesses from files, and one sentence per error."""
-
 import json
 
 import numpy as np

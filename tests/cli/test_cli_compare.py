@@ -1,5 +1,3 @@
-"""`dpaudit compare`, from a folder of its own."""
-
 import json
 import sys
 

@@ -1,5 +1,3 @@
-"""`dpaudit export` of stores that are not whole, and to places that it spares."""
-
 import sys
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""What every command has: help with examples, colours, completion; lists, pages."""
-
 import json
 import os
 import pty

@@ -1,5 +1,3 @@
-"""The first command: a function in a file, and a promise."""
-
 import json
 import subprocess
 import sys

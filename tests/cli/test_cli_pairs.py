@@ -1,5 +1,3 @@
-"""`dpaudit audit` on a user's own data: files, and what makes a neighbour of them."""
-
 import os
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""``dpaudit plan``, ``dpaudit init`` and ``dpaudit recommend``."""
-
 import json
 from dataclasses import asdict
 from pathlib import Path

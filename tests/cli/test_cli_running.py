@@ -1,5 +1,3 @@
-"""`dpaudit audit` while it runs: workers, stores, Ctrl-C."""
-
 import contextlib
 import json
 import os

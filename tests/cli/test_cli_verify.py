@@ -1,5 +1,3 @@
-"""``dpaudit verify``: where it finds the mechanism, what it says, what it runs."""
-
 import json
 import sys
 from pathlib import Path

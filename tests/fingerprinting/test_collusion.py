@@ -1,5 +1,3 @@
-"""Coalitions: what they share, what they may write, and how valid it is."""
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

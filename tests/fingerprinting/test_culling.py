@@ -1,5 +1,3 @@
-"""The list-culling game: simulation, closed form and bound against each other."""
-
 import itertools
 import math
 

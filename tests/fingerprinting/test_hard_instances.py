@@ -1,5 +1,3 @@
-"""Hard instances: the disguise, the lemmas behind them, and usefulness."""
-
 import numpy as np
 import pytest
 from refusals import refused

@@ -1,5 +1,3 @@
-"""The pytest plugin: what a session with audits does, says and leaves behind."""
-
 import contextlib
 import io
 import json

@@ -1,5 +1,3 @@
-"""The examples in the docstrings of every public module run as printed."""
-
 import doctest
 import importlib
 import pkgutil

@@ -1,5 +1,3 @@
-"""How large the house may be, and how it may hang together: `python .ci/house.py`."""
-
 import re
 import runpy
 from inspect import signature

@@ -1,5 +1,3 @@
-"""The section on choosing a mechanism: its measures, its map, and what it says."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Comparing mechanisms: what is measured, of whom, and what the page says of it."""
-
 import math
 import re
 from dataclasses import replace

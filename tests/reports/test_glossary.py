@@ -1,5 +1,3 @@
-"""The glossary explains each word before it uses it, and names code that is there."""
-
 import re
 from dataclasses import fields
 

@@ -1,5 +1,3 @@
-"""Other libraries: how they are compared, and what is written of that."""
-
 import json
 import time
 from multiprocessing import get_context

@@ -1,5 +1,3 @@
-"""What the first page of the report says of all families."""
-
 import pandas as pd
 import pytest
 from audited_row import audited

@@ -1,5 +1,3 @@
-"""Lines, names and hover words that all figures share."""
-
 from itertools import pairwise
 from xml.etree import ElementTree
 

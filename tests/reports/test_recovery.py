@@ -1,5 +1,3 @@
-"""What is measured of robust PCA, what is said of it, and what is drawn."""
-
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace

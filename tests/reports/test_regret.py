@@ -1,5 +1,3 @@
-"""The regret of online PCA: what is measured, what is said of it, what is drawn."""
-
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np

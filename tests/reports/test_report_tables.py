@@ -1,5 +1,3 @@
-"""Rows that are ready to print: every field from its own column, and the middle one."""
-
 from math import inf, nan
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""What is measured for the theorems on robust PCA, against oracles and definitions."""
-
 from dataclasses import replace
 from functools import partial
 from itertools import islice

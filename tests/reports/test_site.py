@@ -1,5 +1,3 @@
-"""Pages about single things: mechanisms, experiments, docstrings."""
-
 import inspect
 import re
 

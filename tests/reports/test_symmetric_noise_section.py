@@ -1,5 +1,3 @@
-"""The experiments of Imtiaz and Sarwate: rows, shares, figures and sentences."""
-
 import re
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The theorem scoreboard: what rows declare, how they are judged, what is shown."""
-
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace

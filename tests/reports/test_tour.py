@@ -1,5 +1,3 @@
-"""The tour of other libraries: what a visit finds, and what does not end it."""
-
 import json
 import os
 import random

@@ -1,5 +1,3 @@
-"""Tracing and list culling: what is measured, what is said of it, what is drawn."""
-
 import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace

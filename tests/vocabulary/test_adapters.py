@@ -1,5 +1,3 @@
-"""Estimators and programs as mechanisms: what they release, and how they fail."""
-
 import operator
 import os
 import pickle

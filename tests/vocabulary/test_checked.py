@@ -1,5 +1,3 @@
-"""Fields that say what is allowed: their checks, None, classes, subclasses."""
-
 from dataclasses import dataclass, field
 
 from refusals import refused, refuses

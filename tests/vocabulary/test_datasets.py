@@ -1,5 +1,3 @@
-"""Datasets: the laws of the synthetic ones, and distrust of every file."""
-
 import dataclasses
 import gzip
 import hashlib

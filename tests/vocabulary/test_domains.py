@@ -1,5 +1,3 @@
-"""Domains draw, move and project legal rows only, and read their own names."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""Files: JSON is read in full or refused in a sentence, and all are written whole."""
-
 import json
 import os
 import stat

@@ -1,5 +1,3 @@
-"""Functions as people write them: what they draw from comes out again."""
-
 import random
 from functools import partial
 

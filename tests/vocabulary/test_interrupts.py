@@ -1,5 +1,3 @@
-"""What a signal's handler raises is told from what the interrupted code raises."""
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -1,5 +1,3 @@
-"""Pairs are neighbours under their relation, or they are refused."""
-
 import copy
 import dataclasses
 import pickle

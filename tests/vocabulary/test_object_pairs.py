@@ -1,5 +1,3 @@
-"""Datasets that are no arrays of numbers: which pairs there are, and audits of them."""
-
 import math
 import pickle
 

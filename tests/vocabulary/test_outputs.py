@@ -1,5 +1,3 @@
-"""Outputs: their layout and their numbers, one by one and in batches."""
-
 import decimal
 import fractions
 

@@ -1,5 +1,3 @@
-"""Foreign text is printed on one line, and does nothing to a terminal."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

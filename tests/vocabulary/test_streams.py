@@ -1,5 +1,3 @@
-"""Streams depend on their name only, and different names give different numbers."""
-
 import copy
 import pickle
 

@@ -1,5 +1,3 @@
-"""Subspace measures against definitions and SciPy."""
-
 import numpy as np
 import pytest
 import scipy.linalg

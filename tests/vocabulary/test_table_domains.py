@@ -1,5 +1,3 @@
-"""Domains of data as people hold them: texts, examples, and what is handed out."""
-
 import numpy as np
 import pandas as pd
 import pytest

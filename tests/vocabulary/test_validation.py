@@ -1,5 +1,3 @@
-"""Arrays of real numbers are taken whole, and what would be cut is refused."""
-
 from decimal import Decimal
 from fractions import Fraction
 

@@ -1,5 +1,3 @@
-"""The table of sensitivities of A: never exceeded, and attained."""
-
 from itertools import product
 
 import numpy as np

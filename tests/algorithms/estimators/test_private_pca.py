@@ -1,5 +1,3 @@
-"""The estimator: scikit-learn's contract, the budget, the centre, sources, refusals."""
-
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field
 from math import sqrt

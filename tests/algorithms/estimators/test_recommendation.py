@@ -1,5 +1,3 @@
-"""Which mechanism is recommended: measured at once, or looked up in a grid."""
-
 import csv
 import io
 import itertools

@@ -1,5 +1,3 @@
-"""Robust PCA without privacy: geodesic descent, and reweighted least squares."""
-
 import numpy as np
 import pytest
 from refusals import refused

@@ -1,5 +1,3 @@
-"""Step sizes are what they say; budgets add up, or do not where rows are disjoint."""
-
 import numpy as np
 import pytest
 from refusals import refused

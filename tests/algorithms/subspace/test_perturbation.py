@@ -1,5 +1,3 @@
-"""How far a principal subspace moves: never further than proven, and as far as that."""
-
 import mpmath
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""Chains: nested events, their half-planes, and estimates of both laws."""
-
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri

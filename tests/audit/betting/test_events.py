@@ -1,5 +1,3 @@
-"""Events: what is counted, what is chosen, and ratios of densities fitted to scores."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

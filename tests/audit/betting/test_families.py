@@ -1,5 +1,3 @@
-"""Null families: nested, contained in their half-planes, with the claim on the grid."""
-
 from itertools import pairwise
 
 import numpy as np

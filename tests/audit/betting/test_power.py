@@ -1,5 +1,3 @@
-"""The detectable violation, against audits of an event that leaks just so much."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What is bet on, and how much: allowed, from the past alone, and sensible."""
-
 import numpy as np
 import pytest
 from scipy.stats import norm

@@ -1,5 +1,3 @@
-"""The certified maximum against brute force, and the laws against their definitions."""
-
 from dataclasses import replace
 
 import numpy as np

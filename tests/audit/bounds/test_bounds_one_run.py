@@ -1,5 +1,3 @@
-"""The one-run bound against linear programs, simulation and its special cases."""
-
 import itertools
 
 import numpy as np

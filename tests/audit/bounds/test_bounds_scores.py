@@ -1,5 +1,3 @@
-"""Bounds from scores: calibration, power, and scores that are not numbers."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Proposed pairs are neighbours in the domain, and the telling ones come first."""
-
 from functools import partial
 
 import numpy as np

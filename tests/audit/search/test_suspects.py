@@ -1,5 +1,3 @@
-"""What a function compares with is read, whatever else it is; nothing is executed."""
-
 from functools import partial
 
 from dpaudit import Domain
