@@ -99,7 +99,8 @@ class Column:
         found = [value for value in map(_plain, values)]
         present = {value for value in found if not _is_missing(value)}
         if not present:
-            raise InputError(f"column {name!r} has no entries: an example needs some")
+            what = f"column {name!r}" if name else "what is given"
+            raise InputError(f"{what} has no entries: an example needs some")
         kinds = {_kind_of(value) for value in present}
         if len(kinds) > 1:
             raise InputError(
