@@ -135,6 +135,16 @@ def captured_variance(basis: ArrayLike, matrix: ArrayLike) -> Array:
     matrix : array_like, shape (..., d, d)
         Symmetric A, for example a `second_moment`; the result is in its unit.
 
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Raises
+    ------
+    InputError
+        If columns are not orthonormal, a matrix is not symmetric, entries are not
+        finite, or shapes do not fit.
+
     Examples
     --------
     >>> import numpy as np
@@ -153,13 +163,21 @@ def captured_variance_share(basis: ArrayLike, matrix: ArrayLike) -> Array:
     """Return the captured variance as a share of the best that rank k can do.
 
     The optimum is the sum of the k largest eigenvalues (Ky Fan), so the share is at
-    most 1, and at least 0 for a positive semi-definite matrix (both up to rounding). If
-    the optimum is not positive a share means nothing, and is refused.
+    most 1, and at least 0 for a positive semi-definite matrix (both up to rounding).
 
     Parameters
     ----------
     basis, matrix
         As for `captured_variance`.
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Raises
+    ------
+    InputError
+        As for `captured_variance`, and if the optimum is not positive.
 
     Examples
     --------
@@ -196,6 +214,11 @@ def principal_angles(basis: ArrayLike, other: ArrayLike) -> Array:
     ndarray, shape (..., min(k, l))
         In radians, in [0, pi/2].
 
+    Raises
+    ------
+    InputError
+        If columns are not orthonormal, or shapes do not fit.
+
     Notes
     -----
     The arc cosine of a singular value of :math:`V^T W` loses half of the digits at
@@ -226,7 +249,7 @@ def principal_angles(basis: ArrayLike, other: ArrayLike) -> Array:
 
 
 def largest_principal_angle_sine(basis: ArrayLike, other: ArrayLike) -> Array:
-    """Return the sine of the largest of the `principal_angles`, in [0, 1].
+    """Return the sine of the largest of the `principal_angles`, in [0, 1], shape (...).
 
     For k = l it equals the spectral `projector_distance`; otherwise 0 says that one
     subspace contains the other.
@@ -254,7 +277,7 @@ def projector_distance(
     basis, other
         As for `principal_angles`.
     norm : {"spectral", "frobenius"}
-        The matrix norm: in [0, 1], or in [0, sqrt(k + l)].
+        The matrix norm: in [0, 1], or in [0, sqrt(k + l)]; the result has shape (...).
 
     Notes
     -----

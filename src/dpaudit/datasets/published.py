@@ -113,7 +113,13 @@ class IdxFile:
 
 
 def read_idx(where: Path, expected: IdxFile) -> NDArray[np.uint8]:
-    """Return the array in an IDX file, plain or gzip, after checking all of it."""
+    """Return the array in an IDX file, plain or gzip, after checking all of it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is not what was published.
+    """
     # One byte more than expected shows an excess, however large it would unpack.
     limit = len(expected.header) + math.prod(expected.shape) + 1
     try:
@@ -135,6 +141,11 @@ def parse_idx(content: bytes, where: Path) -> NDArray[np.uint8]:
 
     The format: two zero bytes, the type (8 for unsigned bytes), the number of axes, the
     length of each axis as a big-endian 32-bit integer, the entries in C order.
+
+    Raises
+    ------
+    InputError
+        If the content is not of that format, too short or too long.
 
     Examples
     --------
