@@ -178,8 +178,7 @@ def _find(
         elif moved:
             kind, where, neighbour = "distance", moved, moved
         else:
-            kind, where = "release", here.trace.returned_at
-            neighbour = there.trace.returned_at
+            kind, (where, neighbour) = "release", _made(part, trees)
         judgement.find(kind, where, text, neighbour=neighbour, proof=True)
         return
     at = worst.at[np.newaxis]
@@ -266,6 +265,17 @@ def _apart(
         return lines.structure()
     values = leaf.value, twin.value
     return lines.number(int(np.argmax(~np.isclose(*values, equal_nan=True))))
+
+
+def _made(part: Part, trees: tuple[Tree, Tree]) -> tuple[str, str]:
+    """Return where a release is made of data and of choices that are alike."""
+    here, there = trees
+    leaf, made = here.traces[part.one.leaf[int(np.argmax(part.one.p))]], None
+    twin = there.like(leaf)
+    if twin is not None and leaf.layout == twin.layout:
+        differs = ~np.isclose(leaf.value, twin.value, equal_nan=True)
+        made = Lines(leaf, twin).number(int(np.argmax(differs)))
+    return made or (here.trace.returned_at, there.trace.returned_at)
 
 
 def _words(terms: Terms, term: int, number: int) -> str:

@@ -63,7 +63,14 @@ def cut(x, rng):
     return min(float(total), float(len(x)))  # here
 
 
+def flipped_bit_by_bit(x, rng):
+    bits = np.arange(3) == int(x[-1] > 0.5)
+    keeps = rng.random(3) < np.e / (1 + np.e)
+    return [int(bits[k]) if keeps[k] else 1 - int(bits[k]) for k in range(3)]  # here
+
+
 WRONG = [divided, met, drawn_back, parts, slice_left_out, seeded, until_positive, cut]
+WRONG += [flipped_bit_by_bit]
 
 
 @pytest.mark.parametrize("mechanism", WRONG)
