@@ -282,6 +282,14 @@ def exponential_times_direction(data, rng):
     return data.sum(axis=0) + rng.exponential(1.0) * direction  # fault
 
 
+@wrong(ONE, BALL, "the radius is that of epsilon 2: the density is exp(-2 |z|)")
+def short_radius_times_direction(data, rng):
+    """K-norm noise whose radius has half the scale."""
+    noise = rng.normal(size=3)
+    noise *= rng.gamma(3, 0.5) / math.sqrt((noise**2).sum())  # part
+    return data.sum(axis=0) + noise  # fault
+
+
 @right(ONE, BITS, "the density is exp(-max |z|)", source="Hardt, Talwar 2010")
 def cube_noise(data, rng):
     """K-norm noise in a cube: many counts that one row moves together."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.directions import directed
 from dpaudit.audit.replay.follow.named import CONVERSIONS
 from dpaudit.audit.replay.follow.selection import searchsorted
 from dpaudit.audit.replay.follow.tracked import has_noise, isinstance_tracked
@@ -69,7 +70,8 @@ def _of_noise(real: Any) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         if any(map(isinstance_tracked, args)):
-            made = derived(name, *args)
+            made = directed(name, args)
+            made = derived(name, *args) if made is NotImplemented else made
             if made is not NotImplemented:
                 return made
         return real(*args)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import Terms
-from dpaudit.audit.replay.follow.made import MadeOf
+from dpaudit.audit.replay.follow.made import Joint, MadeOf
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.tape import Tape
@@ -109,6 +109,8 @@ class _Parts:
             return None
         made = self.tape.draws.made_of(draws)
         if made is not None:
+            if isinstance(made.expression, Joint):
+                return None
             places = {}
             for slot, roots in made.roots.items():
                 place = self._slot(roots[draws - made.start])

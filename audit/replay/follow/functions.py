@@ -22,13 +22,13 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import (
     arithmetic,
     linear,
-    matrix_product,
     sums,
 )
 from dpaudit.audit.replay.follow.complex_numbers import (
     called,
 )
 from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Composed
@@ -174,6 +174,8 @@ def _called(ufunc: Any, inputs: Any) -> Any:
         result = _joined_noise(ufunc, *inputs)
     if result is NotImplemented:
         result = arithmetic(ufunc, *inputs)
+    if result is NotImplemented:
+        result = directed(ufunc.__name__, inputs)
     if result is not NotImplemented:
         return result
     if any(isinstance_tracked(each) and each.tape.mode.keeps for each in inputs):
@@ -305,7 +307,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
         return NotImplemented
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return np.multiply(a, b)
-    return matrix_product(a, b)
+    return np.matmul(a, b) if max(np.ndim(a), np.ndim(b)) < 3 else NotImplemented
 
 
 def _argmax(a: Any, sign: float, axis: Any, out: Any) -> Any:
@@ -316,12 +318,6 @@ def _argmax(a: Any, sign: float, axis: Any, out: Any) -> Any:
         return NotImplemented
     place = select(a, sign)
     return NotImplemented if place is None else place
-
-
-def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    if out is not None:
-        return NotImplemented
-    return np.multiply(np.ravel(a)[:, np.newaxis], np.ravel(b)[np.newaxis, :])
 
 
 def _full_like(a: Any, fill: Any, dtype: Any = None, **more: Any) -> Any:
@@ -342,7 +338,10 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.argmax: lambda a, axis=None, out=None: _argmax(a, 1.0, axis, out),
     np.argmin: lambda a, axis=None, out=None: _argmax(a, -1.0, axis, out),
     np.dot: _dot,
-    np.outer: _outer,
+    np.outer: lambda a, b, **more: (
+        NotImplemented if more else np.multiply(np.ravel(a)[:, None], np.ravel(b))
+    ),
+    np.linalg.norm: norm,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: math.prod(a.shape) if axis is None else a.shape[axis],

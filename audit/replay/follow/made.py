@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.laws.expressions import Expression
 
-__all__ = ["Made", "MadeOf", "State"]
+__all__ = ["Joint", "Made", "MadeOf", "State"]
 
 
 class State(IntEnum):
@@ -33,13 +33,28 @@ class State(IntEnum):
 _States = NDArray[np.int8]
 
 
+@dataclass(frozen=True)
+class Joint:
+    """What a vector is, or a number, that is made of many draws together.
+
+    Parameters
+    ----------
+    kind : str
+    gamma : float
+        The shape of a radius in it.
+    """
+
+    kind: str
+    gamma: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class MadeOf:
     """What a block of draws is made of.
 
     Parameters
     ----------
-    expression : Expression
+    expression : Expression or Joint
         Over slots.
     roots : dict of int to ndarray
         Which draws are in a slot, for each draw of the block.
@@ -47,7 +62,7 @@ class MadeOf:
         The first draw of the block.
     """
 
-    expression: Expression
+    expression: Expression | Joint
     roots: dict[int, NDArray[np.intp]]
     start: int = 0
 
@@ -75,6 +90,10 @@ class Made:
             if block.start <= low and high < block.start + block.size:
                 return block
         return None
+
+    def touches(self, draws: NDArray[np.intp]) -> bool:
+        """Say whether some draws are made of others."""
+        return bool(self._touched(draws))
 
     def mixed(self, draws: NDArray[np.intp], states: _States) -> bool:
         """Say whether draws may not be mixed with data, or note that they are."""

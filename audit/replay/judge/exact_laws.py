@@ -82,9 +82,9 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     )
     spent = Composition.of([compared])
     judgement.proven = spent.refutes(claim)
-    judgement.suspicious = judgement.proven or (
-        compared.scales_differ and not spent.holds(claim)
-    )
+    # Of what has no composition by dp-accounting, draws are tested.
+    odd = compared.scales_differ or compared.suprema is not None
+    judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit
         # Where Gaussian draws are mixed, no unit is one of them: the last one stands.

@@ -15,6 +15,7 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
+from dpaudit.audit.replay.laws.coded import is_joint
 from dpaudit.audit.replay.laws.mixtures import Leaf
 from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw, log_joint
 
@@ -128,6 +129,7 @@ def draws_choices(trace: Trace) -> bool:
         not (tape.coins or tape.unfollowed or tape.untrusted or trace.unread)
         and all(isinstance(each.law, ChoiceLaw) for each in tape.observations)
         and law.known
+        and not is_joint(law.family).any()
         and not (len(law.first) and (law.rough is not None or tape.taken))
     )
 

@@ -7,8 +7,7 @@ of Gaussian draws, which is one Gaussian variable again, if no other unit has a 
 those draws. Entries without a draw, and entries that are not finite, are constants.
 
 If the units of Gaussian draws overlap, but x + L z and x' + L' z have one covariance
-L L^T = L' L'^T, the same is done in coordinates in which it is the identity on its
-range.
+L L^T, the same is done in coordinates in which it is the identity on its range.
 
 Two laws P and Q are compared unit by unit:
 
@@ -37,7 +36,7 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import FIRST, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, is_whole, law_of
 
 __all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
 
@@ -175,7 +174,7 @@ class AffineLaw:
     alone : ndarray of bool, shape (U,)
         Whether a unit is one draw, which its entries show; not a combination.
     known : bool
-        Whether the entries fall into units; if not, the four before are empty.
+        Whether entries fall into units; if not, the four before are empty.
     factor : ndarray, shape (n, k), optional
         L, where the entries do not fall into units, but all draws are Gaussian.
     rough : ndarray, shape (n,), optional
@@ -211,7 +210,7 @@ class AffineLaw:
         if not index.shape[1]:
             return cls._without_units(mean)
         used = family[index[index >= 0]]
-        if (used == Family.UNKNOWN).any():
+        if (used == Family.UNKNOWN).any() or not is_whole(index, coef, family):
             return cls._unknown(mean)
         if index.shape[1] == 1 and _all_different(mean, index, coef):
             units, draws = np.arange(n), index[:, 0]
@@ -304,8 +303,9 @@ class AffineLaw:
         every = [standard.draw(rng, shape) for standard in STANDARD.values()]
         draws = np.select([self.family == kind for kind in STANDARD], every)
         for code in _codes(self.family):
-            drawn = law_of(code).sample(rng, shape)
-            draws = np.where(self.family == code, drawn, draws)
+            units = np.flatnonzero(self.family == code)
+            units = units[np.argsort(self.draw[units])]  # vectors by their entries
+            draws[:, units] = law_of(code).sample(rng, (size, len(units)))
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
 

@@ -1,7 +1,7 @@
 """Laws of standard draws that have a code, beside the families with a name.
 
-Noise on the integers (two-sided geometric, rounded, and what sums make of it), and
-densities that SciPy knows.
+Noise on the integers (two-sided geometric, rounded, and what sums make of it),
+densities that SciPy knows, and entries of vectors (`dpaudit.audit.replay.laws.joint`).
 """
 
 import math
@@ -23,8 +23,12 @@ __all__ = [
     "GammaDifference",
     "Lattice",
     "code_of",
+    "groups_of",
+    "is_joint",
+    "is_whole",
     "lattice_of",
     "law_of",
+    "take_vectors",
 ]
 
 FIRST, _LAST = 14, 2**15 - 1  # codes; those below are of `Family`
@@ -312,3 +316,71 @@ def lattice_of(code: int) -> Lattice | None:
     """Return the law of a code if it is one on a lattice."""
     law = law_of(code) if code >= FIRST else None
     return law if isinstance(law, Lattice) else None
+
+
+def is_joint(family: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which families are those of entries of vectors."""
+    if not family.size or family.max() < FIRST:
+        return np.zeros(np.shape(family), dtype=bool)
+    kinds, where = np.unique(family, return_inverse=True)
+    joint = [k >= FIRST and hasattr(law_of(k), "entries") for k in kinds.tolist()]
+    return np.array(joint, dtype=bool)[where].reshape(family.shape)
+
+
+def groups_of(law: Any) -> list[tuple[NDArray[np.intp], Any]]:
+    """Return the units of each vector in a law, in the order of its draws."""
+    units = np.flatnonzero(is_joint(law.family))
+    found = []
+    units = units[np.argsort(law.draw[units], kind="stable")]
+    while len(units):
+        noise = law_of(int(law.family[units[0]]))
+        found.append((units[: noise.entries], noise))
+        units = units[noise.entries :]
+    return found
+
+
+def take_vectors(law: Any, other: Any, made: Any) -> bool:
+    """Give vectors the supremum of their loss, at their first units.
+
+    False where the units of vectors of one law are not those of the other.
+    """
+    vectors = groups_of(law)
+    sides = [[np.sort(g).tolist() for g, _ in v] for v in (vectors, groups_of(other))]
+    for units, noise in vectors if sides[0] == sides[1] else ():
+        most = float(noise.norm(made.shift[units] / made.scale[units]))
+        for suprema in (made.suprema, made.back):
+            suprema[units] = 0.0
+            suprema[units[0]] = most if made.alike[units].all() else math.inf
+    return sides[0] == sides[1]
+
+
+def is_whole(index: NDArray[np.intp], coef: Array, family: NDArray[Any]) -> bool:
+    """Say whether entries with draws of vectors are those of whole ones, of one scale.
+
+    Parameters
+    ----------
+    index, coef : ndarray, shape (n, m)
+        Terms; the index is -1 where there is none.
+    family : ndarray of int
+        Of all draws.
+    """
+    some = (index >= 0) & (coef != 0)
+    joint = np.zeros(index.shape, dtype=bool)
+    joint[some] = is_joint(family[index[some]])
+    if not joint.any():
+        return True
+    if (some[joint.any(axis=1)].sum(axis=1) > 1).any():
+        return False
+    draws = np.unique(index[joint])
+    sizes = np.abs(coef[joint])
+    kinds = family[draws]
+    while len(draws):
+        d = law_of(int(kinds[0])).entries
+        whole = draws[0] + np.arange(d)
+        if not np.array_equal(draws[:d], whole) or (kinds[:d] != kinds[0]).any():
+            return False
+        mine = sizes[np.isin(index[joint], whole)]
+        if not np.allclose(mine, mine[0], rtol=_SAME, atol=0) or math.isinf(mine[0]):
+            return False
+        draws, kinds = draws[d:], kinds[d:]
+    return True

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
-from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
+from dpaudit.audit.replay.laws.coded import (
+    FIRST,
+    Lattice,
+    groups_of,
+    is_joint,
+    law_of,
+    take_vectors,
+)
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.audit.replay.laws.whitening import rough_of, whitened
 from dpaudit.claims import Claim
@@ -243,7 +250,8 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
     scales, families = (law.scale, other.scale), (law.family, other.family)
     made = LawComparison(None, entry, True, shift, *scales, *families)
-    return _with_codes(law, other, made)
+    made = _with_codes(law, other, made)
+    return made if take_vectors(law, other, made) else LawComparison(known=False)
 
 
 def are_one(law: AnyLaw, other: AnyLaw) -> bool:
@@ -263,6 +271,7 @@ def are_one(law: AnyLaw, other: AnyLaw) -> bool:
                 return False
             alike = np.array_equal(ratio, other.ratio) and np.array_equal(x, x2)
             alike = alike and np.array_equal(law.family, other.family)
+            alike = alike and not is_joint(law.family).any()
             if alike and np.isfinite(ratio).all() and ratio[law.first].all():
                 return True
     return compare(law, other).same
@@ -279,6 +288,7 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
         steps = (other.mean - law.mean)[law.first] / ratio
     steps = np.where(made.shift == 0, 0.0, steps)
     suprema, back = made.by_unit.copy(), made.by_unit.copy()
+    coded &= ~is_joint(made.family)
     same = coded & _near(made.scale, made.other_scale)
     for unit in np.flatnonzero(coded & ~same).tolist():
         suprema[unit], back[unit] = _finite_suprema(
@@ -355,6 +365,8 @@ def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
             ratio = each.ratio[each.first]
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
+            for units, noise in groups_of(each):
+                logs[-1][..., units[0]] -= noise.norm(u[..., units])
         return _within_supremum(law, other, logs[0] - logs[1])
 
 

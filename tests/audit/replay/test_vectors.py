@@ -1,0 +1,169 @@
+"""A radius times a direction: laws of vectors by their densities, and near misses."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit import replay
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.laws.comparison import compare, losses
+
+PAIR = Pair([[0.5, 0.5, 0.0]], [[0.5, 0.5, 0.0], [0.6, 0.0, 0.8]])
+LARGEST = 0.8
+
+
+def normed(data, rng):
+    v = rng.normal(0, 2.0, size=3)
+    v /= np.linalg.norm(v)
+    return data.sum(axis=0) + rng.gamma(3, 2.0) * v
+
+
+def by_squares(data, rng):
+    v = rng.standard_normal(3)
+    return data.sum(axis=0) - rng.gamma(3, 2.0) * v / np.sqrt((v**2).sum())
+
+
+def by_product(data, rng):
+    v = 3 * rng.standard_normal(3)
+    return data.sum(axis=0) + v / np.sqrt(v @ v) * (2 * rng.gamma(3))
+
+
+def by_ratio(data, rng):
+    v = rng.normal(size=3)
+    return data.sum(axis=0) + v * (rng.gamma(3, 2.0) / math.sqrt((v**2).sum()))
+
+
+def of_exponentials(data, rng):
+    v = rng.normal(size=(1, 3))
+    v = v / np.linalg.norm(v, axis=1, keepdims=True)
+    return data.sum(axis=0) + (rng.exponential(2.0, size=3).sum() * v)[0]
+
+
+def cube(data, rng):
+    return data.sum(axis=0) + rng.gamma(4, 2.0) * rng.uniform(-1, 1, size=3)
+
+
+def on_sphere(x):
+    """Return the density of a radius of scale 2 times a direction, at a vector."""
+    r, area = np.linalg.norm(x), 2 * math.pi**1.5 / special.gamma(1.5)
+    return stats.gamma(3, scale=2.0).pdf(r) / (area * r**2)
+
+
+def in_cube(x):
+    """Return that of a radius times a point of a cube, by an integral over radii."""
+    h = stats.gamma(4, scale=2.0).pdf
+    return integrate.quad(lambda r: h(r) / (2 * r) ** 3, np.abs(x).max(), math.inf)[0]
+
+
+WAYS = [
+    *((each, on_sphere) for each in (normed, by_squares, by_product)),
+    *((each, on_sphere) for each in (by_ratio, of_exponentials)),
+    (cube, in_cube),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "density"), WAYS)
+def test_losses_are_those_of_the_density(mechanism, density):
+    here, there = (execute(mechanism, x, 0) for x in (PAIR.data, PAIR.neighbour))
+    assert here.open
+    mean, other = (x.sum(axis=0) for x in (PAIR.data, PAIR.neighbour))
+    releases = here.law.sample(400, rng=np.random.default_rng(1))
+    found = losses(here.law, there.law, releases)
+    wanted = [math.log(density(y - mean) / density(y - other)) for y in releases[:20]]
+    assert found[:20] == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+    supremum = compare(here.law, there.law).supremum
+    length = 1.0 if density is on_sphere else LARGEST
+    assert supremum == pytest.approx(length / 2)
+    assert np.abs(found).max() <= supremum + 1e-12
+    far = losses(here.law, there.law, mean - 50 * (other - mean)[np.newaxis])
+    assert far == pytest.approx([supremum])
+    # Kolmogorov's test, false alarm 1e-4: the radius of what is drawn.
+    norms = np.linalg.norm(releases - mean, 2 if density is on_sphere else np.inf, 1)
+    assert stats.kstest(norms, stats.gamma(3, scale=2.0).cdf).pvalue > 1e-4
+
+
+def reused_radius(data, rng):
+    radius, total = rng.gamma(3, 9.0), data.sum(axis=0)
+    v, w = rng.normal(size=(2, 3))
+    one, two = (radius * (each / np.linalg.norm(each)) for each in (v, w))
+    return total + one, total + two
+
+
+def reused_direction(data, rng):
+    v = rng.normal(size=3)
+    u = v / np.linalg.norm(v)
+    total = data.sum(axis=0)
+    return total + rng.gamma(3, 9.0) * u, total + rng.gamma(3, 9.0) * u
+
+
+def shown_direction(data, rng):
+    v = rng.normal(size=3)
+    u = v / np.linalg.norm(v)
+    return data.sum(axis=0) + rng.gamma(3, 9.0) * u, u
+
+
+def other_norm(data, rng):
+    v, w = rng.normal(size=3), rng.normal(size=3)
+    return data.sum(axis=0) + rng.gamma(3, 9.0) * v / np.linalg.norm(w)
+
+
+def other_shape(data, rng):
+    v = rng.normal(size=3)
+    return data.sum(axis=0) + rng.gamma(2.5, 9.0) * v / np.linalg.norm(v)
+
+
+def stretched(data, rng):
+    v = rng.normal(size=3) * np.array([1.0, 1.0, 2.0])
+    return data.sum(axis=0) + rng.gamma(3, 9.0) * v / np.linalg.norm(v)
+
+
+def some_entries(data, rng):
+    return normed(data, rng)[:2]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *(reused_radius, reused_direction, shown_direction),
+        *(other_norm, other_shape, stretched),
+    ],
+)
+def test_near_misses_have_no_such_law(mechanism):
+    for data in (PAIR.data, PAIR.neighbour):
+        trace = execute(mechanism, data, 0)
+        assert not (trace.open and trace.law.followed)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim", "verdict"),
+    [
+        (normed, PureDP(0.5), "NOT_REFUTED"),
+        (normed, PureDP(0.49), "REFUTED"),
+        (cube, PureDP(0.4), "NOT_REFUTED"),
+        (cube, PureDP(0.39), "REFUTED"),
+        (some_entries, PureDP(0.5), "NOT_REFUTED"),
+        (normed, ApproxDP(0.1, 1e-3), "REFUTED"),
+    ],
+)
+def test_claims_are_held_to_the_loss_of_the_vector(mechanism, claim, verdict):
+    result = replay(mechanism, pair=PAIR, claim=claim)
+    assert result.verdict == verdict
+    assert result.proof == (verdict == "REFUTED" and isinstance(claim, PureDP))
+
+
+def test_two_vectors_that_follow_on_each_other_are_told_apart():
+    def parts(data, rng):
+        one, two = normed(data, rng), normed(data, rng)
+        return np.concatenate([one[1:], two[:1], two[1:], one[:1]])
+
+    def mixed(data, rng):
+        return np.concatenate([normed(data, rng)[1:], normed(data, rng)[:1]])
+
+    whole, half = (execute(each, PAIR.data, 0) for each in (parts, mixed))
+    assert whole.law.known
+    assert not half.law.known
+    both = compare(whole.law, execute(parts, PAIR.neighbour, 0).law)
+    assert both.supremum == pytest.approx(1.0)
