@@ -17,17 +17,12 @@ from textbook_oracles import (
     integrate,
 )
 
+from dpaudit.algorithms.textbook import noisy_max
 from dpaudit.algorithms.textbook.counts import neighbours_with
-from dpaudit.algorithms.textbook.noisy_max import (
-    NoisyMax1,
-    NoisyMax2,
-    NoisyMax3,
-    NoisyMax4,
-)
 
 ROWS = np.array([[1, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=float)
 ANSWERS = ROWS.sum(axis=0)
-BOTH = [NoisyMax1, NoisyMax2]
+BOTH = [noisy_max.NoisyMax1, noisy_max.NoisyMax2]
 
 
 def laplace_winner(answers, scale):
@@ -65,7 +60,7 @@ def exponential_winner(answers, scale):
     return np.array([wins(place) for place in range(len(answers))])
 
 
-WINNER = {NoisyMax1: laplace_winner, NoisyMax2: exponential_winner}
+WINNER = {noisy_max.NoisyMax1: laplace_winner, noisy_max.NoisyMax2: exponential_winner}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
@@ -90,7 +85,7 @@ def first_wins(mechanism):
 
 @pytest.mark.parametrize("queries", [2, 3, 5])
 def test_the_exponential_attains_its_claim(queries):
-    mechanism = NoisyMax2(0.1, queries=queries)
+    mechanism = noisy_max.NoisyMax2(0.1, queries=queries)
     assert first_wins(mechanism) == pytest.approx(0.1, rel=1e-9)
 
 
@@ -123,7 +118,8 @@ def test_a_place_that_there_is_not_has_no_loss(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "law"), [(NoisyMax3, stats.laplace), (NoisyMax4, stats.expon)]
+    ("kind", "law"),
+    [(noisy_max.NoisyMax3, stats.laplace), (noisy_max.NoisyMax4, stats.expon)],
 )
 def test_the_largest_value_has_the_right_distribution(kind, law):
     mechanism = kind(0.5, queries=3)
@@ -136,7 +132,7 @@ def test_the_largest_value_has_the_right_distribution(kind, law):
 
 @pytest.mark.parametrize("queries", [2, 5])
 def test_the_largest_laplace_value_loses_half_of_epsilon_per_query(queries):
-    mechanism = NoisyMax3(0.1, queries=queries)
+    mechanism = noisy_max.NoisyMax3(0.1, queries=queries)
     pair = mechanism.worst_case()
     one, two = (stats.laplace(loc=x, scale=20.0).cdf(0.0) ** queries for x in (0, 1))
     assert np.log(one / two) == pytest.approx(mechanism.true_epsilon, rel=1e-12)
@@ -149,7 +145,7 @@ def test_the_largest_laplace_value_loses_half_of_epsilon_per_query(queries):
 
 
 def test_the_density_is_the_derivative_of_the_distribution():
-    mechanism = NoisyMax3(0.5, queries=3)
+    mechanism = noisy_max.NoisyMax3(0.5, queries=3)
     at = np.array([-70.0, -3.3, 0.4, 1.5, 2.6, 9.0, 80.0])
     other = np.array([[0.3, 0.9, 0.0]])
 
@@ -171,7 +167,7 @@ def test_the_density_is_the_derivative_of_the_distribution():
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 2.0])
 def test_some_exponential_values_are_impossible_on_the_neighbour(epsilon):
-    mechanism = NoisyMax4(epsilon)
+    mechanism = noisy_max.NoisyMax4(epsilon)
     assert mechanism.true_epsilon == np.inf
     pair = mechanism.worst_case()
     scale, largest = 2 / epsilon, pair.neighbour.sum(axis=0).max()
@@ -188,7 +184,7 @@ def test_some_exponential_values_are_impossible_on_the_neighbour(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_losses_of_the_largest_exponential_value(epsilon):
-    mechanism = NoisyMax4(epsilon, queries=3)
+    mechanism = noisy_max.NoisyMax4(epsilon, queries=3)
     other = ROWS - np.array([[1, 0, 0], *np.zeros((3, 3))])
     at = np.array([4.0001, 4.5, 6.0, 40.0, 900.0])
 
@@ -211,7 +207,7 @@ def test_losses_of_the_largest_exponential_value(epsilon):
 
 
 def test_the_loss_is_infinite_where_the_support_ends():
-    mechanism = NoisyMax4()
+    mechanism = noisy_max.NoisyMax4()
     pair = mechanism.worst_case()
     releases = draws(mechanism, pair.data)
     loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
@@ -222,10 +218,10 @@ def test_the_loss_is_infinite_where_the_support_ends():
 
 
 test_bad_arguments_are_named = refused(
-    (lambda: NoisyMax1(queries=1), "queries must be at least 2"),
-    (lambda: NoisyMax3(queries=0), "queries must be"),
-    (lambda: NoisyMax2().answers(np.ones((2, 3))), "5 columns, got 3"),
-    (lambda: NoisyMax2().answers(np.ones((0, 5))), "n >= 1"),
-    (lambda: NoisyMax2().answers(np.ones(5)), r"shape \(n, d\)"),
-    (lambda: NoisyMax4().worst_case(4), "dimension must be"),
+    (lambda: noisy_max.NoisyMax1(queries=1), "queries must be at least 2"),
+    (lambda: noisy_max.NoisyMax3(queries=0), "queries must be"),
+    (lambda: noisy_max.NoisyMax2().answers(np.ones((2, 3))), "5 columns, got 3"),
+    (lambda: noisy_max.NoisyMax2().answers(np.ones((0, 5))), "n >= 1"),
+    (lambda: noisy_max.NoisyMax2().answers(np.ones(5)), r"shape \(n, d\)"),
+    (lambda: noisy_max.NoisyMax4().worst_case(4), "dimension must be"),
 )

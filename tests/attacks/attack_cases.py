@@ -11,29 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from dpaudit import Pair
+from dpaudit import Pair, attacks
 from dpaudit.algorithms import GOEGaussian, SymmetricNoise
-from dpaudit.attacks import (
-    Abnormal,
-    Atoms,
-    Attack,
-    BitPatterns,
-    ByLayout,
-    CanaryOverlap,
-    CanaryQuadratic,
-    ExactLoss,
-    GaussianTranscript,
-    GradientBoosting,
-    Identity,
-    LaplaceLocation,
-    LinearDiscriminant,
-    LogisticClassifier,
-    MeanShift,
-    Reconstruction,
-    Support,
-    Target,
-    Tracing,
-)
 from dpaudit.batches import Batch
 from dpaudit.outputs import Output, read
 
@@ -66,7 +45,7 @@ def black_box(data, rng):
 
 @dataclass(frozen=True)
 class Case:
-    attack: Attack
+    attack: attacks.Attack
     draw: Callable[[np.random.Generator, int, int], Any]
     least: float
     pair: Pair = SCALARS
@@ -74,7 +53,7 @@ class Case:
 
     @property
     def target(self):
-        return Target(self.mechanism, self.pair)
+        return attacks.Target(self.mechanism, self.pair)
 
     def sides(self, size, seed):
         rng = np.random.default_rng(seed)
@@ -212,29 +191,43 @@ def laplace(shift):
 
 
 CASES = [
-    from_mechanism(ExactLoss(), GOEGaussian.from_mu(1.5), 0.8),
-    from_mechanism(MeanShift(), GOEGaussian.from_mu(1.5), 0.8),
-    from_mechanism(Support(), SymmetricNoise.as_published(1.0), 0.75),
-    Case(GaussianTranscript(), transcript, 0.8, SCALARS, Steps()),
-    Case(Identity(), laplace(1.0), 0.7),
-    Case(CanaryQuadratic(), noisy_moment(0.3), 0.8, ROWS),
-    Case(CanaryOverlap(), top_vector, 0.75, ROWS),
-    Case(CanaryOverlap(), top_basis(2), 0.75, ROWS),
-    Case(CanaryOverlap(), top_basis(2, transposed=True), 0.75, ROWS),
-    Case(CanaryOverlap(), noisy_moment(0.1), 0.75, ROWS),
-    *(Case(Tracing(), noisy_sum, 0.75, ROWS), Case(Tracing(), top_vector, 0.75, ROWS)),
-    Case(Reconstruction(), lambda *a: 0.6 * top_basis(2)(*a), 0.75, ROWS),
-    Case(Reconstruction(), lambda *a: noisy_sum(*a) / 2, 0.6, ROWS),
-    *(Case(Abnormal(), failures, 0.65), Case(ByLayout(), lists_of_any_length, 0.72)),
-    Case(Atoms(), lambda g, n, s: g.geometric(0.3 + 0.4 * s, n).astype(float), 0.65),
-    Case(Atoms(), codes_and_numbers, 0.7),
-    Case(LaplaceLocation(), laplace(np.full(10, 0.5)), 0.8),
-    Case(LinearDiscriminant(), laplace(np.full(10, 0.5)), 0.74),
-    Case(LogisticClassifier(), laplace(np.full(10, 0.5)), 0.8),
-    Case(LogisticClassifier(), lambda g, n, s: (1 + s) * g.normal(size=(n, 9)), 0.9),
-    Case(GradientBoosting(), crossed, 0.75),
-    Case(GradientBoosting(), top_basis(2), 0.75, ROWS),
-    Case(BitPatterns(), laplace(1.0), 0.62),
+    from_mechanism(attacks.ExactLoss(), GOEGaussian.from_mu(1.5), 0.8),
+    from_mechanism(attacks.MeanShift(), GOEGaussian.from_mu(1.5), 0.8),
+    from_mechanism(attacks.Support(), SymmetricNoise.as_published(1.0), 0.75),
+    Case(attacks.GaussianTranscript(), transcript, 0.8, SCALARS, Steps()),
+    Case(attacks.Identity(), laplace(1.0), 0.7),
+    Case(attacks.CanaryQuadratic(), noisy_moment(0.3), 0.8, ROWS),
+    Case(attacks.CanaryOverlap(), top_vector, 0.75, ROWS),
+    Case(attacks.CanaryOverlap(), top_basis(2), 0.75, ROWS),
+    Case(attacks.CanaryOverlap(), top_basis(2, transposed=True), 0.75, ROWS),
+    Case(attacks.CanaryOverlap(), noisy_moment(0.1), 0.75, ROWS),
+    *(
+        Case(attacks.Tracing(), noisy_sum, 0.75, ROWS),
+        Case(attacks.Tracing(), top_vector, 0.75, ROWS),
+    ),
+    Case(attacks.Reconstruction(), lambda *a: 0.6 * top_basis(2)(*a), 0.75, ROWS),
+    Case(attacks.Reconstruction(), lambda *a: noisy_sum(*a) / 2, 0.6, ROWS),
+    *(
+        Case(attacks.Abnormal(), failures, 0.65),
+        Case(attacks.ByLayout(), lists_of_any_length, 0.72),
+    ),
+    Case(
+        attacks.Atoms(),
+        lambda g, n, s: g.geometric(0.3 + 0.4 * s, n).astype(float),
+        0.65,
+    ),
+    Case(attacks.Atoms(), codes_and_numbers, 0.7),
+    Case(attacks.LaplaceLocation(), laplace(np.full(10, 0.5)), 0.8),
+    Case(attacks.LinearDiscriminant(), laplace(np.full(10, 0.5)), 0.74),
+    Case(attacks.LogisticClassifier(), laplace(np.full(10, 0.5)), 0.8),
+    Case(
+        attacks.LogisticClassifier(),
+        lambda g, n, s: (1 + s) * g.normal(size=(n, 9)),
+        0.9,
+    ),
+    Case(attacks.GradientBoosting(), crossed, 0.75),
+    Case(attacks.GradientBoosting(), top_basis(2), 0.75, ROWS),
+    Case(attacks.BitPatterns(), laplace(1.0), 0.62),
 ]
 
 

@@ -20,13 +20,7 @@ from attack_cases import (
 )
 from scipy import stats
 
-from dpaudit import MechanismError, Pair, Relation, UnsupportedError
-from dpaudit.algorithms import (
-    AnalyzeGauss,
-    GOEGaussian,
-    SymmetricNoise,
-    SymmetrisedWishart,
-)
+from dpaudit import MechanismError, Pair, Relation, UnsupportedError, algorithms
 from dpaudit.attacks import (
     PORTFOLIO,
     ByLayout,
@@ -101,12 +95,12 @@ def test_which_attacks_apply_to_mechanisms():
 
     known = {"mean-shift", "logistic"}
     for dimension in (1, 2):
-        found = applying(GOEGaussian.from_mu(1.0), dimension)
+        found = applying(algorithms.GOEGaussian.from_mu(1.0), dimension)
         assert found == known | {"exact-loss"}
-    wishart = SymmetrisedWishart.calibrated(1.0)
+    wishart = algorithms.SymmetrisedWishart.calibrated(1.0)
     assert applying(wishart, 2) == known | {"exact-loss"}
     assert applying(wishart, 3) == known
-    assert applying(SymmetricNoise.as_published(1.0), 3) == known | {
+    assert applying(algorithms.SymmetricNoise.as_published(1.0), 3) == known | {
         "exact-loss",
         "support",
     }
@@ -205,7 +199,7 @@ def test_failing_capabilities_are_the_mechanisms_own():
 
 
 def test_support_guess_matches_the_truth():
-    mechanism = SymmetricNoise.as_published(1.0)
+    mechanism = algorithms.SymmetricNoise.as_published(1.0)
     pair = mechanism.worst_case(3)
     releases = np.concatenate(sample(mechanism, pair, 200))
     known = Support().score(Target(mechanism, pair), {}, releases)
@@ -223,7 +217,7 @@ def test_identity_keeps_infinities_and_puts_nan_lowest():
 
 
 def test_mean_shift_is_an_inner_product():
-    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5)
+    mechanism = algorithms.AnalyzeGauss.calibrated(1.0, 1e-5)
     pair = Pair(np.eye(3)[:2], np.eye(3)[:1], Relation.ADD_REMOVE)
     releases = mechanism.draw(pair.data, 4, rng=np.random.default_rng(0))
     releases[3, 0, 0] = np.nan

@@ -6,25 +6,22 @@ import pandas as pd
 from tiny_profile import tiny_plan
 
 from dpaudit.reports.experiment import run
+from dpaudit.reports.sections.dp_pca import measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS
 from dpaudit.reports.sections.dp_pca.floors import FLOORS
-from dpaudit.reports.sections.dp_pca.measures import (
-    AG,
-    AG_PUBLISHED,
-    DP_PCA,
-    GOE,
-    MECHANISMS,
-    OJA,
-    component_errors,
-)
 from dpaudit.reports.sections.dp_pca.section import GRADIENTS
 
 __all__ = ["claims_table", "dp_pca_tables"]
 
-BESIDE = dict(zip(MECHANISMS, range(1, len(MECHANISMS) + 1), strict=True)) | {GOE: 0.5}
+BESIDE = dict(
+    zip(measures.MECHANISMS, range(1, len(measures.MECHANISMS) + 1), strict=True)
+) | {measures.GOE: 0.5}
 
 
-def claims_table(refuted=(OJA, AG_PUBLISHED), known=(AG_PUBLISHED, AG, GOE)):
+def claims_table(
+    refuted=(measures.OJA, measures.AG_PUBLISHED),
+    known=(measures.AG_PUBLISHED, measures.AG, measures.GOE),
+):
     """Return verdicts; those that are known are held to an exact loss."""
     return pd.DataFrame(
         {
@@ -36,11 +33,11 @@ def claims_table(refuted=(OJA, AG_PUBLISHED), known=(AG_PUBLISHED, AG, GOE)):
             "verdict": "REFUTED" if name in refuted else "NOT_REFUTED",
             "samples": 0 if name in known else 400,
         }
-        for name in MECHANISMS
+        for name in measures.MECHANISMS
     )
 
 
-def errors_table(experiment, beside=BESIDE, bottoms=((DP_PCA, 0),)):
+def errors_table(experiment, beside=BESIDE, bottoms=((measures.DP_PCA, 0),)):
     """Return errors in proportion to 1/100 and what is beside the name.
 
     Of whom and at which place of the grid all releases are bottom may be given.
@@ -61,7 +58,7 @@ def dp_pca_tables(**options):
     """Return a table for each experiment of the tiny profile."""
     found = {}
     for name, each in tiny_plan().items():
-        if each.measure is component_errors:
+        if each.measure is measures.component_errors:
             found[name] = errors_table(each, **options)
     plan = tiny_plan()
     for name in FLOORS:

@@ -10,19 +10,14 @@ from refusals import refuses
 from dpaudit.algorithms.third_party import base
 from dpaudit.cli import main
 from dpaudit.errors import ExecutorError
+from dpaudit.reports.sections.libraries import measures
 from dpaudit.reports.sections.libraries import measures as libraries
-from dpaudit.reports.sections.libraries.measures import (
-    CONTENDERS,
-    FILE,
-    LibraryComparison,
-    LibraryFit,
-    compare,
-    load_comparison,
-)
 from dpaudit.reports.sections.utility.measures import geometric_spectrum
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
-FOUND = LibraryComparison({"dpaudit": "0"}, 1.0, "replace-one", 9, 1, 2.5, [{"a": 0}])
+FOUND = measures.LibraryComparison(
+    {"dpaudit": "0"}, 1.0, "replace-one", 9, 1, 2.5, [{"a": 0}]
+)
 
 
 def command(*arguments):
@@ -44,8 +39,8 @@ def broken(rows, k, rng):
 
 def test_every_fit_is_measured():
     lines = []
-    found = compare(
-        [LibraryFit("best", "here", 0.0, best)],
+    found = measures.compare(
+        [measures.LibraryFit("best", "here", 0.0, best)],
         repetitions=2,
         settings=[(3, 1)],
         progress=lines.append,
@@ -66,8 +61,8 @@ def at_once(monkeypatch):
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fit_that_does_not_end_in_time_is_none():
-    contender = LibraryFit("stuck", "there", 1e-5, stuck)
-    found = compare([contender], limit_s=0.1, settings=[(3, 1)])
+    contender = measures.LibraryFit("stuck", "there", 1e-5, stuck)
+    found = measures.compare([contender], limit_s=0.1, settings=[(3, 1)])
     asked = {"contender": "stuck", "centre": "there", "delta": 1e-5}
     asked |= {"dimension": 3, "n_components": 1}
     assert found.records == [asked | {"captured_share": None, "fit_seconds": None}]
@@ -77,12 +72,14 @@ def test_a_fit_that_does_not_end_in_time_is_none():
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fit_that_fails_is_an_error(capfd):
     with pytest.raises(ExecutorError, match="broken in 3 dimensions failed"):
-        compare([LibraryFit("broken", "-", 0.0, broken)], settings=[(3, 1)])
+        measures.compare(
+            [measures.LibraryFit("broken", "-", 0.0, broken)], settings=[(3, 1)]
+        )
     assert "no such rows" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "contender", CONTENDERS[:3], ids=lambda c: f"{c.centre} {c.delta}"
+    "contender", measures.CONTENDERS[:3], ids=lambda c: f"{c.centre} {c.delta}"
 )
 def test_ours_captures_nearly_all(contender):
     problem = geometric_spectrum(6)
@@ -94,15 +91,15 @@ def test_ours_captures_nearly_all(contender):
 
 
 def test_what_is_written_is_read(tmp_path):
-    assert load_comparison(tmp_path) is None
-    assert FOUND.save(tmp_path / "new") == tmp_path / "new" / FILE
-    assert load_comparison(tmp_path / "new") == FOUND
+    assert measures.load_comparison(tmp_path) is None
+    assert FOUND.save(tmp_path / "new") == tmp_path / "new" / measures.FILE
+    assert measures.load_comparison(tmp_path / "new") == FOUND
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"versions": {}}'])
 def test_a_file_of_something_else_is_an_error(text, tmp_path):
-    (tmp_path / FILE).write_text(text)
-    refuses(r"comparison\.json.*make third-party", load_comparison, tmp_path)
+    (tmp_path / measures.FILE).write_text(text)
+    refuses(r"comparison\.json.*make third-party", measures.load_comparison, tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
@@ -112,12 +109,12 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
 
 def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(base._DISTRIBUTIONS, "gone", ("no-such",))
-    gone = LibraryFit("elsewhere", "-", 0.0, best, "gone")
+    gone = measures.LibraryFit("elsewhere", "-", 0.0, best, "gone")
     monkeypatch.setattr(libraries, "CONTENDERS", (gone,))
     result = command("--output", str(tmp_path))
     assert result.exit_code == 0
     assert "elsewhere is left out" in result.stderr
-    assert json.loads((tmp_path / FILE).read_text())["records"] == []
+    assert json.loads((tmp_path / measures.FILE).read_text())["records"] == []
 
 
 def test_wrong_usage_exits_with_two(tmp_path):

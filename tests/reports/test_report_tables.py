@@ -8,12 +8,7 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.libraries.measures import LibraryComparison
 from dpaudit.reports.sections.libraries.section import library_notes, library_rows
 from dpaudit.reports.sections.suite.section import suite_rows
-from dpaudit.reports.sections.utility.section import (
-    component_notes,
-    component_rows,
-    time_note,
-    time_rows,
-)
+from dpaudit.reports.sections.utility import section
 from dpaudit.reports.tables import Printed, quartiles, verdict_rows
 
 # Skewed: the quartiles are 2, 4 and 8, the mean is none of them.
@@ -54,7 +49,7 @@ def test_times_are_medians():
             "releases_per_second": [nan] * 5 + [100 * x for x in SKEWED],
         }
     )
-    assert time_rows(table) == [
+    assert section.time_rows(table) == [
         printed(TIMES, BASELINE, "4.00 s", "2.00 s – 8.00 s", "1", ""),
         printed(TIMES, "m", "4.00 ms", "2.00 ms – 8.00 ms", "40.00", "400"),
     ]
@@ -118,7 +113,7 @@ def test_components_have_the_median_share_and_their_own_verdict():
     claims = [("ε = 2", "δ = 0.125"), ("ε = 1", "δ = 0.125")]
     high = ("high", claims[0], "60.0 %", "50.0 % to 70.0 %", False, "NOT REFUTED")
     low = ("low", claims[1], "30.0 %", "20.0 % to 40.0 %", True, "REFUTED")
-    assert component_rows(shares, wall) == [
+    assert section.component_rows(shares, wall) == [
         printed(COMPONENTS, *high),
         printed(COMPONENTS, *low),
     ]
@@ -139,7 +134,7 @@ def test_the_best_of_each_kind_is_named_and_sn_beside_its_rivals():
             )
             for name, at in zip(names, deltas, strict=True)
         )
-        return component_notes(shares, wall)
+        return section.component_notes(shares, wall)
 
     first, second, third = notes(0.7, ["symmetric-noise"])
     assert first.startswith("gauss captures most of those with approximate claims")
@@ -159,7 +154,7 @@ def test_the_fastest_and_the_slowest_fit_are_named():
             "ratio": [1.0, 2.0, 9.0, 4.0, 1.5],
         }
     )
-    assert time_note(table) == (
+    assert section.time_note(table) == (
         "A fit takes 1.50 times as long as one without privacy with fast, the fastest, "
         "and 4.00 times with slow, the slowest."
     )

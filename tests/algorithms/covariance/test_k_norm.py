@@ -15,13 +15,8 @@ from seeded import rng
 
 from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
+from dpaudit.algorithms.covariance import k_norm
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
-from dpaudit.algorithms.covariance.k_norm import (
-    LARGEST,
-    by_coupling,
-    by_rejection,
-    coupled_eigenvalues,
-)
 from dpaudit.claims import NO_LOSS
 
 TYPE_I_ERROR = 1e-9
@@ -127,7 +122,7 @@ def follows_quadrature(values):
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_rejection_follows_quadrature(dimension):
-    values = descending(by_rejection(6000, dimension, balance=False, rng=rng(1)))
+    values = descending(k_norm.by_rejection(6000, dimension, balance=False, rng=rng(1)))
     assert follows_quadrature(values)
     # The proposals, which are not rejected, do not.
     wishart = SymmetrisedWishart.calibrated(1.0).noise(6000, dimension, rng=rng(1))
@@ -136,7 +131,7 @@ def test_rejection_follows_quadrature(dimension):
 
 def test_coupling_follows_quadrature_however_short_a_block_is():
     # Such blocks are seldom constant: most vectors are sent through another.
-    values = coupled_eigenvalues(1500, 2, passes=1, rng=rng(2))
+    values = k_norm.coupled_eigenvalues(1500, 2, passes=1, rng=rng(2))
     assert (np.diff(values, axis=1) <= 0).all()
     assert follows_quadrature(values)
     # The law is even: of what the bounds make of infinity more sums have one sign.
@@ -149,8 +144,8 @@ def test_coupling_follows_quadrature_however_short_a_block_is():
 )
 def test_both_samplers_draw_from_one_law(dimension, size, balance):
     # Null hypothesis: every eigenvalue, and two entries, have one law.
-    many = by_rejection(10 * size, dimension, balance=balance, rng=rng(3))
-    coupled = by_coupling(size, dimension, balance=balance, rng=rng(4))
+    many = k_norm.by_rejection(10 * size, dimension, balance=balance, rng=rng(3))
+    coupled = k_norm.by_coupling(size, dimension, balance=balance, rng=rng(4))
     np.testing.assert_array_equal(coupled, coupled.swapaxes(-1, -2))
 
     def columns(matrices):
@@ -162,8 +157,8 @@ def test_both_samplers_draw_from_one_law(dimension, size, balance):
 
 
 def test_a_random_basis_leaves_the_eigenvalues_as_they_were_drawn():
-    values = coupled_eigenvalues(2, 3, rng=rng(6))
-    matrices = by_coupling(2, 3, balance=False, rng=rng(6))
+    values = k_norm.coupled_eigenvalues(2, 3, rng=rng(6))
+    matrices = k_norm.by_coupling(2, 3, balance=False, rng=rng(6))
     np.testing.assert_allclose(descending(matrices), values, atol=1e-12)
 
 
@@ -231,7 +226,7 @@ def test_pure_dp_is_the_tightest_claim(relation):
 @pytest.mark.parametrize("relation", Relation)
 def test_what_would_take_too_long_is_refused(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
-    data = np.zeros((1, LARGEST[relation] + 1))
+    data = np.zeros((1, k_norm.LARGEST[relation] + 1))
     with pytest.raises(
         InputError, match=r"at most .* next best .* symmetrised-wishart"
     ):

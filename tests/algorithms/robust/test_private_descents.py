@@ -28,15 +28,9 @@ from seeded import rng
 
 from dpaudit import ApproxDP, GaussianDP, Relation, UnsupportedError
 from dpaudit.algorithms import GeodesicDescent, PrivateGGD, PrivateSGGD
-from dpaudit.algorithms.robust import pairs
+from dpaudit.algorithms.robust import geometries, pairs
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import ROBUST
-from dpaudit.algorithms.robust.geometries import (
-    Geodesic,
-    Polar,
-    polar,
-    squared_distance,
-)
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PowerStart,
@@ -121,7 +115,7 @@ def test_the_release_follows_from_the_transcript_on_glad(form):
     bases = mechanism.start.points(values, (3, 4, 2))
     batch = mechanism.batches.size_for(30)
     for step, eta in enumerate(HalvingSteps().sizes(4)):
-        bases = polar(bases + eta / batch * transcript["steps"][:, step])
+        bases = geometries.polar(bases + eta / batch * transcript["steps"][:, step])
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
     assert projector_distance(releases, bases).max() < 1e-7
 
@@ -286,7 +280,7 @@ def test_without_noise_descent_minimises(kind):
     assert excess.min() > 0
     assert excess.max() < 2
     release = mechanism.release(data.rows, rng=rng(8))
-    assert squared_distance(release, data.subspace) < 1e-3
+    assert geometries.squared_distance(release, data.subspace) < 1e-3
 
 
 @pytest.mark.parametrize("name", list(KINDS))
@@ -301,7 +295,7 @@ def test_private_descent_finds_the_subspace_where_rows_are_many(name):
     ):
         # On many datasets a tenth of that was seen.
         bases = mechanism.draw(data.rows, 2, rng=rng(10))
-        assert squared_distance(bases, data.subspace).max() < 0.01
+        assert geometries.squared_distance(bases, data.subspace).max() < 0.01
 
 
 # Calibration
@@ -684,7 +678,7 @@ def test_transcripts_of_full_batches_have_the_likelihood_of_gaussians(kind, shar
 
 
 # Parts
-@pytest.mark.parametrize("geometry", [Polar(), Geodesic()])
+@pytest.mark.parametrize("geometry", [geometries.Polar(), geometries.Geodesic()])
 @pytest.mark.parametrize(
     ("batches", "size"),
     [

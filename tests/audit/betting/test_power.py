@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
+from dpaudit.audit.betting import power
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for, verdict_family
-from dpaudit.audit.betting.power import (
-    _LEARNING,
-    _growth,
-    detectable_epsilon,
-    rarest_event,
-)
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.gaussian import gaussian_mu
 
@@ -51,7 +46,7 @@ def test_audits_detect_what_is_said_to_be_detectable(q):
     from the claim, more than half of the runs see nothing.
     """
     null, samples = claim_alone(PureDP(1.0)), 500
-    epsilon = detectable_epsilon(null, np.array([q]), samples, ALPHA, 0.0)
+    epsilon = power.detectable_epsilon(null, np.array([q]), samples, ALPHA, 0.0)
     rng = np.random.default_rng(0)
     for shown, seen in ((epsilon, True), (1 + (epsilon - 1) / 3, False)):
         p = q * math.exp(shown)
@@ -65,18 +60,18 @@ def test_audits_detect_what_is_said_to_be_detectable(q):
 def test_more_releases_and_larger_errors_detect_less():
     null, q = claim_alone(PureDP(1.0)), np.array([0.1, 0.25])
     for known in (
-        [detectable_epsilon(null, q, n, 1e-3, 0.0) for n in (10**6, 10**4, 100)],
-        [detectable_epsilon(null, q, 10**4, a, 0.0) for a in (0.05, 1e-3, 1e-9)],
+        [power.detectable_epsilon(null, q, n, 1e-3, 0.0) for n in (10**6, 10**4, 100)],
+        [power.detectable_epsilon(null, q, 10**4, a, 0.0) for a in (0.05, 1e-3, 1e-9)],
     ):
         assert known == sorted(set(known))
         assert 1.0 < known[0] < 1.1
-    assert detectable_epsilon(null, q, 10**6, 1e-3, 0.0) < 1.02
+    assert power.detectable_epsilon(null, q, 10**6, 1e-3, 0.0) < 1.02
 
 
 def test_the_best_event_counts():
     null = claim_alone(PureDP(1.0))
     one, other, both = (
-        detectable_epsilon(null, np.array(q), 1000, 1e-3, 0.0)
+        power.detectable_epsilon(null, np.array(q), 1000, 1e-3, 0.0)
         for q in ([0.01], [0.25], [0.01, 0.25])
     )
     assert both == pytest.approx(min(one, other))
@@ -95,7 +90,9 @@ def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, sample
     delta = claim.parameters.get("delta", 0.01)
     if isinstance(claim, Profile):
         delta = 0.2
-    found = detectable_epsilon(claim_alone(claim), np.array([q]), samples, 1e-3, delta)
+    found = power.detectable_epsilon(
+        claim_alone(claim), np.array([q]), samples, 1e-3, delta
+    )
     assert found is not None
     assert claim.epsilon_at(delta) <= found
     # And in the end the claim is told from anything worse.
@@ -105,22 +102,22 @@ def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, sample
 def test_what_is_detectable_of_a_gaussian_claim_is_a_mu():
     """The event at its curve grows evidence as fast as is needed, and not faster."""
     null, q, delta, samples = claim_alone(GaussianDP(1.0)), 0.2, 1e-5, 2000
-    epsilon = detectable_epsilon(null, np.array([q]), samples, 1e-3, delta)
+    epsilon = power.detectable_epsilon(null, np.array([q]), samples, 1e-3, delta)
     mu = gaussian_mu(epsilon, delta)
     assert 1.0 < mu < 1.5
     p = GaussianDP(mu).tpr(np.array([q]))
-    (growth,) = _growth(null, p, np.array([q]))
-    growth *= 2 * samples / _LEARNING
+    (growth,) = power._growth(null, p, np.array([q]))
+    growth *= 2 * samples / power._LEARNING
     z = 1.2815515655446004  # the 0.9 quantile of the normal law
     assert growth - z * math.sqrt(2 * growth) == pytest.approx(math.log(1e3), rel=1e-3)
 
 
 def test_nothing_is_detectable_in_a_handful_of_releases():
     null = claim_alone(PureDP(1.0))
-    assert detectable_epsilon(null, np.array([0.3]), 3, 1e-3, 0.0) is None
-    assert detectable_epsilon(null, np.empty(0), 1000, 1e-3, 0.0) is None
+    assert power.detectable_epsilon(null, np.array([0.3]), 3, 1e-3, 0.0) is None
+    assert power.detectable_epsilon(null, np.empty(0), 1000, 1e-3, 0.0) is None
     # An event that is too likely on D' cannot be exceeded by the claim's factor.
-    assert detectable_epsilon(null, np.array([0.999]), 20, 1e-3, 0.0) is None
+    assert power.detectable_epsilon(null, np.array([0.999]), 20, 1e-3, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -143,7 +140,7 @@ def test_the_rarest_event_in_closed_form(epsilon):
     over the null, p' = e^epsilon q', is p log(1 + e^-epsilon) for small p.
     """
     null, samples = claim_alone(PureDP(epsilon)), 10**6
-    p = rarest_event(null, samples, 1e-3)
+    p = power.rarest_event(null, samples, 1e-3)
     z = 1.2815515655446004
     root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(1e-3))) / 2
     growth = p * math.log1p(math.exp(-epsilon)) / 2
@@ -152,9 +149,9 @@ def test_the_rarest_event_in_closed_form(epsilon):
 
 def test_the_rarest_event_is_more_than_what_delta_allows():
     for delta in (1e-5, 1e-2, 0.2):
-        found = rarest_event(claim_alone(ApproxDP(1.0, delta)), 10**7, 1e-3)
+        found = power.rarest_event(claim_alone(ApproxDP(1.0, delta)), 10**7, 1e-3)
         assert delta < found < 3 * delta + 1e-4
 
 
 def test_a_handful_of_releases_sees_no_event():
-    assert rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0
+    assert power.rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0

@@ -12,13 +12,8 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.audit.betting import families
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
-from dpaudit.audit.betting.families import (
-    GaussianNulls,
-    NullFamily,
-    Polygons,
-    families_for,
-)
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.gaussian import gaussian_mu
 
@@ -103,14 +98,14 @@ FALSE_CLAIMS = {
 }
 
 
-def coarse(claim: Claim) -> NullFamily:
+def coarse(claim: Claim) -> families.NullFamily:
     """Return the family of a claim in steps of 4 %: quicker to play."""
     centre = claim.parameters.get("epsilon", claim.parameters.get("mu"))
     grid = centre * np.exp(0.04 * np.arange(-40, 21))
     if isinstance(claim, GaussianDP):
-        return GaussianNulls(grid, 40)
+        return families.GaussianNulls(grid, 40)
     delta = claim.parameters.get("delta", 0.0)
-    return Polygons(grid, 40, grid, np.full_like(grid, delta))
+    return families.Polygons(grid, 40, grid, np.full_like(grid, delta))
 
 
 def rounds(scores, test, rng, samples, *, growth=0.6, share=0.5):
@@ -281,7 +276,7 @@ def test_only_the_events_asked_for_are_needed():
 
 
 def test_step_down_needs_every_smaller_null():
-    test = SequentialTest(families_for(PureDP(1.0), 0.0, 1.0)["epsilon"], 0.05)
+    test = SequentialTest(families.families_for(PureDP(1.0), 0.0, 1.0)["epsilon"], 0.05)
     assert test.lower_bound == 0.0
     assert test.frontier == 0
     test.rejected[:5] = True
@@ -345,7 +340,7 @@ def test_smaller_nulls_share_in_the_bets_of_the_claim():
 
 
 def test_a_family_without_the_claim_shares_nothing_and_refutes_nothing():
-    family = families_for(GaussianDP(1.0), 1e-5, 1.0)["epsilon"]
+    family = families.families_for(GaussianDP(1.0), 1e-5, 1.0)["epsilon"]
     test = SequentialTest(family, ALPHA, shared=0.9)
     accounts = gambled(test, np.random.default_rng(0))
     np.testing.assert_allclose(test.log_wealth, np.logaddexp.reduce(accounts, axis=0))
