@@ -8,9 +8,13 @@ import copy
 import functools
 import importlib
 import itertools
+import math
+import operator
 import os
 import sqlite3
 import sys
+import threading
+import types
 import weakref
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
@@ -26,10 +30,16 @@ HERE = sys.modules[__name__]
 FEW = 3  # releases a side
 KINDS = {"finished": None, "unfinished": lambda: True}
 INSTALLED = """
+import math
 SCALE = 1.0
 
 def from_global(data, rng):
     return data.sum() + rng.laplace(scale=SCALE)
+
+def logged(function):
+    def inner(*arguments):
+        return function(*arguments)
+    return inner
 
 class Handle:
     def __init__(self, scale):
@@ -80,6 +90,11 @@ def held(make, read):
     return build
 
 
+def put(module, name, read):
+    """Return a case that holds nothing: the scale is in a module."""
+    return held(lambda s: setattr(importlib.import_module(module), name, s), read)
+
+
 def having(subject, **attributes):
     for name, value in attributes.items():
         setattr(subject, name, value)
@@ -105,7 +120,22 @@ class Given(Noisy):
         self.scale = scale
 
 
+# Modules and names.
+def module(**attributes):
+    return having(types.ModuleType("somewhere"), **attributes)
+
+
+def other_globals(scale):
+    space = {"SCALE": scale}
+    exec("def scale_of(): return globals()['SCALE']", space)
+    return noisy(space["scale_of"])
+
+
 # Classes.
+class Dunder(Noisy):
+    scale = property(operator.attrgetter("__scale__"))
+
+
 class Descriptor:
     kept: ClassVar = weakref.WeakKeyDictionary()
 
@@ -198,6 +228,10 @@ def innermost(deep):
 
 
 # Objects of C, what shows no state, and the world.
+
+KEPT = {}
+
+
 def database(scale):
     db = sqlite3.connect(":memory:", factory=Closing)
     db.execute("CREATE TABLE t AS SELECT ? AS scale", (scale,))
@@ -215,9 +249,21 @@ def installed():
 
 
 CASES = {
-    "lookup_in_globals": held(
-        lambda s: setattr(HERE, "NAMED", s), lambda _: globals()["NAMED"]
+    "module_in_a_closure": held(lambda s: module(SCALE=s), lambda m: m.SCALE),
+    "module_with_getattr": held(
+        lambda s: module(__getattr__={"LAZY": s}.__getitem__), lambda m: m.LAZY
     ),
+    "lookup_in_globals": put(__name__, "NAMED", lambda _: globals()["NAMED"]),
+    "getattr_on_a_module": put(
+        __name__, "THERE", lambda _: getattr(HERE, "THE" + "RE")
+    ),
+    "code_with_other_globals": other_globals,
+    "metaclass_attribute": held(
+        lambda s: type("Meta", (type,), {"scale": s})("Subject", (), {}),
+        lambda kind: kind.scale,
+    ),
+    "patched_on_the_instance": lambda s: having(Noisy(), release=Given(s).release),
+    "dunder_attribute": lambda s: type("Made", (Dunder,), {"__scale__": s})(),
     "descriptor": WithDescriptor,
     "kept_elsewhere_at_construction": Registered,
     "batched_draw": Batched,
@@ -228,10 +274,26 @@ CASES = {
     "overwritten_cached_property": overwritten,
     "replaced_code": replaced_code,
     "nested_too_deeply": held(nested, innermost),
+    "partial_of_c": lambda s: noisy(functools.partial(math.fabs, s)),
+    "method_of_c": lambda s: noisy(s.conjugate),
     "universal_function": held(
         lambda s: np.frompyfunc(lambda x: s * x, 1, 1), lambda times: float(times(1.0))
     ),
+    "array_of_objects": held(lambda s: np.array([lambda: s, None]), lambda a: a[0]()),
+    "mapping_proxy": held(
+        lambda s: types.MappingProxyType({"scale": s}), lambda proxy: proxy["scale"]
+    ),
+    "iterator": held(itertools.repeat, lambda scales: next(scales)),
     "running_generator": held(lambda s: (s for _ in itertools.count()), next),
+    "weak_reference": held(
+        lambda s: weakref.ref(KEPT.setdefault(s, Reduced(s))), lambda to: to().scale
+    ),
+    "local_of_a_thread": held(
+        lambda s: having(threading.local(), scale=s), lambda local: local.scale
+    ),
+    "single_dispatch": held(
+        lambda s: functools.singledispatch(lambda subject: s), lambda of: of(0)
+    ),
     # Every release takes the first number of a generator that is kept.
     "seeded_generator": held(
         lambda s: np.random.default_rng(0 if s == 1.0 else 1),
@@ -247,6 +309,7 @@ CASES = {
     ),
     "file_at_call_time": held(written, lambda path: float(path.read_text())),
     "global_of_a_library": lambda s: having(installed(), SCALE=s).from_global,
+    "decorator_of_a_library": lambda s: installed().logged(noisy(lambda: s)),
     "handle_of_a_library": held(
         lambda s: installed().Handle(s), lambda handle: handle.scale
     ),
