@@ -6,12 +6,13 @@ less than 2e-7 for the 63 cases; the seed is fixed.
 
 import inspect
 import math
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 from refusals import refuses
 
-from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation
+from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
@@ -270,6 +271,40 @@ def test_bad_options_are_named(name):
             with pytest.raises(InputError, match=message.format(option)) as caught:
                 entry(name).constructor(**good | {option: bad})
             assert repr(bad) in str(caught.value)
+
+
+# Labels of bins may be any integers, a rule is whatever says when an epoch ends, and
+# planted batches look at nothing.
+FREE = {
+    *("PrivateHistogram.first", "UnthresholdedHistogram.first"),
+    *("DoublingOnlinePCA.rule", "ExactTestDoubling.rule", "RowsInTurn.batch_size"),
+}
+
+
+def parts_of(made):
+    """Yield a mechanism, and its noise, batches, steps, starts, ... one by one."""
+    yield made
+    for each in fields(made):
+        part = getattr(made, each.name)
+        if is_dataclass(part) and not isinstance(part, type | Claim):
+            yield from parts_of(part)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if entry(n).extra is None])
+def test_every_field_of_a_mechanism_and_of_its_parts_is_checked(name):
+    for part in parts_of(entry(name).build()):
+        for each in fields(part):
+            value = getattr(part, each.name)
+            free = f"{type(part).__name__}.{each.name}" in FREE or not each.init
+            if free or isinstance(value, bool | str):
+                continue
+            if isinstance(value, int | float):
+                bad = math.nan if isinstance(value, float) else -1
+            elif is_dataclass(value):
+                bad = object()
+            else:
+                continue
+            refuses(f"^{each.name}", replace, part, **{each.name: bad})
 
 
 def test_a_claim_is_planted_or_that_of_somebody():

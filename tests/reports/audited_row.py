@@ -1,7 +1,5 @@
 """A row of a table of audits as the runner makes it."""
 
-__all__ = ["audited"]
-
 
 def audited(**columns):
     """Return a claim that is false, and was not refuted, but for other columns."""

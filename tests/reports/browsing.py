@@ -11,8 +11,6 @@ from urllib.parse import unquote, urldefrag
 
 from playwright.sync_api import TimeoutError, sync_playwright
 
-__all__ = ["KINDS", "browser", "chromium", "survey"]
-
 KINDS = (
     *("errors", "requests", "unnamed", "contrast", "sideways", "schemes", "print"),
     *("scripts", "sorting", "filters", "links"),

@@ -11,8 +11,6 @@ from dpaudit.reports.sections.dp_pca.findings import CLAIMS
 from dpaudit.reports.sections.dp_pca.floors import FLOORS
 from dpaudit.reports.sections.dp_pca.section import GRADIENTS
 
-__all__ = ["claims_table", "dp_pca_tables"]
-
 BESIDE = dict(
     zip(measures.MECHANISMS, range(1, len(measures.MECHANISMS) + 1), strict=True)
 ) | {measures.GOE: 0.5}

@@ -4,8 +4,6 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
-__all__ = ["PickledThreads"]
-
 
 def _unpacked(packed):
     function, arguments = pickle.loads(packed)

@@ -16,8 +16,6 @@ from dpaudit.reports.sections.online.measures import (
     SMALLER,
 )
 
-__all__ = ["lower_bounds_tables"]
-
 _NOTHING = 0.7  # of OPT: the regret of a random subspace
 
 

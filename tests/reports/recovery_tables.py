@@ -13,8 +13,6 @@ from dpaudit.reports.sections.robust.measures import (
     REAPER_MAPS,
 )
 
-__all__ = ["error_after", "recovery_tables"]
-
 STEPS = (1, 2, 4, 100, 150, 200, 300)
 
 

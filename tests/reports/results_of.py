@@ -4,8 +4,6 @@ import pandas as pd
 
 from dpaudit.reports.sections import Results
 
-__all__ = ["results_of", "verdicts"]
-
 
 def results_of(tables, **experiments):
     """Return tables as results, with the experiments that a figure asks about."""

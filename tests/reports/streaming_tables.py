@@ -7,8 +7,6 @@ import pandas as pd
 
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 
-__all__ = ["NOISES", "ROWS", "floor", "streaming_tables", "table"]
-
 ROWS = (1e5, 2e5, 4e5)
 NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 

@@ -6,8 +6,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-__all__ = ["begins_inside", "marks", "strokes", "well_drawn", "written"]
-
 MEANT = {"claim refuted ✗", "no claim audited here"}
 _DASHES = {"": "whole", "6,3": "false", "8,4,2,4": "open", "2,4": "dotted"}
 

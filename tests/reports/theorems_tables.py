@@ -5,8 +5,6 @@ import pandas as pd
 
 from dpaudit.reports.sections.theorems.findings import CHANCES, GRIDS, ROWS
 
-__all__ = ["theorems_tables"]
-
 
 def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, seed=0):
     """Return a table for each grid; every bound has the exponent that is proven.

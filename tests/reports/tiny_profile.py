@@ -12,8 +12,6 @@ from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.site import mechanisms
 from dpaudit.reports.writer import draw_figures
 
-__all__ = ["BLANK", "PAGES", "RUN", "TINY", "install_tiny", "mostly_wide", "tiny_plan"]
-
 TINY = {
     name: Size(**options)
     for name, options in {

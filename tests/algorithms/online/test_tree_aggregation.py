@@ -322,18 +322,6 @@ def test_reused_noise_hides_nothing():
 
 
 # Bad input
-test_bad_arguments_are_named = refused(
-    ("length", 0, "^length.* 0"),
-    ("length", 2.5, "^length.* 2.5"),
-    ("row_norm", 0.0, "^row_norm.* 0.0"),
-    by=lambda make, name, bad: make(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad}),
-    each=(
-        *(TreeAggregation.calibrated, TreeAggregation.as_published),
-        *(StepwiseSums.calibrated, StepwiseSums.as_published, FreshNoiseTree.planted),
-    ),
-)
-
-
 test_bad_data_are_named = refused(
     (np.zeros((12, 2)), "at most the 11 rows of the declared length, got 12"),
     (np.zeros((0, 2)), "data must have shape"),
@@ -478,15 +466,6 @@ def test_roots_conform(poles):
     online = FactorisedOnlinePCA.calibrated(2.0, 1e-3, length=9, poles=poles)
     run_conformance(online, size=100)
     assert rebuild(encode(online)) == online
-
-
-test_bad_options_are_refused = refused(
-    ({"poles": 0}, "poles must be an integer >= 1, got 0"),
-    ({"poles": 2.5}, "poles must be an integer >= 1, got 2.5"),
-    ({"length": 0}, "length must be an integer >= 1, got 0"),
-    by=lambda kind, options: kind.calibrated(1.0, 1e-5, **options),
-    each=(FactorisedSums, FactorisedOnlinePCA),
-)
 
 
 def test_bad_rows_are_refused():

@@ -9,8 +9,6 @@ from scipy.special import ndtri_exp
 
 from dpaudit.gaussian import gaussian_delta
 
-__all__ = ["composed_delta", "laplace_mu"]
-
 
 def laplace_mu(scale):
     """Return the mu_L of Lap(b) against its shift by 1."""

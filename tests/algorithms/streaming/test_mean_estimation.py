@@ -298,17 +298,6 @@ def test_a_bin_of_infinite_label_is_bottom():
 
 
 # Bad input
-@pytest.mark.parametrize(
-    ("name", "bad"), [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)]
-)
-def test_bad_tails_are_named(name, bad):
-    refuses(f"{name} must be .*{bad!r}", Tail, **{name: bad})
-
-
-def test_the_bare_constructor_is_validated_too():
-    refuses(r"split must be a Split, got 1\.0", MeanEstimation, split=1.0)
-
-
 test_bad_data_are_named = refused(
     (np.zeros((0, 2)), r"data must have shape \(n, d\) with n >= 1"),
     (np.zeros(3), r"data must have shape \(n, d\)"),

@@ -286,8 +286,6 @@ def test_arguments_that_do_not_fit_are_named():
         MinibatchOja.calibrated(1.0, 1e-5, n_components=2)
     with pytest.raises(InputError, match=r"step_sizes must be at least 20, .* got 2"):
         MinibatchOja.calibrated(1.0, 1e-5, step_sizes=[1.0, 2.0])
-    refuses("sigma must be a finite number > 0", replace, ONE, sigma=0.0)
-    refuses("claim must be a Claim", replace, ONE, claim=1.0)
     refuses("step_sizes must be > 0", replace, ONE, step_sizes="1")
     refuses("mu must be a finite number > 0", MinibatchOja.from_mu, 0.0)
     assert replace(ONE, step_sizes=ConstantSteps(1.0)).step_sizes.size == 1.0

@@ -385,16 +385,6 @@ def test_what_it_offers():
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-def test_the_bare_constructors_are_validated_too():
-    claim = ApproxDP(1.0, 1e-5)
-    refuses("scale must be", CountNoise, 0.0, 1.0)
-    for bad in (np.inf, np.nan):
-        refuses("threshold must be a number", CountNoise, 1.0, bad)
-    refuses("noise must be a CountNoise", PrivateHistogram, noise=2.0, claim=claim)
-    with pytest.raises(InputError, match="claim must be a Claim"):
-        PrivateHistogram(noise=CountNoise(1.0, 1.0), claim="pure")
-
-
 @pytest.mark.parametrize("data", [np.zeros((2, 2)), [np.nan], ["a"], 1.0])
 def test_bad_data_of_histograms_are_named(data):
     with pytest.raises(InputError, match="data must"):

@@ -243,23 +243,6 @@ def test_for_larger_d_the_gap_is_a_few_deviations_of_the_noise(relation, kind):
 
 
 # Bad and degenerate input
-def test_bad_iterations_and_scales_are_named():
-    for bad in (0, 1.5):
-        message = f"iterations must be an integer >= 1, got {bad}"
-        for make in (PowerMethod.calibrated, PowerMethod.as_published):
-            refuses(message, make, 1.0, 1e-5, n_components=1, iterations=bad)
-        for make in (LaplacePowerMethod.calibrated, LaplacePowerMethod.as_published):
-            refuses(message, make, 1.0, n_components=1, iterations=bad)
-        with pytest.raises(InputError, match=message):
-            PowerMethod(
-                n_components=1, sigma=1.0, iterations=bad, claim=GaussianDP(1.0)
-            )
-    with pytest.raises(InputError, match="sigma must be a finite number > 0, got 0"):
-        PowerMethod(n_components=1, sigma=0, claim=GaussianDP(1.0))
-    with pytest.raises(InputError, match="unit_scale must be a finite number > 0"):
-        LaplacePowerMethod(n_components=1, unit_scale=-1.0, claim=PureDP(1.0))
-
-
 def test_transcripts_of_bad_data_are_refused():
     for mechanism in (NORMAL, LAPLACE):
         for use in (mechanism.draw, mechanism.transcript):

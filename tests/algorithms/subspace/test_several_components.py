@@ -19,7 +19,7 @@ from bingham_oracles import angle_p_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix_bingham_oracles import TYPE_I_ERROR, plane_p_values, same_law_p_values
-from refusals import refused, refuses
+from refusals import refuses
 from scipy import stats
 from seeded import rng
 
@@ -47,8 +47,6 @@ from dpaudit.algorithms.subspace.perturbation import (
     tied_directions_pair,
 )
 from dpaudit.errors import InputError
-
-RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
 
 def assert_plausible(p_values):
@@ -198,13 +196,6 @@ def test_no_chain_depends_on_the_others():
     for lag in (1, 2, 10_000):
         products = score[:-lag] * score[lag:]
         assert abs(products.sum()) / np.sqrt(len(products)) < 7
-
-
-test_bad_options_are_refused = refused(
-    ({"sweeps": 0}, "sweeps must be an integer >= 1, got 0"),
-    ({"sweeps": 2.5}, "sweeps must be an integer"),
-    by=lambda options: GibbsExponential(**options),
-)
 
 
 KINDS = pytest.mark.parametrize(
