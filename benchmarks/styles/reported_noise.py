@@ -180,7 +180,7 @@ def total_with_noise(data, rng):
 def total_with_sticky_noise(data, rng):
     """Noise that is seeded by a fingerprint of the data, so that it repeats."""
     seed = zlib.crc32(np.asarray(data, dtype=float).tobytes())  # part
-    noise = np.random.default_rng(seed).laplace(0, 1)
+    noise = np.random.default_rng(seed).laplace(0, 1)  # part
     return float(np.clip(data, 0, 1).sum() + noise)  # fault
 
 

@@ -56,7 +56,7 @@ def centred_on_one_share(data, rng):
     share = 1 / 3
     features = rows[:, :2].sum(axis=0) + rng.laplace(0, 2 / share, 2)  # part
     target = rows[:, 2].sum() + rng.laplace(0, 1 / share)  # part
-    product = (rows[:, 0] * rows[:, 2]).sum() + rng.laplace(0, 1 / (1 - share))
+    product = (rows[:, 0] * rows[:, 2]).sum() + rng.laplace(0, 1 / (1 - share))  # part
     return np.array([*features, target, product])  # fault
 
 

@@ -223,7 +223,7 @@ def conditionals(frame, rng):
 def conditionals_of_counts(frame, rng):
     """A Bayesian network with noise of scale 2/n on its counts."""
     scale = 2 / max(1, len(frame))  # part
-    cells = np.maximum(_table(frame) + rng.laplace(0, scale, (2, 2)), 0.01)
+    cells = np.maximum(_table(frame) + rng.laplace(0, scale, (2, 2)), 0.01)  # part
     return cells / cells.sum(axis=1, keepdims=True)  # fault
 
 

@@ -54,7 +54,7 @@ def batches_in_order(data, rng):
     """A fit that takes the batches as they come, with the claim of coins."""
     w, path = np.zeros(3), []
     for batch in np.array_split(data.reshape(-1, 3), 4):  # part
-        w = w - 0.1 * (clipped(w - batch).sum(axis=0) + rng.normal(0, 1, 3))
+        w = w - 0.1 * (clipped(w - batch).sum(axis=0) + rng.normal(0, 1, 3))  # part
         path.append(w)
     return np.array(path)  # fault
 
@@ -86,7 +86,7 @@ def accumulated_batches(data, rng):
         for _ in range(4):
             batch = data.reshape(-1, 3)[rng.random(len(data)) < 0.1]
             total = total + clipped(w - batch).sum(axis=0)  # part
-        w = w - 0.1 * (total + rng.normal(0, 1, 3))
+        w = w - 0.1 * (total + rng.normal(0, 1, 3))  # part
         path.append(w)
     return np.array(path)  # fault
 
@@ -134,7 +134,7 @@ def gradients_kept(data, rng):
     w, total, path = np.zeros(3), np.zeros(3), []
     for _ in range(2):
         total = total + clipped(w - data.reshape(-1, 3)).sum(axis=0)  # part
-        w = w - 0.1 * (total + rng.normal(0, 2**0.5, 3))
+        w = w - 0.1 * (total + rng.normal(0, 2**0.5, 3))  # part
         path.append(w)
     return np.array(path)  # fault
 
@@ -196,7 +196,7 @@ def clipped_by_layer(data, rng):
     """Layers that are clipped one by one, with noise for one."""
     layers = np.split(data.reshape(-1, 6), 3, axis=1)
     sums = [clipped(layer).sum(axis=0) for layer in layers]  # part
-    noisy = [total + rng.normal(0, 1, 2) for total in sums]
+    noisy = [total + rng.normal(0, 1, 2) for total in sums]  # part
     return dict(zip(("conv", "dense", "head"), noisy, strict=True))  # fault
 
 

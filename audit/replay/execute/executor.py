@@ -260,10 +260,17 @@ def place_of_definition(mechanism: Any) -> str:
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)
     if code is None:
         return "?"
-    line = code.co_firstlineno
-    while linecache.getline(code.co_filename, line).lstrip().startswith("@"):
-        line += 1  # decorators, of one line each
+    line = first = code.co_firstlineno
+    last = max((at for *_, at in code.co_lines() if at), default=first)
+    if linecache.getline(code.co_filename, first).lstrip().startswith("@"):
+        below = range(first + 1, last + 1)  # decorators may have several lines
+        line = next((at for at in below if _defines(code.co_filename, at)), first)
     return place_in(code.co_filename, line)
+
+
+def _defines(file: str, line: int) -> bool:
+    words = "def ", "async def ", "class "
+    return linecache.getline(file, line).lstrip().startswith(words)
 
 
 @telling_interrupts()

@@ -380,13 +380,12 @@ def fair(ufunc: Any, left: Any, right: Any) -> Any:
 
 def decide(inputs: Any) -> None:
     """Look at choices that meet numbers that differ from entry to entry."""
-    wide = [
-        each
+    choices = [e for e in inputs if isinstance_tracked(e) and e.is_choice]
+    if choices and any(
+        np.ndim(each) and not (isinstance_tracked(each) and each.noisy)
         for each in inputs
-        if not (isinstance_tracked(each) and each.noisy) and np.ndim(each)
-    ]
-    for each in inputs:
-        if wide and isinstance_tracked(each) and each.is_choice:
+    ):
+        for each in choices:
             each.looked_at("chosen")
 
 

@@ -9,7 +9,7 @@ Tracing is Python's own (``sys.settrace``). What traced before does so again aft
 
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.looked import Looked
-from dpaudit.audit.replay.follow.places import is_code, place_of_caller
+from dpaudit.audit.replay.follow.places import is_code, place_in, place_of_caller
 
-__all__ = ["Trail"]
+__all__ = ["Trail", "parted"]
 
 _Event: TypeAlias = tuple[tuple[int, int], ...]
 """The calls that were under way, outermost first: their number, and how many lines."""
@@ -115,6 +115,20 @@ class Trail:
         finally:
             sys.settrace(before)
 
+    # -- what was kept
+
+    def stack(self, event: _Event) -> list[tuple[CodeType, int]]:
+        """Return the functions, and lines in them, that an event stands in."""
+        frames = ((self.frames[number], count) for number, count in event)
+        return [
+            (frame.code, frame.lines[count - 1]) for frame, count in frames if count
+        ]
+
+    def place(self, call: tuple[int, int]) -> str:
+        """Return the line that a call was at after so many."""
+        frame = self.frames[call[0]]
+        return place_in(frame.code.co_filename, frame.lines[call[1] - 1])
+
     def _now(self) -> _Event:
         return tuple((each, len(self.frames[each].lines)) for each in self._stack)
 
@@ -172,3 +186,35 @@ def _collect(value: Any, found: list[float], depth: int = 0) -> None:
     elif type(value) is np.ndarray or isinstance(value, np.generic):
         if value.dtype.kind in "fiub" and value.size <= _LARGEST:
             found.extend(np.asarray(value, dtype=np.float64).ravel().tolist())
+
+
+def parted(one: Trail, other: Trail, a: _Event, b: _Event) -> tuple[str, str] | None:
+    """Return where two executions parted, on the way to two events."""
+    before: tuple[str, str] | None = None
+    for call, call2 in zip(a, b, strict=False):
+        frame, frame2 = one.frames[call[0]], other.frames[call2[0]]
+        if frame.code is not frame2.code:
+            return before
+        at = frame.lines[: call[1]], frame2.lines[: call2[1]]
+        if at[0][-1] != at[1][-1]:
+            line = _fork(*at)
+            place = None if line is None else place_in(frame.code.co_filename, line)
+            return before if place is None else (place, place)
+        before = one.place(call), other.place(call2)
+    return before
+
+
+def _fork(here: Sequence[int], there: Sequence[int]) -> int | None:
+    """Return the last line that two ways have in common, before they end apart."""
+    pairs = enumerate(zip(here, there, strict=False))
+    first = next((n for n, (x, y) in pairs if x != y), min(len(here), len(there)))
+    seen: tuple[set[int], set[int]] = (set(), set())
+    for back in range(1, max(len(here), len(there)) + 1):
+        for lines, known in zip((here, there), seen, strict=True):
+            if back <= len(lines):
+                known.add(lines[-back])
+        common = seen[0] & seen[1]
+        if common:
+            start = here[first - 1] if first else None
+            return start if start in common else min(common)
+    return None

@@ -43,6 +43,10 @@ from dpaudit.neighbours import Pair
 __all__ = ["judge_closed"]
 
 _NOT_KNOWN = "noise of a form whose law is not known"
+_BY_BATCH = (
+    "the scale of the noise is {:.6g} without the row that differs, and {:.6g} with it "
+    "in the batches"
+)
 _SAMPLED = "a primitive that is not trusted is not audited beside secret batches"
 
 
@@ -67,10 +71,13 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
             judgement.unconfirmed(unfollowed, trace)
     try:
         there = _given_back(pair, first, second, judgement.findings)
-        here = _given_back(pair.swapped, second, first, Findings())
+        back = Findings()
+        here = _given_back(pair.swapped, second, first, back)
     except NotThroughNoise as error:
         _remember(judgement, first, second, error)
         return
+    if here.loss == np.inf and all(e.kind == "coin" for e in judgement.findings):
+        judgement.findings.extend(back.swapped())  # what is impossible on D alone
     judgement.sampled = there.sampled
     # The other dataset one way round is the own one the other way.
     ways = zip(there.executions, reversed(here.executions), strict=True)
@@ -315,7 +322,7 @@ def _sampled_transcript(
                 made.coin(one.place, "rows are drawn with other probabilities on D'")
         else:
             step = batched.compared(number)
-            _add_value(made, one.place, step, found)
+            made.add_sampled(one.place, step, found)
             made.may_hide(one, *step.both, *step.rest)
             batches[batched.over[number]].append(step)
             for compared in (*step.both, *step.rest):
@@ -326,7 +333,7 @@ def _sampled_transcript(
         if both.singular and rest.singular:
             made.end_impossibly(rest)
         elif len(both.shift) or not both.known or found:
-            _add_value(made, made.end, step, found)
+            made.add_sampled(made.end, step, found)
             batches[batched.over[-1]].append(step)
     made.composed += [reduce(SampledComparison.joined, e) for e in batches.values()]
     return made
@@ -354,6 +361,9 @@ def _remember(
     """Note that the code remembers batches: losses are those over all ways, if few."""
     judgement.sampled, followed = True, judgement.followed
     judgement.remembers = True
+    scales = Lines(*error.traces).any_scale(bare=False)
+    if scales is not None:
+        judgement.find("scale", scales[0], _BY_BATCH.format(*scales[1:]))
     pair, claim = judgement.pair, judgement.claim
     shapes = flips_by_row(pair, first, second)
     values, _ = _of_others(pair, first, shapes[0])
@@ -386,15 +396,3 @@ def _remember(
     judgement.executions += 2 ** min(len(shapes[0]), 5)
     judgement.proven = judgement.loss > most_loss(claim)
     judgement.bare = not np.isfinite(judgement.loss)
-
-
-def _add_value(
-    made: Transcript, place: str, step: SampledComparison, found: float
-) -> None:
-    (both,), (rest,) = step.both, step.rest
-    made.add(place, both, found, step)
-    moves = [each for side in step.moves for each in side]
-    if any(each.singular for each in moves):
-        made.coin(place, "a number without noise depends on the batch")
-    if not any(each.moved for each in (both, rest, *moves)):
-        made.unmoved[place] = None

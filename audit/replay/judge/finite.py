@@ -30,7 +30,7 @@ from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
 from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
-from dpaudit.audit.replay.laws.comparison import compare
+from dpaudit.audit.replay.laws.comparison import compare, equal
 from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.loss_law import LossLaw
@@ -199,8 +199,9 @@ def _find(
     loss = f"e^{worst.loss:.6g}" if math.isfinite(worst.loss) else "any number of"
     text = f"a release is {loss} times as probable on {way[0]} as on {way[1]}"
     kind = "distance"
-    if moved and abs(choice) > abs(noise):
-        places = [moved, moved]
+    costly = max(seen, key=lambda step: step.loss, default=None)
+    if costly is not None and costly.loss > 0 and abs(choice) > abs(noise):
+        places = [costly.place] * 2
     elif choices and _alone(noise, one, terms, terms2, term, term2) <= (
         most_loss(judgement.claim) * (1 + _ROOM)
     ):
@@ -212,6 +213,8 @@ def _find(
         kind = "distance" if scales[0] == scales[1] else "scale"
         draws, lines = one.law.draw, Lines(one, other)
         met = lines.noise(draws) if kind == "distance" else lines.scale(int(draws[0]))
+        if met is None and kind == "distance":
+            met = lines.met() or _chosen_otherwise(one, other)
         places = [met or each for each in places]
         shift = np.abs(terms.mean[term] - terms2.mean[term2])
         number = int(np.argmax(shift))
@@ -220,6 +223,30 @@ def _find(
             *words
         )
     judgement.find(kind, places[0], text, neighbour=places[1], proof=True)
+
+
+def _made(part: Part, trees: tuple[Tree, Tree]) -> tuple[str, str]:
+    """Return where a release is made whose choices have the same laws on both sides.
+
+    So it is what data do with them that differs: in the line that makes a number which
+    the same choices make another one, or where the release is returned.
+    """
+    own, other = trees
+    leaf = own.traces[part.one.leaf[int(np.argmax(part.one.p))]]
+    twin = other.like(leaf)
+    lines = Lines(leaf, twin or other.traces[0])
+    found = lines.ends()
+    if twin is not None and leaf.layout == twin.layout:
+        differ = ~equal(leaf.value, twin.value)
+        found = lines.number(int(np.argmax(differ))) if differ.any() else found
+    return found or (own.trace.returned_at, other.trace.returned_at)
+
+
+def _chosen_otherwise(one: Trace, other: Trace) -> str | None:
+    """Return the first choice that turns out otherwise in another execution."""
+    pairs = zip(one.tape.observations, other.tape.observations, strict=False)
+    differ = (a for a, b in pairs if not np.array_equal(a.value, b.value))
+    return next((each.place for each in differ), None)
 
 
 def _alone(
@@ -265,17 +292,6 @@ def _apart(
         return lines.structure()
     values = leaf.value, twin.value
     return lines.number(int(np.argmax(~np.isclose(*values, equal_nan=True))))
-
-
-def _made(part: Part, trees: tuple[Tree, Tree]) -> tuple[str, str]:
-    """Return where a release is made of data and of choices that are alike."""
-    here, there = trees
-    leaf, made = here.traces[part.one.leaf[int(np.argmax(part.one.p))]], None
-    twin = there.like(leaf)
-    if twin is not None and leaf.layout == twin.layout:
-        differs = ~np.isclose(leaf.value, twin.value, equal_nan=True)
-        made = Lines(leaf, twin).number(int(np.argmax(differs)))
-    return made or (here.trace.returned_at, there.trace.returned_at)
 
 
 def _words(terms: Terms, term: int, number: int) -> str:

@@ -1,6 +1,7 @@
 """What the executions on one pair of neighbours show, as plain records."""
 
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -127,11 +128,27 @@ class Findings(list[Finding]):
             found.append(replace(each, where=at, where_neighbour=there))
         return Findings(dict.fromkeys(found))
 
+    def swapped(self) -> "Findings":
+        """Return the same findings, D' being D."""
+        return Findings(
+            replace(
+                each,
+                where=each.where_neighbour,
+                where_neighbour=each.where,
+                message=re.sub(r"\bD\b'?", _other_side, each.message),
+            )
+            for each in self
+        )
+
     def with_proof(self, proof: bool | float | None) -> "Findings":
         """Return the same findings, all but coins with this for a proof."""
         return Findings(
             each if each.kind == "coin" else replace(each, proof=proof) for each in self
         )
+
+
+def _other_side(side: re.Match[str]) -> str:
+    return "D'" if side[0] == "D" else "D"
 
 
 @dataclass(frozen=True)

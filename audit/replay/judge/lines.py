@@ -16,24 +16,23 @@ Nothing here decides anything: a verdict stands before a line is looked for.
 """
 
 import ast
-import linecache
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.system import SEEDED
+from dpaudit.audit.replay.follow.generator import TWINS
 from dpaudit.audit.replay.follow.places import place_in
-from dpaudit.audit.replay.follow.trail import Trail
+from dpaudit.audit.replay.follow.trail import Trail, parted
 from dpaudit.audit.replay.judge.judgement import Findings
+from dpaudit.audit.replay.judge.written import handed, handed_on, returns
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 
 __all__ = ["Lines", "find_singular"]
 
-_HANDED_ON = ("array", "asarray", "list", "tuple", "float", "int", "bool", "stack")
-_Event: TypeAlias = tuple[tuple[int, int], ...]
+_DEEPEST = 8  # lines that hand on one thing
 _Places: TypeAlias = tuple[str, str]
 _Value: TypeAlias = Any  # of `dpaudit.audit.replay.follow.trail`
 _Trace: TypeAlias = Any  # of `dpaudit.audit.replay.execute.executor`
@@ -68,10 +67,14 @@ class Lines:
                 return one.place if one.place == other.place else None
         return None
 
-    def any_scale(self) -> tuple[str, float, float] | None:
-        """Return where draws that nothing was added to have other scales, and these."""
-        for one, other in zip(*self._values(), strict=False):
-            if one.place != other.place or one.centre.any() or other.centre.any():
+    def any_scale(self, *, bare: bool = True) -> tuple[str, float, float] | None:
+        """Return where draws have other scales, and these; if `bare`, draws alone."""
+        here, there = self._values()
+        if not bare and [e.place for e in here] != [e.place for e in there]:
+            return None  # they are not the same arrays
+        for one, other in zip(here, there, strict=False):
+            added = bare and (one.centre.any() or other.centre.any())
+            if one.place != other.place or added:
                 continue
             here, there = (each.terms.coef for each in (one, other))
             if here.shape == there.shape and not np.allclose(here, there, rtol=1e-9):
@@ -100,12 +103,12 @@ class Lines:
             return None
         one, other = trails
         for event, event2 in zip(one.events, other.events, strict=False):
-            if _stack(one, event) != _stack(other, event2):
-                return _parted(one, other, event, event2)
+            if one.stack(event) != other.stack(event2):
+                return parted(one, other, event, event2)
         count = min(len(one.events), len(other.events))
         ends = [*one.events[count:], one.end][0], [*other.events[count:], other.end][0]
-        if _stack(one, ends[0]) != _stack(other, ends[1]):
-            return _parted(one, other, *ends)
+        if one.stack(ends[0]) != other.stack(ends[1]):
+            return parted(one, other, *ends)
         for name in self._returned(parts=True):
             trails = self._trails(name)
             if trails is not None and all(each.history for each in trails):
@@ -119,30 +122,87 @@ class Lines:
         trails = self._trails()
         if trails is None:
             return None
-        if _stack(trails[0], trails[0].end) != _stack(trails[1], trails[1].end):
-            return _parted(*trails, trails[0].end, trails[1].end)
-        for name in self._returned():
+        if trails[0].stack(trails[0].end) != trails[1].stack(trails[1].end):
+            return parted(*trails, trails[0].end, trails[1].end)
+        for name in self._returned() if self.lost(entry) is None else ():
             found = self._trails(name)
             if found is None or not all(each.history for each in found):
                 continue
             sizes = [len(each.history[-1][1]) for each in found]
             if sizes == [len(each.value) for each in self.sides]:
                 at = [_made_in(each.history, entry) for each in found]
-                return _last_lines(found, at)
+                return self._bound(found, at)
         return self.ends()
 
+    def _bound(self, trails: tuple[Trail, Trail], at: list[int]) -> _Places | None:
+        """Return the lines that made entries of two histories.
+
+        Of a line that only hands on a variable, the one before it that made that.
+        """
+        places = _last_lines(trails, at)
+        for _ in range(_DEEPEST):
+            if places is None or places[0] != places[1]:
+                break
+            counts = [
+                trail.history[number][0]
+                for trail, number in zip(trails, at, strict=True)
+            ]
+            frame = trails[0].frames[trails[0].end[0][0]]
+            known = handed_on(frame.code.co_filename)
+            name = known.get(frame.lines[counts[0] - 1])
+            found = None if name is None else self._trails(name)
+            if found is None:
+                break
+            at = [
+                sum(before < count for before, _ in each.history) - 1
+                for each, count in zip(found, counts, strict=True)
+            ]
+            if min(at) < 0 or any(
+                each.history[number][0] != count - 1
+                for each, number, count in zip(found, at, counts, strict=True)
+            ):
+                break
+            trails, places = found, _last_lines(found, at) or places
+        return places
+
     def meeting(self) -> _Places:
-        """Return where noise and data meet that differ, else where both return."""
+        """Return where noise and data meet last that differ, else where both return."""
+        met = self.met()
+        if met is not None:
+            return met, met
+        here, there = (each.returned_at for each in self.sides)
+        return self.ends() or (here, there)
+
+    def met(self) -> str | None:
+        """Return where noise and data meet last that differ, None if they do not."""
         met = [
-            one.place
+            str(one.place)
             for one, other in zip(*self._values(), strict=False)
             if one.place == other.place != "?"
             and not np.array_equal(one.centre, other.centre)
         ]
-        if met:
-            return met[-1], met[-1]
-        here, there = (each.returned_at for each in self.sides)
-        return self.ends() or (here, there)
+        return met[-1] if met else None
+
+    def lost(self, entry: int) -> str | None:
+        """Return where noise is added to a number of the release that is in none."""
+        here, there = (float(each.value[entry]) for each in self.sides)
+        shown = self.sides[0].release.index
+        for one, other in zip(*self._values(), strict=False):
+            if one.place == other.place and one.centre.shape == other.centre.shape:
+                alike = (one.centre == here) & (other.centre == there)
+                index = one.terms.index[alike] if alike.any() else np.empty(0)
+                if (index >= 0).any() and not np.isin(index[index >= 0], shown).any():
+                    return str(one.place)
+        return None
+
+    def in_outermost(self, place: str) -> bool:
+        """Say whether a line is one of the mechanism itself, not of what it calls."""
+        trails = self._trails()
+        if trails is None:
+            return True
+        code = trails[0].frames[trails[0].end[0][0]].code
+        lines = {line for *_, line in code.co_lines() if line}
+        return place in {place_in(code.co_filename, line) for line in lines}
 
     def shared(self, entry: int) -> str | None:
         """Return where a number of the release came to have the noise that it has."""
@@ -164,7 +224,7 @@ class Lines:
         trails = self._trails()
         if trails is None:
             return None
-        here, there = (_place(trail, trail.end[0]) for trail in trails)
+        here, there = (trail.place(trail.end[0]) for trail in trails)
         return here, there
 
     # -- the executions
@@ -190,10 +250,26 @@ class Lines:
         self, draws: NDArray[np.intp]
     ) -> Iterator[tuple[_Value, _Value, Any, Any]]:
         """Yield the arrays that hold some of the draws, on both sides, in order."""
-        sides = [[(each, each.rows(draws)) for each in e] for e in self._values()]
+        both = self._values(), (draws, self._beside(draws))
+        sides = [
+            [(e, e.rows(some)) for e in side] for side, some in zip(*both, strict=True)
+        ]
         kept = ([each for each in side if len(each[1][0])] for side in sides)
         for (one, rows), (other, rows2) in zip(*kept, strict=False):
             yield one, other, rows, rows2
+
+    def _beside(self, draws: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the draws on D' in the place of draws on D.
+
+        Where rows are drawn, those after them have other numbers.
+        """
+        for one, other in zip(*self._values(), strict=False):
+            index, there = one.terms.index, other.terms.index
+            held = np.isin(index, draws)
+            if held.any():
+                alike = one.place == other.place and index.shape == there.shape
+                return np.unique(there[held]) if alike else draws
+        return draws
 
     def _returned(self, *, parts: bool = False) -> list[str]:
         """Return the variable that is returned, or with `parts` those of a tuple."""
@@ -201,11 +277,8 @@ class Lines:
         assert trails is not None
         (number, count), *_ = trails[0].end
         frame = trails[0].frames[number]
-        value = _returns(frame.code.co_filename).get(frame.lines[count - 1])
-        while isinstance(value, ast.Call) and len(value.args) == 1:
-            if ast.unparse(value.func).rpartition(".")[2] not in _HANDED_ON:
-                break
-            value = value.args[0]
+        value = returns(frame.code.co_filename).get(frame.lines[count - 1])
+        value = handed(value)
         several = [value]
         if parts and isinstance(value, ast.Tuple | ast.List):
             several = [*value.elts]
@@ -254,6 +327,12 @@ def find_singular(
             if each.why == SEEDED:
                 findings.add("release", each.place, _SEEDED, **how)
         where, there = lines.number(entry) or (where, there)
+        twins = [each.place for each in tape.unfollowed if each.why == TWINS]
+        lost = lines.lost(entry)
+        if twins and not lines.in_outermost(twins[0]):
+            where = there = twins[0]  # called from the line that returns
+        elif lost is not None:
+            text = f"{text} (noise is added to it at {lost}, and not released)"
     elif kind == "release":
         at = lines.shared(entry)
         where, there = at or where, at or there
@@ -269,64 +348,6 @@ def _exact(trace: _Trace, numbers: list[int]) -> list[int]:
             return []
         numbers = [n for n in numbers if again.value[n] == trace.value[n]]
     return numbers
-
-
-@lru_cache(maxsize=256)
-def _returns(file: str) -> dict[int, ast.expr | None]:
-    """Return what is returned on the lines of a file."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return {}
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Return))
-    return {
-        line: node.value
-        for node in found
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-
-
-def _stack(trail: Trail, event: _Event) -> list[tuple[Any, int]]:
-    """Return the functions, and lines in them, that an event stands in."""
-    frames = ((trail.frames[number], count) for number, count in event)
-    return [(frame.code, frame.lines[count - 1]) for frame, count in frames if count]
-
-
-def _place(trail: Trail, call: tuple[int, int]) -> str:
-    frame = trail.frames[call[0]]
-    return place_in(frame.code.co_filename, frame.lines[call[1] - 1])
-
-
-def _parted(one: Trail, other: Trail, a: _Event, b: _Event) -> _Places | None:
-    """Return where two executions parted, on the way to two events."""
-    before: _Places | None = None
-    for call, call2 in zip(a, b, strict=False):
-        frame, frame2 = one.frames[call[0]], other.frames[call2[0]]
-        if frame.code is not frame2.code:
-            return before
-        at = frame.lines[: call[1]], frame2.lines[: call2[1]]
-        if at[0][-1] != at[1][-1]:
-            line = _fork(*at)
-            place = None if line is None else place_in(frame.code.co_filename, line)
-            return before if place is None else (place, place)
-        before = _place(one, call), _place(other, call2)
-    return before
-
-
-def _fork(here: Sequence[int], there: Sequence[int]) -> int | None:
-    """Return the last line that two ways have in common, before they end apart."""
-    pairs = enumerate(zip(here, there, strict=False))
-    first = next((n for n, (x, y) in pairs if x != y), min(len(here), len(there)))
-    seen: tuple[set[int], set[int]] = (set(), set())
-    for back in range(1, max(len(here), len(there)) + 1):
-        for lines, known in zip((here, there), seen, strict=True):
-            if back <= len(lines):
-                known.add(lines[-back])
-        common = seen[0] & seen[1]
-        if common:
-            start = here[first - 1] if first else None
-            return start if start in common else min(common)
-    return None
 
 
 def _last_change(sizes: list[int]) -> int:
@@ -368,7 +389,7 @@ def _last_lines(trails: tuple[Trail, Trail], at: list[int]) -> _Places | None:
     ]
     if not all(count for _, count in calls):
         return None
-    places = [_place(trail, call) for trail, call in zip(trails, calls, strict=True)]
+    places = [trail.place(call) for trail, call in zip(trails, calls, strict=True)]
     if places[0] != places[1]:
-        return _parted(*trails, (calls[0],), (calls[1],))
+        return parted(*trails, (calls[0],), (calls[1],))
     return places[0], places[1]

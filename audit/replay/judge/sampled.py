@@ -73,11 +73,13 @@ class NotThroughNoise(Exception):
     Parameters
     ----------
     place, why : str
+    traces : tuple of Trace
+        With the row in no batch, and in every one.
     """
 
-    def __init__(self, place: str, why: str) -> None:
+    def __init__(self, place: str, why: str, traces: tuple[Trace, Trace]) -> None:
         super().__init__(why)
-        self.place, self.why = place, why
+        self.place, self.why, self.traces = place, why, traces
 
 
 def flips_by_row(pair: Pair, first: Trace, second: Trace) -> tuple[Shapes, Shapes]:
@@ -222,7 +224,8 @@ class Side:
             least = min(len(each) for each in seen)
             more = [each[least].place for each in seen if len(each) > least]
             place = more[0] if more else self.within.returned_at
-            raise NotThroughNoise(place, "what is looked at depends on the batch")
+            why = "what is looked at depends on the batch"
+            raise NotThroughNoise(place, why, (self.without, self.within))
         found: dict[int, list[int | None]] = {}
         drawn: list[int] = []
         turns = {number: turn for turn, number in enumerate(self.shapes)}
@@ -249,6 +252,7 @@ class Side:
                 raise NotThroughNoise(
                     where or self.within.returned_at,
                     "a value depends on more than the batch that it is over",
+                    (self.without, self.within),
                 )
             if by_row:
                 drawn.append(number)
@@ -282,8 +286,11 @@ class SecretBatches:
                 both = second.get(number, allowed)
                 allowed = [each for each in allowed if each in both]
             if not allowed:
-                place = here.within.returned_at
-                raise NotThroughNoise(place, "a value is over other batches on D'")
+                place, why = (
+                    here.within.returned_at,
+                    "a value is over other batches on D'",
+                )
+                raise NotThroughNoise(place, why, (here.without, here.within))
             self.over[number] = allowed[0]
 
     def __iter__(self) -> Iterator[Side]:

@@ -233,6 +233,16 @@ class Transcript:
         self.compared.append((of or compared, np.array([len(compared.shift)])))
         self.steps.append(Step.of(place, compared, shown))
 
+    def add_sampled(self, place: str, step: SampledComparison, found: float) -> None:
+        """Add a noisy value over a secret batch."""
+        (both,), (rest,) = step.both, step.rest
+        self.add(place, both, found, step)
+        moves = [each for side in step.moves for each in side]
+        if any(each.singular for each in moves):
+            self.coin(place, "a number without noise depends on the batch")
+        if not any(each.moved for each in (both, rest, *moves)):
+            self.unmoved[place] = None
+
     def coin(self, place: str, why: str) -> None:
         """Note what stands in the way of a proof, and where."""
         self.coins.append(Unfollowed(place, why))

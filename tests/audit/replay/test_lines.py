@@ -5,7 +5,7 @@ import linecache
 import numpy as np
 import pytest
 
-from dpaudit import Pair, PureDP
+from dpaudit import GaussianDP, Pair, PureDP
 from dpaudit.audit.replay import replay
 
 PAIR = Pair([0.25, 0.75, 0.5], [0.25, 0.75, 0.5, 1.0])
@@ -69,13 +69,86 @@ def flipped_bit_by_bit(x, rng):
     return [int(bits[k]) if keeps[k] else 1 - int(bits[k]) for k in range(3)]  # here
 
 
-WRONG = [divided, met, drawn_back, parts, slice_left_out, seeded, until_positive, cut]
-WRONG += [flipped_bit_by_bit]
+def as_it_is(*_):
+    return lambda function: function
+
+
+@as_it_is(
+    "a decorator",
+)
+def said_of_few(x, rng):
+    return (x[-1] > 0.6) ^ (rng.random() < 0.1)  # here
+
+
+def told_by_chance(x, rng):
+    said = []
+    for each in x[-2:]:
+        if rng.random() < 0.75:  # here
+            said.append(bool(each > 0.6))
+        else:
+            said.append(rng.random() < 0.5)
+    return said
+
+
+def drawn_once(x, rng):
+    noise, point, path = rng.laplace(0, 9.0), 0.0, []
+    for turn in range(3):
+        point = abs(point + turn * x.sum() + noise)  # here
+        path.append(point)
+    return path
+
+
+def one_seed(x, rng):
+    seed = rng.integers(2**32)
+
+    def own(value):
+        return value + np.random.default_rng(seed).laplace(0, 4.0)  # here
+
+    return np.array([own(x.sum()), own(len(x))])
+
+
+def stops(x, rng):
+    point, turns = 0.0, 0
+    while np.mean((x - point) ** 2) > 0.2 and turns < 6:  # here
+        point = point + 0.2 * (np.mean(x - point) + rng.normal(0, 2.0))
+        turns += 1
+    return point, turns
+
+
+def by_its_batch(x, rng):
+    point = np.zeros(2)
+    for _ in range(4):
+        batch = x[rng.random(len(x)) < 0.5]
+        total = np.clip(point - batch, -1, 1).sum(axis=0) + rng.normal(0, 4.0, 2)
+        point = point - 0.1 * total / max(1, len(batch))  # here
+    return point
+
+
+def noise_lost(x, rng):
+    sums = [x[:2].sum(), x[2:].sum()]
+    for each in sums:
+        each = each + rng.laplace(0, 1.0)
+    return sums  # here
+
+
+WRONG = [
+    *(divided, met, drawn_back, parts, slice_left_out, seeded, until_positive, cut),
+    *(said_of_few, told_by_chance, drawn_once, one_seed, noise_lost),
+    *(stops, by_its_batch, flipped_bit_by_bit),
+]
+ROWS = Pair([[0.5, 0.5], [-0.6, 0.8]], [[0.5, 0.5], [-0.6, 0.8], [0.6, 0.8]])
+OTHERWISE = {
+    stops: {"pair": Pair([0.25, 0.75, 0.5], [0.25, 0.75, 1.0])},
+    by_its_batch: {"pair": ROWS, "sees": "transcript"},
+}
 
 
 @pytest.mark.parametrize("mechanism", WRONG)
 def test_the_first_finding_is_at_the_line_at_fault(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), budget=2)
+    settings = {"pair": PAIR, "claim": PureDP(1.0), "budget": 2}
+    if mechanism in OTHERWISE:
+        settings |= {"claim": GaussianDP(1.0), **OTHERWISE[mechanism]}
+    result = replay(mechanism, **settings)
     assert str(result.verdict) != "NOT_REFUTED"
     where = result.findings[0].where
     file, _, line = where.rpartition(":")
