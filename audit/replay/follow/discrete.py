@@ -29,6 +29,7 @@ _MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
 _SEEDS = 2**16  # numbers from which on a range may be one of seeds
 _LONGEST_SEED = 16  # numbers of one
 _FAIR = Lattice.among((0, 1), (0.5, 0.5))
+_OPTIONS = {"check_valid", "tol", "method"}
 _NOT_FOLLOWED = "{} draws from a law that is not followed"
 
 
@@ -133,10 +134,16 @@ class DiscreteDraws:
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        """Return mean + z L^T, where the covariance is L L^T."""
+        """Return mean + z L^T, where the covariance is L L^T, whatever L is."""
         covariance = np.asarray(cov, dtype=np.float64)
-        if args or kwargs or isinstance_tracked(cov) or covariance.ndim != 2:
-            return self._unfollowed("multivariate_normal", mean, cov, size, *args)
+        method = kwargs.get("method", "svd")
+        odd = args or kwargs.get("check_valid") == "raise" or kwargs.keys() - _OPTIONS
+        odd = odd or method not in ("svd", "eigh", "cholesky")
+        if odd or isinstance_tracked(cov) or covariance.ndim != 2:
+            given = mean, cov, size, *args
+            return self._unfollowed("multivariate_normal", *given, **kwargs)
+        if method == "cholesky":
+            np.linalg.cholesky(covariance)  # which fails for NumPy, too
         shape = () if size is None else tuple(np.atleast_1d(size).tolist())
         noise = self._noise(Family.GAUSSIAN, (*shape, len(covariance)))
         scales = np.sqrt(np.diag(covariance))

@@ -197,6 +197,23 @@ def test_losses_of_unlike_covariances_are_those_of_scipy():
     assert close.verdict != "REFUTED"
 
 
+@pytest.mark.parametrize("method", ["svd", "eigh", "cholesky"])
+def test_correlated_draws_have_their_covariance_by_any_method(method):
+    covariance = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+    def mechanism(x, rng):
+        return rng.multivariate_normal(x[0], covariance, method=method, tol=1e-6)
+
+    trace = execute(mechanism, np.array([[1.0, 2.0]]), 0)
+    assert trace.law.factor @ trace.law.factor.T == pytest.approx(covariance)
+    singular = execute(
+        lambda x, rng: rng.multivariate_normal(x[0], np.ones((2, 2)), method=method),
+        np.array([[1.0, 2.0]]),
+        0,
+    )
+    assert singular.raises == (method == "cholesky")  # as NumPy does
+
+
 def three(x):  # and another double next to it, by the length
     return 0.1 * len(x) * 10 / len(x) * 3
 
