@@ -103,7 +103,7 @@ def sparse_update_in_place(data, rng):
     weights = np.clip(data.reshape(-1, 4), -1, 1).sum(axis=0)
     passed = weights + rng.laplace(0, 8, 4) > 0.5
     kept = rng.permutation(np.flatnonzero(passed))[:2]
-    weights[kept] = weights[kept] + rng.laplace(0, 8, len(kept))  # part
+    weights[kept] = weights[kept] + rng.laplace(0, 8, len(kept))
     weights[~passed] = 0.0  # part
     return weights  # fault
 

@@ -87,9 +87,9 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
 
     def _noise(self, family: Family, size: Any, scale: float = 1.0) -> Any:
         """Return draws of a family, of a finite scale."""
-        what = int(family), math.prod(_shape_of(size))
-        stream, shape = self._next(what), _shape_of(size)
-        once = self._streams.again()
+        shape = _shape_of(size)
+        what = int(family), math.prod(shape)
+        stream, once = self._next(what), self._streams.again()
 
         def again(seed: int) -> Any:
             return STANDARD[family].draw(once(seed), size)
@@ -345,8 +345,8 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
 
 def _shape_of(size: Any) -> tuple[int, ...]:
     """Return the shape of what is drawn by a size, as NumPy takes it."""
-    if size is None:
-        return ()
+    if size is None or type(size) is int:
+        return () if size is None else (size,)
     return tuple(np.atleast_1d(size).tolist())
 
 
