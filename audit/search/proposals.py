@@ -40,6 +40,7 @@ __all__ = ["Proposals"]
 
 
 _MOST = 40
+_TRIES = 20  # of random rows that make a pair of those beside them
 _OUTVOTED = (5, 4, 10, 2)
 _MOVES = {"differing": 0.5, "common": 0.3, "size": 0.15, "place": 0.05}
 
@@ -129,11 +130,17 @@ class Proposals:
         if size and rng.random() < 0.5:
             rows = rows[:1] * size
         place = int(rng.integers(size + 1))
+        refused = 0
         while True:
             cut = Cut(rows, place, _random_row(domain, rng), _random_row(domain, rng))
             pair = cut.pair(domain, self.relation)
             if pair is not None:
                 return pair
+            refused += 1
+            if refused % _TRIES == 0:  # a set that has all there is tells none apart
+                rows = rows[: len(rows) // 2]
+                place = min(place, len(rows))
+        raise AssertionError
 
     def ascend(self, pair: Pair, scale: float, rng: np.random.Generator) -> Pair:
         """Return a pair of the domain near to one that has done well.

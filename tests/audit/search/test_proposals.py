@@ -283,6 +283,13 @@ def test_a_pair_that_is_given_comes_first_in_the_form_of_the_domain():
     assert first[1].data == others[0].data
 
 
+def test_random_pairs_of_sets_end_where_a_set_has_all_there_is():
+    source = proposals("set of {a,b,c}", "replace-one")
+    for seed in range(20):
+        pair = source.random(np.random.default_rng(seed))
+        assert pair.data != pair.neighbour
+
+
 def test_a_pair_under_another_relation_does_not_ascend():
     source = Proposals(black_box, Binary(2), "add-remove", 0)
     with pytest.raises(InputError, match="replace-one"):
