@@ -76,7 +76,8 @@ def _steps(x, rng):
 def test_a_proof_is_on_the_simplest_pair_that_has_it_at_the_same_line(
     mechanism, begin, words
 ):
-    told = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
+    relation = "add-remove" if begin is None else None  # else it is that of the pair
+    told = {"domain": "scalar:0,1", "relation": relation, "claim": CLAIM}
     result = replay(mechanism, pair=begin, **told)
     assert result.proof
     assert result.neighbours.startswith(words)
