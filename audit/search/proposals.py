@@ -251,12 +251,8 @@ def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
 
 
 def _check_legal(pair: Pair, domain: Domain | None) -> None:
-    if (
-        domain is None
-        or pair.rows is None
-        or pair.rows.data.shape[1:] != domain.shape
-        or not all(map(domain.contains, (*pair.rows.data, *pair.rows.neighbour)))
-    ):
+    rows = None if pair.rows is None else (*pair.rows.data, *pair.rows.neighbour)
+    if domain is None or rows is None or not all(map(domain.contains, rows)):
         raise InputError("pair must have rows of the domain, got others")
 
 
