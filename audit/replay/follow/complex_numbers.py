@@ -221,20 +221,6 @@ class TrackedComplex(Composed, Arithmetic):
             return self.copy()
         return self.looked_at("astype").astype(dtype, *args, **kwargs)
 
-    def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
-        return Tracked.ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return Tracked.function(func, args, kwargs, self.tape)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.looked_at("array")
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
@@ -250,9 +236,6 @@ class TrackedComplex(Composed, Arithmetic):
 
     def __repr__(self) -> str:
         return repr(self.looked_at("repr"))
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
 
 
 def _tracked(tape: Tape, part: Any) -> Tracked:

@@ -31,7 +31,7 @@ from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
-from dpaudit.audit.replay.follow.looked import Composed
+from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     clipped,
@@ -350,7 +350,8 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.empty_like: lambda a, dtype=None, **more: _full_like(a, 0.0, dtype, **more),
     np.full_like: _full_like,
 }
-Tracked.ufunc, Tracked.function, Tracked.outcomes = _ufunc, _function, outcomes
+Arithmetic.ufunc, Arithmetic.function = _ufunc, _function
+Tracked.outcomes = outcomes
 
 
 # -- ways to Python's own numbers and texts: each looks at the numbers

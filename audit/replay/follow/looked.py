@@ -19,9 +19,36 @@ __all__ = ["Arithmetic", "Composed", "Looked"]
 
 
 class Arithmetic(NDArrayOperatorsMixin):
-    """NumPy's operators, of which ``+=`` and its like bind single numbers anew."""
+    """What NumPy asks of numbers; ``+=`` and its like bind single ones anew.
+
+    They have a `tape`, a `shape` and `looked_at`.
+    """
 
     __slots__ = ()
+
+    # What NumPy's functions do: `dpaudit.audit.replay.follow.functions` fills them in.
+    ufunc: ClassVar[Callable[..., Any]]
+    function: ClassVar[Callable[..., Any]]
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        return Arithmetic.ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        mine: Any = self
+        return Arithmetic.function(func, args, kwargs, mine.tape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        mine: Any = self
+        array = mine.looked_at("array")
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        mine: Any = self
+        return np.asarray(mine.looked_at("pickle")).__reduce_ex__(protocol)
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:

@@ -10,8 +10,7 @@ is no other way to the numbers than through the tape: a `Tracked` is no ndarray 
 NumPy's own C code, which has to ask for one (``__array__``).
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +49,8 @@ class Tracked(Looked, Arithmetic):
         Whether nothing was added to the draws yet.
     """
 
-    # What NumPy's functions do with it: `dpaudit.audit.replay.follow.functions`, which
-    # imports this, fills them in, and the conversions to Python's numbers and texts.
-    ufunc: ClassVar[Callable[..., Any]]
-    function: ClassVar[Callable[..., Any]]
+    # The conversions to Python's numbers and texts are filled in by
+    # `dpaudit.audit.replay.follow.functions`, which imports this.
 
     __array_priority__ = 1e6
     __pandas_priority__ = 1_000_000
@@ -280,32 +277,13 @@ class Tracked(Looked, Arithmetic):
     def argmin(self, axis: Any = None, out: Any = None) -> Any:
         return np.argmin(self, axis, out)
 
-    # -- arithmetic
-
-    def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
-        return Tracked.ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return Tracked.function(func, args, kwargs, self.tape)
-
     # -- other ways to the numbers
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.looked_at("array")
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
 
     def __getattr__(self, name: str) -> Any:
         kind = np.ndarray if self.ndim else np.float64
         if name.startswith("__") or not hasattr(kind, name):
             raise AttributeError(name)
         return getattr(self.looked_at(name)[()], name)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
 
 
 def isinstance_tracked(value: Any) -> bool:
