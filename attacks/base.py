@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
 __all__ = ["Attack", "Parameters", "Target", "consult", "score_ordinary"]

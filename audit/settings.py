@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode
 from dpaudit.errors import InputError
-from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
-from dpaudit.validation import check_confidence, check_count
+from dpaudit.streams import FunctionMechanism
+from dpaudit.validation import (
+    Checked,
+    Nonnegative,
+    Positive,
+    check_confidence,
+    check_count,
+)
 
 if TYPE_CHECKING:
     from dpaudit.audit.keeping.store import Store

@@ -132,11 +132,10 @@ from dpaudit.algorithms.shared.constructors import (
     hands_on,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import classical_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length, check_positive
+from dpaudit.validation import Positive, check_count, check_length, check_positive
 
 __all__ = ["AnalyzeGauss", "GOEGaussian", "GaussianPerturbation", "LaplaceCovariance"]
 

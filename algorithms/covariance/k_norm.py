@@ -133,11 +133,11 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.shared.bases import Rng, first_accepted
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import Positive
 
 __all__ = ["BY_REJECTION", "KNormCovariance"]
 

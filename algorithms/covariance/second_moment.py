@@ -41,13 +41,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Neighbouring, Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_length, check_positive
+from dpaudit.validation import (
+    Checked,
+    Positive,
+    check_count,
+    check_length,
+    check_positive,
+)
 
 __all__ = ["SecondMomentMechanism", "second_moment_sensitivity"]
 

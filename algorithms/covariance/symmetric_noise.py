@@ -119,11 +119,10 @@ from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, w
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
+from dpaudit.validation import Positive, check_positive
 
 __all__ = ["SymmetricNoise", "SymmetrisedWishart"]
 

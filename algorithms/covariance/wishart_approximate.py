@@ -59,12 +59,11 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import Positive, check_count, check_fraction, check_positive
 
 __all__ = ["WishartApproximate"]
 

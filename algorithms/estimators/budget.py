@@ -42,14 +42,20 @@ from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
-from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import gram, row_sum
 from dpaudit.mechanism import HasComponents, Mechanism
-from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
+from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.validation import (
+    Checked,
+    Positive,
+    check_count,
+    check_fraction,
+    check_matrix,
+    check_positive,
+)
 
 __all__ = ["Budget"]
 

@@ -46,11 +46,10 @@ from dpaudit.algorithms.covariance.second_moment import OnClippedRows
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length
+from dpaudit.validation import Positive, check_count, check_length
 
 __all__ = ["GaussianMean", "LaplaceMean"]
 

@@ -62,12 +62,11 @@ from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_b
 from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length
+from dpaudit.validation import Checked, Count, Positive, check_count, check_length
 
 __all__ = ["DoublingOnlinePCA", "DoublingStream", "ExactTestDoubling"]
 

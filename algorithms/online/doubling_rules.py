@@ -50,7 +50,7 @@ from dpaudit.algorithms.online.noise import (
 )
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Positive
+from dpaudit.validation import Checked, Fraction, Positive
 
 __all__ = ["CalibratedRule", "PublishedRule"]
 

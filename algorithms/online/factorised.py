@@ -110,7 +110,7 @@ from dpaudit.algorithms.online.noise import (
 from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
+from dpaudit.validation import Count
 
 __all__ = ["FactorisedOnlinePCA", "FactorisedSums"]
 

@@ -76,8 +76,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.gaussian import classical_mu
+from dpaudit.validation import Checked, Fraction, Positive
 
 __all__ = [
     "CalibratedNoise",

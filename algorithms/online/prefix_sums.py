@@ -44,14 +44,20 @@ from dpaudit.algorithms.online.noise import (
 from dpaudit.algorithms.shared.bases import Batched, Rng, Values
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_length, check_matrix
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Positive,
+    check_count,
+    check_length,
+    check_matrix,
+)
 
 __all__ = ["PrefixSums"]
 

@@ -38,11 +38,10 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length
+from dpaudit.validation import Checked, Count, check_count, check_length
 
 __all__ = ["SubspaceSequence"]
 

@@ -53,11 +53,10 @@ from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, Values
 from dpaudit.algorithms.shared.batches import AllRows, Batches
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Neighbouring
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count
+from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.validation import Checked, Count, check_count
 
 __all__ = ["NoisyDescent"]
 

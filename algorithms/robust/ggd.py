@@ -87,11 +87,10 @@ from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
 from dpaudit.algorithms.shared.batches import Batches, WithReplacement
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count
+from dpaudit.validation import Checked, Count, Positive, check_count
 
 __all__ = [
     "FastMedianSubspace",

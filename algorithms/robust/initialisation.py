@@ -53,11 +53,11 @@ from dpaudit.algorithms.robust.parts import Space, Start
 from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
+from dpaudit.neighbours import Neighbouring, Relation
 from dpaudit.subspace import top_components
+from dpaudit.validation import Count, Positive
 
 __all__ = [
     "CentralStart",

@@ -108,11 +108,10 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.robust.parts import Objective, Space
 from dpaudit.algorithms.shared.bases import Replaced
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_matrix
+from dpaudit.validation import Positive, check_matrix
 
 __all__ = ["Glad", "Reaper", "spherise"]
 

@@ -20,11 +20,17 @@ import numpy as np
 
 from dpaudit.algorithms.shared.bases import Replaced, Rng, Values
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import (
+    Checked,
+    Nonnegative,
+    Positive,
+    check_count,
+    check_fraction,
+    check_positive,
+)
 
 __all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Start"]
 

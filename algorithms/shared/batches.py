@@ -27,10 +27,9 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 )
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import Checked, Count, Positive, check_count, check_positive
 
 __all__ = ["AllRows", "Batches", "PoissonBatches", "RandomBatches", "WithReplacement"]
 

@@ -18,10 +18,9 @@ those of its parts:
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
 
-from dpaudit.checked import Checked, Nonnegative
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.validation import check_fraction
+from dpaudit.validation import Checked, Nonnegative, check_fraction
 
 __all__ = ["BudgetTree"]
 

@@ -32,9 +32,15 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Nonnegative, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Nonnegative,
+    Positive,
+    check_count,
+    check_positive,
+)
 
 __all__ = [
     "ConstantSteps",

@@ -129,10 +129,15 @@ from dpaudit.algorithms.streaming.windows import (
     Window,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_fraction, check_length, check_positive
+from dpaudit.validation import (
+    Count,
+    check_count,
+    check_fraction,
+    check_length,
+    check_positive,
+)
 
 __all__ = ["DPPCA", "OverlappingDPPCA", "PublishedDPPCA", "RankKDPPCA"]
 
@@ -231,10 +236,8 @@ class PublishedDPPCA(OneComponent):
         **fields: Any,
     ) -> Self:
         """Return Algorithm 3 with the claim of Theorem 5.1, whatever epsilon is."""
-        halves = (
-            check_positive("epsilon", epsilon) / 2,
-            check_fraction("delta", delta) / 2,
-        )
+        epsilon = check_positive("epsilon", epsilon)
+        halves = epsilon / 2, check_fraction("delta", delta) / 2
         return cls(
             scale_finder=TopEigenvalue.as_published(
                 *halves, group_constant=group_constant, zeta=zeta
@@ -376,10 +379,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         That is what all k components together promise; see `DPPCA.calibrated`.
         """
         k = check_count("n_components", n_components)
-        share = (
-            check_positive("epsilon", epsilon) / k,
-            check_fraction("delta", delta) / k,
-        )
+        epsilon = check_positive("epsilon", epsilon)
+        share = epsilon / k, check_fraction("delta", delta) / k
         return cls(
             n_components=k,
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),

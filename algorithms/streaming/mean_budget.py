@@ -87,9 +87,15 @@ from dpaudit.algorithms.streaming.thresholded_counts import (
     GaussianCounts,
     ThresholdedCounts,
 )
-from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.gaussian import classical_mu, gaussian_epsilon, gaussian_mu
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Fraction,
+    Positive,
+    check_count,
+    check_positive,
+)
 
 __all__ = [
     "CalibratedSplit",

@@ -72,10 +72,9 @@ from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_length, check_matrix
+from dpaudit.validation import Checked, Positive, check_length, check_matrix
 
 __all__ = ["MeanEstimation", "mean_with_constant_8"]
 

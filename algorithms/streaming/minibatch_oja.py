@@ -75,11 +75,10 @@ from dpaudit.algorithms.shared.step_sizes import (
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_length
+from dpaudit.validation import Count, Positive, check_count, check_length
 
 __all__ = ["DEFAULT_ITERATIONS", "BlockOja", "MinibatchOja"]
 

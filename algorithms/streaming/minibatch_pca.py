@@ -56,11 +56,10 @@ from dpaudit.algorithms.streaming.moments import (
 from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
-from dpaudit.checked import Fraction, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import Fraction, Positive, check_count, check_positive
 
 __all__ = ["MinibatchPCA"]
 

@@ -31,11 +31,10 @@ from dpaudit.algorithms.streaming.moment_products import (
     unit_of,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.rows import clip_into
-from dpaudit.validation import check_numbers, check_positive
+from dpaudit.validation import Checked, check_numbers, check_positive
 
 __all__ = [
     "FixedGradients",

@@ -85,11 +85,18 @@ from dpaudit.algorithms.streaming.moment_products import own_products
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream, as_moments
 from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_length, check_positive
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Positive,
+    check_count,
+    check_fraction,
+    check_length,
+    check_positive,
+)
 
 __all__ = ["ClaimedOja", "Oja", "PrivateOja"]
 

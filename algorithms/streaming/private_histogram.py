@@ -57,11 +57,17 @@ from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, Profile
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Positive,
+    check_count,
+    check_fraction,
+    check_positive,
+)
 
 __all__ = ["PrivateHistogram", "UnthresholdedHistogram"]
 

@@ -56,12 +56,11 @@ from dpaudit.algorithms.streaming.minibatch_oja import (
 from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import Count, Fraction, Positive, check_count, check_positive
 
 __all__ = ["StepSizeSearch"]
 

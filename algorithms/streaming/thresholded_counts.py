@@ -33,9 +33,8 @@ from scipy.special import ndtr, ndtri
 
 from dpaudit.algorithms.shared.bases import Rng, laplace_noise
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import check_fraction, check_positive
+from dpaudit.validation import Checked, Positive, check_fraction, check_positive
 
 __all__ = ["CountNoise", "GaussianCounts", "SparseCounts", "ThresholdedCounts"]
 

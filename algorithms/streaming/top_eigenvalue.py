@@ -48,11 +48,18 @@ from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise, SparseCounts
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_fraction, check_length, check_matrix
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Fraction,
+    Positive,
+    check_fraction,
+    check_length,
+    check_matrix,
+)
 
 __all__ = ["TopEigenvalue"]
 

@@ -102,11 +102,10 @@ from dpaudit.algorithms.streaming.pairs import far_row_of_a_half, half_pairs, sc
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Fraction
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
+from dpaudit.validation import Count, Fraction, check_count
 
 __all__ = ["TwoStagePCA"]
 

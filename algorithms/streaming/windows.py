@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
+from dpaudit.validation import Checked, Fraction, Nonnegative, Positive
 
 __all__ = ["Ball", "Tail", "Window"]
 

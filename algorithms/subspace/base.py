@@ -24,11 +24,10 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, check_rank
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.gram import gram
-from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count
+from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.validation import Checked, Count, Positive, check_count
 
 __all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 

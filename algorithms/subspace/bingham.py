@@ -79,7 +79,8 @@ from scipy.special import gammaln
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_symmetric
+from dpaudit.stacks import check_symmetric
+from dpaudit.validation import check_count
 
 __all__ = ["VectorBingham", "log_bingham_normaliser"]
 

@@ -98,12 +98,8 @@ from dpaudit.algorithms.subspace.perturbation import (
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import (
-    check_count,
-    check_length,
-    check_positive,
-    check_symmetric,
-)
+from dpaudit.stacks import check_symmetric
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = ["DeflationExponential", "MatrixBinghamMechanism"]
 

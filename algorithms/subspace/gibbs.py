@@ -64,7 +64,7 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exponential import MatrixBinghamMechanism
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
+from dpaudit.validation import Count
 
 __all__ = ["GibbsExponential"]
 

@@ -83,11 +83,17 @@ from dpaudit.algorithms.subspace.base import (
 )
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Positive
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_length, check_positive
+from dpaudit.validation import (
+    Count,
+    Positive,
+    check_count,
+    check_fraction,
+    check_length,
+    check_positive,
+)
 
 __all__ = ["LaplacePowerMethod", "PowerMethod"]
 

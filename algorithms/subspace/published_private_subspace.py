@@ -98,13 +98,19 @@ from dpaudit.algorithms.subspace.perturbation import (
     turned_pair,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Nonnegative, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_fraction, check_length, check_positive
+from dpaudit.validation import (
+    Nonnegative,
+    Positive,
+    check_count,
+    check_fraction,
+    check_length,
+    check_positive,
+)
 
 __all__ = ["NoisyProjector", "PrivateSubspace", "PublishedPrivateSubspace"]
 

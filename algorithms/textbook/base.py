@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched, Rng, laplace_noise
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Positive
 from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix, check_real
+from dpaudit.validation import Checked, Positive, check_count, check_matrix, check_real
 
 __all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]
 

@@ -80,11 +80,10 @@ from dpaudit.algorithms.textbook.base import (
     check_scalars,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_length, check_matrix
+from dpaudit.validation import Count, check_length, check_matrix
 
 __all__ = ["NoisyHist1", "NoisyHist2", "PrefixSum", "TruncatedGeometric"]
 

@@ -57,9 +57,9 @@ from dpaudit.algorithms.textbook.base import (
     check_one_scalar,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Fraction
 from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import Fraction
 
 __all__ = ["OneTimeRappor", "RandomisedResponse", "Rappor"]
 

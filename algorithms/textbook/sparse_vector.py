@@ -96,10 +96,9 @@ from dpaudit.algorithms.textbook.stream_losses import (
     StreamLaw,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Nonnegative
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_real
+from dpaudit.validation import Count, Nonnegative, check_count, check_real
 
 __all__ = ["EndlessSparseVector", "StoppingSparseVector"]
 

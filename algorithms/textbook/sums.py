@@ -65,11 +65,10 @@ from dpaudit.algorithms.textbook.base import (
     check_scalars,
 )
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
+from dpaudit.validation import Count, Positive, check_positive
 
 __all__ = ["Gaussian", "Laplace", "LaplaceParallel"]
 

@@ -30,8 +30,8 @@ from dpaudit.algorithms.textbook.sparse_vector import (
 )
 from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, log_laplace_interval
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Nonnegative
 from dpaudit.neighbours import Pair
+from dpaudit.validation import Count, Nonnegative
 
 __all__ = [
     "SVT1",

@@ -33,7 +33,6 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_components
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.extras import how_to_install
@@ -41,7 +40,15 @@ from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
-from dpaudit.validation import check_count, check_length, check_matrix
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Fraction,
+    Positive,
+    check_count,
+    check_length,
+    check_matrix,
+)
 
 __all__ = ["MissingLibraryError"]
 

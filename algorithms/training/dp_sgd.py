@@ -41,11 +41,17 @@ from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBat
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_length, check_matrix
+from dpaudit.neighbours import Neighbouring, Pair, Relation
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Positive,
+    check_count,
+    check_length,
+    check_matrix,
+)
 
 __all__ = ["DPSGD"]
 

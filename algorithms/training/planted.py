@@ -30,10 +30,9 @@ from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.shared.batches import Batches, Drawing, PoissonBatches
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_length
+from dpaudit.validation import Count, check_length
 
 __all__ = [
     "BatchClippedSGD",

@@ -19,8 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.functions import FunctionMechanism
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
@@ -28,11 +26,13 @@ from dpaudit.outputs import (
     arrays_of,
     map_arrays,
     raised,
+    raised_by_signal,
     read,
     read_stack,
+    telling_interrupts,
 )
 from dpaudit.printable import said
-from dpaudit.streams import stream, streams
+from dpaudit.streams import FunctionMechanism, stream, streams
 
 __all__ = [
     "Here",

@@ -39,10 +39,9 @@ import numpy as np
 from dpaudit.audit.sampling.draws import Here, draw_one, draw_unit, ways_to_draw
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, fresh
-from dpaudit.outputs import arrays_of
+from dpaudit.outputs import arrays_of, raised_by_signal, telling_interrupts
 from dpaudit.streams import position, stream
 
 __all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "Signs", "fingerprint"]

@@ -35,9 +35,9 @@ from dpaudit.errors import (
     InputError,
     MechanismError,
 )
-from dpaudit.interrupts import raised_by_signal
 from dpaudit.neighbours import WRITTEN, checksum
 from dpaudit.object_pairs import ObjectPair
+from dpaudit.outputs import raised_by_signal
 from dpaudit.validation import check_count
 
 __all__ = ["Workers", "process_pool"]

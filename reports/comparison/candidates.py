@@ -26,9 +26,9 @@ from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasComponents
 from dpaudit.neighbours import Relation
+from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_real

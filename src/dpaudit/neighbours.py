@@ -5,7 +5,7 @@ import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from dpaudit.validation import check_real
 
 __all__ = [
     "WRITTEN",
+    "Neighbouring",
     "Pair",
     "Relation",
     "check_relation",
@@ -55,6 +56,10 @@ class Relation(StrEnum):
 def check_relation(name: str, value: "Relation | str") -> Relation:
     """Return the relation of that name, or raise `InputError`."""
     return Relation.parse(value)
+
+
+Neighbouring: TypeAlias = Annotated[Relation, check_relation]
+"""A relation, or its name, where a field is checked (`dpaudit.validation.Checked`)."""
 
 
 @dataclass(frozen=True, eq=False)

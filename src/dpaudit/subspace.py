@@ -28,13 +28,8 @@ from dpaudit.arrays import Array
 from dpaudit.blocks import Rows
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
-from dpaudit.validation import (
-    check_aligned,
-    check_basis,
-    check_count,
-    check_name,
-    check_symmetric,
-)
+from dpaudit.stacks import check_aligned, check_basis, check_symmetric
+from dpaudit.validation import check_count, check_name
 
 __all__ = [
     "captured_variance",

@@ -1,14 +1,25 @@
-"""Argument checks shared by the whole package.
+"""Checks of arguments, and dataclasses whose fields have them by their types.
 
 Each check returns the value in its canonical type or raises
 `~dpaudit.errors.InputError` with a sentence that names the argument, the value that
-was given and what is allowed. A *stack* holds matrices in its last two axes.
+was given and what is allowed.
+
+A field of the type `Positive` is a float for type checkers, and a finite number > 0
+once the object is made: its check stands in the annotation. Any check will do, as in
+``Annotated[int, check_count]``. A field whose type is a class of dpaudit holds an
+instance of it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
+from enum import Enum
+from functools import cache, partial
+from inspect import get_annotations
 from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +28,11 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = [
-    "check_aligned",
-    "check_basis",
+    "Checked",
+    "Count",
+    "Fraction",
+    "Nonnegative",
+    "Positive",
     "check_confidence",
     "check_count",
     "check_fraction",
@@ -30,7 +44,6 @@ __all__ = [
     "check_numbers",
     "check_positive",
     "check_real",
-    "check_symmetric",
     "check_vector",
 ]
 
@@ -217,139 +230,82 @@ def check_name(name: str, value: str, known: Sequence[str]) -> str:
     )
 
 
-# How far an entry of V^T V may be from the identity's, and an entry of a matrix from
-# its mirror image relative to the largest entry: far above what rounding leaves, far
-# below what a wrong input shows.
-ORTHONORMALITY_TOLERANCE = 1e-8
-SYMMETRY_TOLERANCE = 1e-8
+Positive: TypeAlias = Annotated[float, check_positive]
+"""A finite number > 0."""
+
+Nonnegative: TypeAlias = Annotated[float, check_nonnegative]
+"""A finite number >= 0."""
+
+Fraction: TypeAlias = Annotated[float, check_fraction]
+"""A number in (0, 1)."""
+
+Count: TypeAlias = Annotated[int, check_count]
+"""An integer >= 1."""
+
+_Check: TypeAlias = Callable[[str, Any], Any]
 
 
-def check_basis(name: str, value: ArrayLike) -> Array:
-    """Return `value` as a float64 stack of orthonormal bases, or raise.
+class Checked:
+    """A dataclass, frozen or not, that checks the fields that it is made with.
 
-    Parameters
-    ----------
-    name : str
-        What to call the argument in the error.
-    value : array_like, shape (..., d, k)
-        1 <= k <= d; every entry of V^T V within 1e-8 of the identity's.
-
-    Returns
-    -------
-    ndarray, shape (..., d, k)
-
-    Raises
-    ------
-    InputError
-        If the shape, the entries or the orthonormality is wrong.
+    Each is stored as its check returns it. Of a type ``X | None``, None is allowed. A
+    ``__post_init__`` of a subclass has to call this one.
 
     Examples
     --------
-    >>> check_basis("start", [[2.0], [0.0]])
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Circle(Checked):
+    ...     radius: Positive
+    >>> Circle(2)
+    Circle(radius=2.0)
+    >>> Circle(-1.0)
     Traceback (most recent call last):
-    ...
-    dpaudit.errors.InputError: start must have orthonormal columns, but V^T V differs
-    from the identity by 3 (allowed: 1e-08)
+        ...
+    dpaudit.errors.InputError: radius must be a finite number > 0, got -1.0
     """
-    v = _check_stack(name, value, "(..., d, k) with 1 <= k <= d")
-    d, k = v.shape[-2:]
-    if not 1 <= k <= d:
-        raise InputError(
-            f"{name} must have shape (..., d, k) with 1 <= k <= d, got shape {v.shape}"
-        )
-    defect = np.abs(np.swapaxes(v, -1, -2) @ v - np.eye(k)).max(initial=0.0)
-    if not defect <= ORTHONORMALITY_TOLERANCE:
-        raise InputError(
-            f"{name} must have orthonormal columns, but V^T V differs from the "
-            f"identity by {defect:.3g} (allowed: {ORTHONORMALITY_TOLERANCE:g})"
-        )
-    return v
+
+    def __post_init__(self) -> None:
+        for name, check in _checks(cast(Hashable, type(self))):
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
 
-def check_symmetric(name: str, value: ArrayLike) -> Array:
-    """Return `value` as a float64 stack of symmetric matrices, or raise.
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, _Check], ...]:
+    """Return the names of the fields that have a check, and the check.
 
-    Parameters
-    ----------
-    name : str
-        What to call the argument in the error.
-    value : array_like, shape (..., d, d)
-        d >= 1; every entry within 1e-8 of its mirror image, relative to the largest
-        entry of its matrix.
-
-    Returns
-    -------
-    ndarray, shape (..., d, d)
-
-    Raises
-    ------
-    InputError
-        If the shape, the entries or the symmetry is wrong.
-
-    Examples
-    --------
-    >>> check_symmetric("covariance", [[1.0, 2.0], [0.0, 1.0]])
-    Traceback (most recent call last):
-    ...
-    dpaudit.errors.InputError: covariance must be symmetric, but an entry differs from
-    its mirror image by 2 (allowed: 1e-08 of the largest)
+    It is that of the last class that has one: a subclass may only set a default.
     """
-    a = _check_stack(name, value, "(..., d, d) with d >= 1")
-    if a.shape[-1] != a.shape[-2] or a.shape[-1] < 1:
-        raise InputError(
-            f"{name} must have shape (..., d, d) with d >= 1, got shape {a.shape}"
-        )
-    # eigh reads one triangle only: without this check it would ignore the other.
-    defect = np.abs(a - np.swapaxes(a, -1, -2)).max(axis=(-2, -1))
-    allowed = SYMMETRY_TOLERANCE * np.abs(a).max(axis=(-2, -1))
-    if np.any(defect > allowed):
-        raise InputError(
-            f"{name} must be symmetric, but an entry differs from its mirror image "
-            f"by {np.max(defect):.3g} (allowed: {SYMMETRY_TOLERANCE:g} of the largest)"
-        )
-    return a
+    found = []
+    for name in [field.name for field in fields(kind) if field.init]:
+        types = [get_annotations(each) for each in kind.__mro__]
+        checks = (_check_of(each[name]) for each in types if name in each)
+        if check := next(filter(None, checks), None):
+            found.append((name, check))
+    return tuple(found)
 
 
-def check_aligned(name: str, array: Array, basis: Array) -> None:
-    """Raise unless `array` and `basis` agree in d and broadcast in the leading axes.
-
-    Parameters
-    ----------
-    name : str
-        What to call `array` in the error; `basis` is called by its own name.
-    array : ndarray, shape (..., d, m)
-        A checked stack.
-    basis : ndarray, shape (..., d, k)
-        A checked stack.
-
-    Raises
-    ------
-    InputError
-        If they do not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_aligned("other", np.ones((7, 3, 2)), np.ones((3, 1)))
-    """
-    if array.shape[-2] != basis.shape[-2]:
-        raise InputError(
-            f"{name} must have as many rows as basis, "
-            f"got shapes {array.shape} and {basis.shape}"
-        )
-    try:
-        np.broadcast_shapes(array.shape[:-2], basis.shape[:-2])
-    except ValueError:
-        raise InputError(
-            f"the leading axes of {name} and basis must broadcast, "
-            f"got shapes {array.shape} and {basis.shape}"
-        ) from None
+def _check_of(kind: Any) -> _Check | None:
+    if get_origin(kind) in (Union, UnionType):
+        known = [part for part in get_args(kind) if part is not NoneType]
+        check = _check_of(known[0]) if len(known) == 1 else None
+        return check and partial(_unless_none, check)
+    if marks := getattr(kind, "__metadata__", ()):
+        return cast(_Check, marks[0])
+    ours = isinstance(kind, type) and kind.__module__.split(".")[0] == "dpaudit"
+    if not ours or issubclass(kind, Enum) or getattr(kind, "_is_protocol", False):
+        return None
+    return partial(_check_instance, kind)
 
 
-def _check_stack(name: str, value: ArrayLike, form: str) -> Array:
-    stack = check_real(name, value, f"a numeric array of shape {form}")
-    if stack.ndim < 2:
-        raise InputError(f"{name} must have shape {form}, got shape {stack.shape}")
-    if not np.isfinite(stack).all():
-        raise InputError(f"{name} must be finite, but it has a NaN or infinity")
-    return stack
+def _unless_none(check: _Check, name: str, value: Any) -> Any:
+    return None if value is None else check(name, value)
+
+
+def _check_instance(kind: type, name: str, value: Any) -> Any:
+    if not isinstance(value, kind):
+        shown = kind.__name__
+        if not shown.endswith("s"):
+            shown = f"{'an' if shown[0] in 'AEIOU' else 'a'} {shown}"
+        raise InputError(f"{name} must be {shown}, got {value!r}")
+    return value

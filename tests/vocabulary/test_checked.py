@@ -2,26 +2,27 @@ from dataclasses import dataclass, field
 
 from refusals import refused, refuses
 
-from dpaudit import ApproxDP, Claim, PureDP, Relation, checked
+from dpaudit import ApproxDP, Claim, PureDP, Relation, validation
+from dpaudit.neighbours import Neighbouring
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts(checked.Checked):
+class Parts(validation.Checked):
     claim: Claim
-    relation: checked.Neighbouring = Relation.ADD_REMOVE
-    sigma: checked.Positive = 1.0
-    share: checked.Fraction = 0.5
-    offset: checked.Nonnegative = 0.0
-    count: checked.Count = 1
+    relation: Neighbouring = Relation.ADD_REMOVE
+    sigma: validation.Positive = 1.0
+    share: validation.Fraction = 0.5
+    offset: validation.Nonnegative = 0.0
+    count: validation.Count = 1
     other: ApproxDP | None = None
-    clip: checked.Positive | None = None
+    clip: validation.Positive | None = None
     free: float | None = None
     made: Claim = field(init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoreParts(Parts):
-    extra: checked.Positive = 3.0
+    extra: validation.Positive = 3.0
     count: int = 2  # a default is no reason not to check
 
     def __post_init__(self):

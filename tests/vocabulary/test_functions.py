@@ -8,7 +8,7 @@ from refusals import refuses
 import dpaudit
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import audit, replay
-from dpaudit.functions import FunctionMechanism
+from dpaudit.streams import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.outputs import raised_by_signal, telling_interrupts
 
 pytestmark = pytest.mark.usefixtures("heeds_interrupts")
 

@@ -34,10 +34,16 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
-from dpaudit.functions import FunctionMechanism
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.neighbours import fresh
-from dpaudit.outputs import UNREAD, arrays_of, raised, read
+from dpaudit.outputs import (
+    UNREAD,
+    arrays_of,
+    raised,
+    raised_by_signal,
+    read,
+    telling_interrupts,
+)
+from dpaudit.streams import FunctionMechanism
 
 __all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
 

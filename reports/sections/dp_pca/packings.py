@@ -68,9 +68,15 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import (
+    Checked,
+    Fraction,
+    Positive,
+    check_count,
+    check_fraction,
+    check_positive,
+)
 
 _ATTEMPTS = 1000  # per direction
 _GRID = 200

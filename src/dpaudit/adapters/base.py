@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.checked import Checked, Neighbouring
 from dpaudit.claims import Claim
+from dpaudit.neighbours import Neighbouring
+from dpaudit.validation import Checked
 
 __all__ = ["Adapter"]
 

@@ -46,11 +46,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.adapters.base import Adapter
 from dpaudit.adapters.process import Conversation, ProcessCrashed, ProcessTimedOut
-from dpaudit.checked import Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.streams import draw_seed
+from dpaudit.validation import Positive
 
 __all__ = [
     "BadReply",

@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from dpaudit.errors import DPAuditError
-from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
 __all__ = [

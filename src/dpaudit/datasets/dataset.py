@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.validation import check_basis, check_matrix
+from dpaudit.stacks import check_basis
+from dpaudit.validation import check_matrix
 
 __all__ = ["Dataset"]
 

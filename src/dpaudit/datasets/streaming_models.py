@@ -33,12 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
-from dpaudit.validation import (
-    check_basis,
-    check_count,
-    check_generator,
-    check_nonnegative,
-)
+from dpaudit.stacks import check_basis
+from dpaudit.validation import check_count, check_generator, check_nonnegative
 
 __all__ = [
     "StreamConstants",

@@ -19,9 +19,9 @@ from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.instances import PAD_RATIO, HardInstance
 from dpaudit.rows import normalise_rows
+from dpaudit.stacks import check_basis
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
-    check_basis,
     check_count,
     check_fraction,
     check_generator,

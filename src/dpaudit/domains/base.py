@@ -11,10 +11,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_real
+from dpaudit.validation import Checked, Count, check_real
 
 __all__ = ["Domain"]
 

@@ -15,11 +15,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Count, Positive
 from dpaudit.domains.base import Domain
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
-from dpaudit.validation import check_count, check_real
+from dpaudit.validation import Count, Positive, check_count, check_real
 
 __all__ = ["Binary", "Box", "Categories", "UnitBall", "WithNonfinite"]
 

@@ -21,12 +21,12 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Count
 from dpaudit.domains.base import Domain
 from dpaudit.domains.columns import Column, taken_apart
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.object_pairs import ObjectPair
+from dpaudit.validation import Count
 
 __all__ = ["Table"]
 

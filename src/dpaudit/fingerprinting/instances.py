@@ -38,8 +38,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import TardosCode, check_symbols
+from dpaudit.stacks import check_basis
 from dpaudit.validation import (
-    check_basis,
     check_count,
     check_generator,
     check_matrix,

@@ -58,9 +58,16 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.fingerprinting.codes import check_cutoff
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import (
+    Checked,
+    Count,
+    Fraction,
+    Positive,
+    check_count,
+    check_fraction,
+    check_positive,
+)
 
 __all__ = ["CodeLength", "false_accusation_bound", "missing_bound"]
 
