@@ -36,7 +36,7 @@ from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.claims import GaussianDP
 from dpaudit.neighbours import Pair
-from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count
@@ -79,7 +79,6 @@ class Costs(Study):
     parallel = False
     cases: ClassVar[Mapping[str, CostCase]]
     names: ClassVar[tuple[str, str, str]]
-    note: ClassVar[str]
 
     def units(self, profile: str) -> list[Unit]:
         return [
@@ -93,14 +92,13 @@ class Costs(Study):
         size = unit.option(self.names[1])
         return {"measured": self.cases[unit.case].measure(size, unit.seed)}
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
         found = self.by_case(records, "measured")
-        rows = [
+        return [
             each.row(case, each.sizes[profile][1], found[case], self.names)
             for case, each in self.cases.items()
             if case in found
         ]
-        return [Table(self.title, tuple(rows), self.note)]
 
 
 class _Timed(AnalyzeGauss):

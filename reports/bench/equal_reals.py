@@ -19,7 +19,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import PureDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
@@ -154,6 +154,12 @@ class EqualRealsStudy(Study):
 
     name = "equal-reals"
     title = "Equal reals in different floats"
+    binding = True
+    note = (
+        f"Audits of {_RELEASES} releases a side at confidence 1 - 1e-6, in units "
+        f"from {min(UNITS):g} to {max(UNITS):g} and under both relations. A line "
+        "fails if one is refuted."
+    )
 
     def units(self, profile: str) -> list[Unit]:
         audits = _SIZES[profile].audits
@@ -172,9 +178,9 @@ class EqualRealsStudy(Study):
         result = audit(subject, confidence=CONFIDENCE, budget=_RELEASES, seed=unit.seed)
         return {"refuted": result.refuted}
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
         found = self.by_case(records, "refuted")
-        rows = tuple(
+        return [
             TargetRow.of(
                 not any(found[form]),
                 Figure("form", form, "what is computed in two ways", form),
@@ -183,10 +189,4 @@ class EqualRealsStudy(Study):
             )
             for form in FORMS
             if form in found
-        )
-        note = (
-            f"Audits of {_RELEASES} releases a side at confidence 1 - 1e-6, in units "
-            f"from {min(UNITS):g} to {max(UNITS):g} and under both relations. A line "
-            "fails if one is refuted."
-        )
-        return [Table(self.title, rows, note, binding=True)]
+        ]

@@ -44,7 +44,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
@@ -212,6 +212,11 @@ class Limits(ReleasesToRefute):
 
     name = "limits"
     title = "How near the limit"
+    note = (
+        "Plain functions, of which the audit sees releases alone. The limit is the "
+        "number of releases a side that evidence against the claim would take on "
+        "average if both laws were known; the factor is the median over seeds."
+    )
 
     def units(self, profile: str) -> list[Unit]:
         return [
@@ -232,31 +237,21 @@ class Limits(ReleasesToRefute):
             "budget": max(_SMALLEST_BUDGET, ceil(budget)),
         }
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
-        rows = tuple(
-            self._row(case, sorted(samples))
-            for case, samples in self.samples(records).items()
-        )
-        note = (
-            "Plain functions, of which the audit sees releases alone. The limit is the "
-            "number of releases a side that evidence against the claim would take on "
-            "average if both laws were known; the factor is the median over seeds."
-        )
-        return [Table(self.title, rows, note)]
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
+        found = self.samples(records)
+        return [self._row(case, sorted(samples)) for case, samples in found.items()]
 
     def _row(self, case: str, samples: list[float]) -> TargetRow:
-        name, _, confidence = case.rpartition(", ")
-        limit, allowed = (
-            _limit(name, float(confidence)),
-            _CONFIDENCES[float(confidence)],
-        )
+        name, _, told = case.rpartition(", ")
+        confidence = float(told)
+        limit, allowed = _limit(name, confidence), _CONFIDENCES[confidence]
         factor = median(samples) / limit
         known = isfinite(factor)
         shown = f"{factor:.2f}" if known else "-"
         return TargetRow.of(
             factor <= allowed,
             Figure("case", case, "mechanism", name),
-            Figure("confidence", float(confidence), "confidence", confidence),
+            Figure("confidence", confidence, "confidence", told),
             Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
             Figure("limit", limit, "limit", count(limit)),
             self.middle(samples),

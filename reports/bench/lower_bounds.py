@@ -15,8 +15,10 @@ are DP-Sniper's (Bichsel, Steffen, Bogunovic, Vechev, IEEE S&P 2021), found with
 million samples to search and 200 million for the final bound.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -25,7 +27,7 @@ from dpaudit.audit import Budget, audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.study import Figure, Records, Study, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import CLAIMED, best_pair, subject
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import count, number
@@ -102,6 +104,11 @@ class Tightness(Study):
 
     name = "tightness"
     title = "Tightness of lower bounds"
+    note = (
+        "Lower bounds on epsilon at confidence 95 % where epsilon = 1 is claimed; "
+        "medians over seeds. Gaussians at delta = 1e-5; published: the best sound "
+        "tool that was measured."
+    )
 
     def units(self, profile: str) -> list[Unit]:
         seeds = _TIGHTNESS_SEEDS[profile]
@@ -116,19 +123,13 @@ class Tightness(Study):
         bound = _anytime if goal.engine == "anytime" else _fixed
         return {"epsilon_lower": bound(goal, unit.seed)}
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
         found = self.by_case(records, "epsilon_lower")
-        rows = tuple(
+        return [
             _tightness_row(goal, found[goal.case])
             for goal in TIGHTNESS_GOALS
             if goal.case in found
-        )
-        note = (
-            "Lower bounds on epsilon at confidence 95 % where epsilon = 1 is claimed; "
-            "medians over seeds. Gaussians at delta = 1e-5; published: the best sound "
-            "tool that was measured."
-        )
-        return [Table(self.title, rows, note)]
+        ]
 
 
 def _anytime(goal: TightnessGoal, seed: int) -> float:
@@ -198,6 +199,16 @@ class SuiteGoal:
     published: float  # the best published lower bound
     releases: int  # a side, for profile full
 
+    @property
+    def endless(self) -> bool:
+        """Whether the true epsilon is infinite."""
+        return bool(subject(self.name).true_epsilon == inf)
+
+    def budgets(self, profile: str) -> list[int]:
+        """Return the releases a side of its audits: all, and a tenth if endless."""
+        most = int(_SHARES[profile] * self.releases)
+        return [most, most // 10] if self.endless else [most]
+
 
 SUITE_GOALS = (
     SuiteGoal("truncated-geometric", 0.117, 120_000_000),
@@ -224,20 +235,20 @@ class SuiteBounds(Study):
     name = "suite"
     title = "Lower bounds on the standard suite"
     parallel = False
+    note = (
+        f"Lower bounds on epsilon at confidence 95 % where epsilon = {CLAIMED:g} "
+        "is claimed; medians over seeds; seconds of one core, sampling included. "
+        "The bound must reach the published one, within the time, and where the "
+        "truth is infinite exceed the bound from a tenth of the releases."
+    )
 
     def units(self, profile: str) -> list[Unit]:
-        units = []
-        for goal in SUITE_GOALS:
-            releases = int(_SHARES[profile] * goal.releases)
-            budgets = [releases]
-            if _endless(goal):
-                budgets.append(releases // 10)
-            units += [
-                Unit(self.name, goal.name, index, (("releases", budget),))
-                for index in range(_SUITE_SEEDS[profile])
-                for budget in budgets
-            ]
-        return units
+        return [
+            Unit(self.name, goal.name, index, (("releases", releases),))
+            for goal in SUITE_GOALS
+            for index in range(_SUITE_SEEDS[profile])
+            for releases in goal.budgets(profile)
+        ]
 
     def measure(self, unit: Unit) -> Record:
         result = audit(
@@ -249,30 +260,17 @@ class SuiteBounds(Study):
         )
         return {"epsilon_lower": result.epsilon_lower, "seconds": result.seconds}
 
-    def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[tuple[str, int], list[Record]] = {}
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
+        found: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
         for unit, record in records.items():
-            key = unit.case, unit.option("releases")
-            found.setdefault(key, []).append(record)
+            found[unit.case, unit.option("releases")].append(record)
         rows = []
         for goal in SUITE_GOALS:
-            releases = int(_SHARES[profile] * goal.releases)
-            if (goal.name, releases) in found:
-                tenth = found.get((goal.name, releases // 10), [])
-                rows.append(
-                    _suite_row(goal, releases, found[goal.name, releases], tenth)
-                )
-        note = (
-            f"Lower bounds on epsilon at confidence 95 % where epsilon = {CLAIMED:g} "
-            "is claimed; medians over seeds; seconds of one core, sampling included. "
-            "The bound must reach the published one, within the time, and where the "
-            "truth is infinite exceed the bound from a tenth of the releases."
-        )
-        return [Table(self.title, tuple(rows), note)]
-
-
-def _endless(goal: SuiteGoal) -> bool:
-    return bool(subject(goal.name).true_epsilon == float("inf"))
+            releases, *_ = goal.budgets(profile)
+            runs, tenth = (found[goal.name, n] for n in (releases, releases // 10))
+            if runs:
+                rows.append(_suite_row(goal, releases, runs, tenth))
+        return rows
 
 
 def _suite_row(
@@ -285,7 +283,7 @@ def _suite_row(
     measured, seconds = middle(runs, "epsilon_lower"), middle(runs, "seconds")
     smaller = middle(tenth, "epsilon_lower") if tenth else None
     grows = smaller is None or measured > smaller
-    finite = None if _endless(goal) else truth
+    finite = None if goal.endless else truth
     before = "" if smaller is None else f"{smaller:.4g}"
     return TargetRow.of(
         measured >= goal.published and seconds <= _SECONDS and grows,

@@ -131,6 +131,10 @@ class Study(ABC):
     title: ClassVar[str]
     parallel: ClassVar[bool] = True
     """False where the figures are times, which other work would spoil."""
+    note: ClassVar[str] = ""
+    """How to read its table."""
+    binding: ClassVar[bool] = False
+    """Whether a target of its table that is not met makes the whole run fail."""
 
     @abstractmethod
     def units(self, profile: str) -> list[Unit]:
@@ -140,9 +144,14 @@ class Study(ABC):
     def measure(self, unit: Unit) -> Record:
         """Carry out a unit, and return JSON-ready figures (no NaN, no infinity)."""
 
-    @abstractmethod
+    def rows(self, profile: str, records: Records) -> list[TargetRow]:
+        """Return the lines of its table, if it has one alone."""
+        return []
+
     def tables(self, profile: str, records: Records) -> list[Table]:
         """Return the tables of a profile, made of the records that exist so far."""
+        rows = tuple(self.rows(profile, records))
+        return [Table(self.title, rows, self.note, self.binding)]
 
     @staticmethod
     def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
