@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from dp_pca_tables import BESIDE, claims_table, dp_pca_tables
-from refusals import refuses
+from refusals import refused, refuses
 from results_of import results_of
 from strokes import well_drawn
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections.dp_pca import findings, floors, measures, section
 from dpaudit.reports.sections.dp_pca import section as stages
@@ -125,28 +124,28 @@ def test_tuned_steps_are_other_steps():
     assert made["tuned"].batches(n) == (n // 4, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "words"),
-    [
-        (measures.PUBLISHED, {"epsilon": 1.0}, "epsilon must be from 0 to 0.9"),
-        (measures.AG_PUBLISHED, {"epsilon": 2.0}, "epsilon must be from 0 to 1"),
-        (measures.PRIVATE_OJA, {"n": 1e7}, "n must be from 0 to"),
-        (measures.GOE, {"n": 1000.5}, "n must be a whole number"),
-        (measures.GOE, {"d": 1.0}, "d must be an integer >= 2"),
-        (measures.GOE, {"epsilon": "much"}, "epsilon must be a real number"),
-        ("laplace-covariance", {}, "no such mechanism here"),
-    ],
+def first_cell():
+    return next(cells(tiny_plan()["dp-pca-d"]))
+
+
+test_points_outside_a_range_are_refused = refused(
+    (measures.PUBLISHED, {"epsilon": 1.0}, "epsilon must be from 0 to 0.9"),
+    (measures.AG_PUBLISHED, {"epsilon": 2.0}, "epsilon must be from 0 to 1"),
+    (measures.PRIVATE_OJA, {"n": 1e7}, "n must be from 0 to"),
+    (measures.GOE, {"n": 1000.5}, "n must be a whole number"),
+    (measures.GOE, {"d": 1.0}, "d must be an integer >= 2"),
+    (measures.GOE, {"epsilon": "much"}, "epsilon must be a real number"),
+    ("laplace-covariance", {}, "no such mechanism here"),
+    by=lambda name, changes: measures.component_errors(
+        replace(first_cell(), mechanism=name, point={"d": 3.0, **changes})
+    ),
 )
-def test_a_grid_outside_a_range_is_refused_by_name(name, changes, words):
-    first = tiny_plan()["dp-pca-d"]
-    grid = {k: (v,) for k, v in changes.items()} or {"d": (3.0,)}
-    options = {k: v for k, v in {**first.options, "d": 3}.items() if k not in grid}
-    wrong = replace(first, mechanisms=(name,), grid=grid, options=options)
-    with pytest.raises(InputError, match=words) as refused:
-        measures.checked(wrong)
-    assert f"grid of 'dp-pca-d', {name}" in str(refused.value)
-    if name == measures.PRIVATE_OJA:
-        refuses(words, measures.component_errors, next(cells(wrong)))
+
+
+def test_every_grid_is_within_the_range_of_its_mechanisms():
+    for size in SECTION.sizes.values():
+        for cell in (c for each in section.experiments(size)[2:] for c in cells(each)):
+            measures.check_range(cell.mechanism, {**cell.options, **cell.point})
 
 
 def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():

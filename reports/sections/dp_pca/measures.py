@@ -35,7 +35,7 @@ import numpy as np
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
+from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import DEFAULT_ITERATIONS, MinibatchOja
 from dpaudit.algorithms.streaming.moment_products import Where
 from dpaudit.algorithms.streaming.moments import StreamedMoments
@@ -47,9 +47,9 @@ from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
-from dpaudit.reports.experiment import Cell, Experiment, Record, cells, exact, repeated
+from dpaudit.reports.experiment import Cell, Record, exact, repeated
 from dpaudit.reports.measures import audited, worst_case
-from dpaudit.reports.sections.streaming.measures import STEP
+from dpaudit.reports.sections.streaming.measures import BY_BATCHES, STEP
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine, top_components
 from dpaudit.validation import check_count, check_positive
@@ -174,11 +174,7 @@ MECHANISMS = (OJA, *STREAMING, AG_PUBLISHED, AG, GOE)
 DEFAULT, TUNED = "default", "tuned"
 
 _BATCHES = {"gaussian": 8, "example": 4}
-_BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
-    DP_PCA: DPPCA.calibrated,
-    PUBLISHED: PublishedDPPCA.as_published,
-    OWN_PARTS: DPPCA.tuned,
-}
+_BY_BATCHES = {**BY_BATCHES, OWN_PARTS: DPPCA.tuned}
 _DELAY = 1000.0  # xi of private-oja
 _ALPHA = 2.0
 ORDERED = 1_000_000  # rows that are held, where they are read in a random order
@@ -253,19 +249,6 @@ def check_range(name: str, setting: dict[str, Any]) -> None:
         check_positive("noise", setting["noise"], largest=1.0)
     if name not in MECHANISMS:
         raise InputError(f"no such mechanism here: {name!r}")
-
-
-def checked(experiment: Experiment) -> Experiment:
-    """Return an experiment all of whose cells are in range; name it if one is not."""
-    for cell in cells(experiment):
-        try:
-            check_range(cell.mechanism, {**cell.options, **cell.point})
-        except InputError as error:
-            raise InputError(
-                f"grid of {experiment.name!r}, {cell.mechanism} at {dict(cell.point)}: "
-                f"{error}"
-            ) from error
-    return experiment
 
 
 def claims(cell: Cell) -> list[Record]:

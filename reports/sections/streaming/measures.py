@@ -40,7 +40,7 @@ from dpaudit.subspace import largest_principal_angle_sine
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4
-_BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
+BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
     DP_PCA: DPPCA.calibrated,
     "dp-pca-published": PublishedDPPCA.as_published,
 }
@@ -79,8 +79,8 @@ def streaming_errors(cell: Cell) -> list[Record]:
 def _mechanism(
     name: str, n: int, epsilon: float, delta: float
 ) -> DPPCA | PublishedDPPCA | MinibatchOja:
-    if name in _BY_BATCHES:
-        return _BY_BATCHES[name](
+    if name in BY_BATCHES:
+        return BY_BATCHES[name](
             epsilon,
             delta,
             batch_size=n // BATCHES,

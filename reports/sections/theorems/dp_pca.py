@@ -181,7 +181,6 @@ _zeta = partial(
     variable="zeta",
     values=(0.3, 0.1, 0.03, 0.01),
     measure=failures,
-    most=0.5,
     effort=2.0,
     epsilon=0.8,
     d=2,
@@ -204,7 +203,6 @@ GRIDS = (
     ),
     _grid(
         *("dp-pca-epsilon", "epsilon", (0.8, 0.6, 0.45, 0.34), streaming_errors),
-        most=0.9,
         share=1 / 24,
         effort=10.0,
         d=20,

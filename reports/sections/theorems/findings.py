@@ -20,7 +20,6 @@ from dpaudit.reports.sections.theorems.rows import (
     SYMBOLS,
     Chance,
     ExponentRow,
-    check_grid,
 )
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
@@ -44,7 +43,6 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         every = (*ROWS, *CHANCES)
         names = (row.mechanism for row in every if row.experiment == grid.name)
         mechanisms = tuple(dict.fromkeys(names))
-        check_grid(grid, mechanisms)
         if grid.measure is streaming_errors:
             grid = replace(grid, fixed={**grid.fixed, "n": size.theorem_stream})
         found.append(
@@ -97,78 +95,58 @@ def scoreboard(
     """
     lines: list[tuple[Any, ...]] = [
         *(
-            (e.row, e.row.error, e.row.variable, e.row.predicted, *_law(e), e.told)
+            (e.row, e.row.error, e.row.variable, e.row.predicted, *e.law, e.told)
             for e in found
         ),
-        *(
-            (e.row, e.row.event, "ζ", e.zeta, e.measured, e.low, e.high, e.verdict)
-            for e in seen
-        ),
+        *((e.row, e.row.event, "ζ", e.zeta, *e.law, e.verdict) for e in seen),
     ]
     columns = ["theorem", "source", "mechanism", "error", "variable", "predicted"]
     return pd.DataFrame(
         [(row.theorem, row.source, row.mechanism, *cells) for row, *cells in lines],
-        columns=[*columns, "measured", "low", "high", "verdict"],
+        columns=[*columns, *_LAW, "verdict"],
     )
 
 
-def _law(each: judgement.Score) -> tuple[float, float, float]:
-    return each.fit.exponent, each.fit.low, each.fit.high
+_LAW = ("measured", "low", "high")
 
 
-def score_rows(found: Sequence[judgement.Score]) -> list[Printed]:
+def score_rows(found: Sequence[judgement.Score | judgement.Share]) -> list[Printed]:
     """Return the scoreboard, ready to print; what is as above it is not said again."""
-    return [
-        _printed(
-            each.row,
-            before is not None and _about(before.row) == _about(each.row),
-            *(each.row.error, each.row.variable, map(signed, _law(each))),
-            printed=_fraction(each.row.printed),
-            predicted=_fraction(each.row.predicted),
-            formula=signed(each.formula) if isfinite(each.formula) else "–",
-            verdict=each.told,
-            details=_details(each),
+    rows, above = [], None
+    for each in found:
+        row, about = each.row, _about(each.row)
+        rows.append(
+            Printed(
+                theorem=row.theorem,
+                about="" if about == above else f"{row.source}; {row.mechanism}",
+                mechanism=row.mechanism,
+                regime="" if about == above else row.regime,
+                **_cells(each),
+            )
         )
-        for before, each in zip([None, *found], found, strict=False)
-    ]
+        above = about
+    return rows
 
 
-def chance_rows(seen: Sequence[judgement.Share]) -> list[Printed]:
-    """Return the events as rows of the scoreboard, ready to print."""
-    return [
-        _printed(
-            each.row,
-            before is not None and before.row == each.row,
-            *(f"probability: {each.row.event}", "ζ"),
-            map(number, (each.measured, each.low, each.high)),
-            printed=setting(each.zeta),
-            predicted=setting(each.zeta),
-            formula="–",
-            verdict=each.verdict,
-            details=f"{each.seen} of {each.draws} draws",
-        )
-        for before, each in zip([None, *seen], seen, strict=False)
-    ]
-
-
-def _printed(
-    row: ExponentRow | Chance,
-    same: bool,
-    error: str,
-    variable: str,
-    numbers: Iterable[str],
-    **cells: str,
-) -> Printed:
-    measured, low, high = numbers
-    return Printed(
-        theorem=row.theorem,
-        about="" if same else f"{row.source}; {row.mechanism}",
-        mechanism=row.mechanism,
-        error=error,
-        regime="" if same else row.regime,
-        variable=variable,
-        **{"measured": measured, "low": low, "high": high, **cells},
-    )
+def _cells(each: judgement.Score | judgement.Share) -> dict[str, str]:
+    """Return what was found, beside what was foretold."""
+    if isinstance(each, judgement.Share):
+        zeta = setting(each.zeta)
+        return {
+            **{"error": f"probability: {each.row.event}", "variable": "ζ"},
+            **{"printed": zeta, "predicted": zeta, "formula": "–"},
+            **dict(zip(_LAW, map(number, each.law), strict=True)),
+            "verdict": each.verdict,
+            "details": f"{each.seen} of {each.draws} draws",
+        }
+    return {
+        **{"error": each.row.error, "variable": each.row.variable},
+        "printed": _fraction(each.row.printed),
+        "predicted": _fraction(each.row.predicted),
+        "formula": signed(each.formula) if isfinite(each.formula) else "–",
+        **dict(zip(_LAW, map(signed, each.law), strict=True)),
+        **{"verdict": each.told, "details": _details(each)},
+    }
 
 
 def chance_summary(seen: Sequence[judgement.Share]) -> str:
@@ -291,19 +269,19 @@ def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
     own = [row for row in CHANCES if row.experiment == name]
     return [
         f"{each.row.theorem}, {each.row.event}: allowed {setting(each.zeta)}, seen "
-        f"{number(each.measured)} ({number(each.low)} to {number(each.high)}), "
-        f"{each.verdict}."
+        "{} ({} to {}), {}.".format(*map(number, each.law), each.verdict)
         for each in judgement.shares(own, {name: table})
     ] + [
         f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
-        f"{_fraction(each.row.predicted)}, measured {signed(each.fit.exponent)} "
-        f"({signed(each.fit.low)} to {signed(each.fit.high)}), {each.verdict}."
+        f"{_fraction(each.row.predicted)}, measured "
+        "{} ({} to {}), {}.".format(*map(signed, each.law), each.verdict)
         for each in found
     ]
 
 
-def _about(row: ExponentRow) -> tuple[str, ...]:
-    return row.theorem, row.mechanism, row.error, row.regime
+def _about(row: ExponentRow | Chance) -> tuple[str, ...]:
+    what = row.event if isinstance(row, Chance) else row.error
+    return row.theorem, row.mechanism, what, row.regime
 
 
 def _named(each: judgement.Score) -> str:

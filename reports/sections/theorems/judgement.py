@@ -147,6 +147,11 @@ class Score:
         return f"{self.verdict}; hypothesis not met: {unmet}" if unmet else self.verdict
 
     @property
+    def law(self) -> tuple[float, float, float]:
+        """The exponent, and the ends of its interval."""
+        return self.fit.exponent, self.fit.low, self.fit.high
+
+    @property
     def lost(self) -> float:
         """The share of the errors that have no logarithm."""
         every = np.concatenate(list(self.errors.values()))
@@ -244,6 +249,11 @@ class Share:
     @property
     def high(self) -> float:
         return upper_proportion(self.seen, self.draws, 0.025)
+
+    @property
+    def law(self) -> tuple[float, float, float]:
+        """The share, and the ends of its interval."""
+        return self.measured, self.low, self.high
 
     @property
     def verdict(self) -> Ruling:

@@ -7,18 +7,14 @@ a time. A `Chance` says so of an event that a theorem allows with probability ze
 
 A profile takes the first points of a grid, as many as its size says, so that a larger
 one only adds to it. Each value is inside the regime of its theorem and the range of its
-mechanism, or the grid is refused by name (`check_grid`).
+mechanism, and each row says all that it must; the tests hold them to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite
 from typing import Any
 
-from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Measure
-from dpaudit.reports.sections.theorems import measures
-from dpaudit.validation import check_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +45,6 @@ class ExponentRow:
     unmet: str = ""
     why: str = ""  # why the slope may be another on this grid; empty where it is not
 
-    def __post_init__(self) -> None:
-        _check_whole(self, "bound", "proven", "unmet", "why")
-        for name in ("predicted", "printed"):
-            if not isfinite(value := getattr(self, name)):
-                raise InputError(f"{name} of row {self.name!r} must be finite: {value}")
-        if self.sure and not self.bound:
-            raise InputError(f"row {self.name!r} is sure of a bound that it has not")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Chance:
@@ -73,15 +61,6 @@ class Chance:
     regime: str
     experiment: str  # the name of a `Sweep` whose variable is zeta
     sure: bool = False  # whether that is proven for what is measured, constants and all
-
-    def __post_init__(self) -> None:
-        _check_whole(self)
-
-
-def _check_whole(row: ExponentRow | Chance, *optional: str) -> None:
-    for name, text in vars(row).items():
-        if text == "" and name not in optional:
-            raise InputError(f"row {row.name!r} must say its {name}")
 
 
 SYMBOLS = {
@@ -136,8 +115,6 @@ class Sweep:
     values: tuple[float, ...]  # the first of them are taken, two or more
     fixed: Mapping[str, Any]  # the other coordinates
     measure: Measure
-    # the largest value in the regime of the theorem, or above all of them
-    most: float = inf
     share: float = 1.0  # of the repetitions of a profile
     effort: float = 1.0  # see `dpaudit.reports.experiment.Experiment`.
 
@@ -148,29 +125,10 @@ def grid_of(
     values: tuple[float, ...],
     measure: Measure,
     *,
-    most: float = inf,
     share: float = 1.0,
     effort: float = 1.0,
     **fixed: Any,
 ) -> Sweep:
     """Return a `Sweep` whose experiment is ``theorems-`` and the name."""
     whole = f"theorems-{name}"
-    return Sweep(whole, variable, values, fixed, measure, most, share, effort)
-
-
-def check_grid(grid: Sweep, mechanisms: Sequence[str]) -> None:
-    """Raise `InputError` if a value is outside a mechanism's range or a regime."""
-    if len(grid.values) < 2 or len(set(grid.values)) < len(grid.values):
-        raise InputError(
-            f"grid {grid.name!r} must have two different values or more, got "
-            f"{grid.values}"
-        )
-    for value in grid.values:
-        at = f"grid {grid.name!r} at {grid.variable} = {value}"
-        try:
-            check_positive(grid.variable, value, largest=grid.most)
-            if grid.measure is measures.second_moment_errors:
-                for name in mechanisms:
-                    measures.check_point(name, {**grid.fixed, grid.variable: value})
-        except InputError as error:
-            raise InputError(f"{at}: {error}") from error
+    return Sweep(whole, variable, values, fixed, measure, share, effort)

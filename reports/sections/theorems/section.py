@@ -124,11 +124,10 @@ def _short(theorem: str) -> str:
 
 
 def _sentence(each: Score) -> str:
-    law = each.fit
     return (
         f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
-        f"{signed(each.row.predicted)}, measured {signed(law.exponent)}, interval "
-        f"{signed(law.low)} to {signed(law.high)}, {each.verdict}."
+        f"{signed(each.row.predicted)}, measured {signed(each.fit.exponent)}, interval "
+        f"{each.fit.interval}, {each.verdict}."
     )
 
 
@@ -144,7 +143,7 @@ def context(results: Results) -> dict[str, Any]:
         "print_notes": findings.print_notes(found),
         "bounds": findings.bound_rows(results),
         "chances": findings.chance_summary(seen),
-        "rows": findings.score_rows(found) + findings.chance_rows(seen),
+        "rows": findings.score_rows([*found, *seen]),
         "tolerance": judgement.TOLERANCE,
         "resolved": judgement.RESOLVED,
     }
@@ -173,7 +172,7 @@ def pages(results: Results) -> list[TopicPage]:
         some = [row for row in rows if row.theorem == theorem]
         verdicts = [each.verdict for each in every if each.row.theorem == theorem]
         told = {
-            "rows": findings.score_rows(own) + findings.chance_rows(events),
+            "rows": findings.score_rows([*own, *events]),
             "bounds": [row for row in bounds if owner(row.named) == theorem],
             "mechanisms": dict.fromkeys(row.mechanism for row in some),
             "experiments": dict.fromkeys(row.experiment for row in some),
