@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from dpaudit.reports import plots, svg
-from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
+from dpaudit.reports.tables import refuted_mechanisms
 
 WHOLE, DOTTED = "-", (0, (1, 2))
 FALLEN: Any = (0, (3, 1.5))
@@ -76,7 +76,7 @@ class Verdicts:
         """Return what tables of audits say."""
         return cls(
             [name for table in audits for name in refuted_mechanisms(table)],
-            [name for table in audits for name in standing_mechanisms(table)],
+            [n for table in audits for n in refuted_mechanisms(table, "NOT_REFUTED")],
         )
 
     def line(self, name: str, place: int, label: str | None = None) -> Line:

@@ -51,14 +51,12 @@ def quarters(values: Array) -> Quartiles:
     return float(low), float(middle), float(high)
 
 
-def refuted_mechanisms(audits: pd.DataFrame) -> list[str]:
-    """Return the names of the refuted mechanisms, in the order of the table."""
-    return list(audits["mechanism"][audits["verdict"] == "REFUTED"])
+def refuted_mechanisms(audits: pd.DataFrame, verdict: str = "REFUTED") -> list[str]:
+    """Return the names of the refuted mechanisms, in the order of the table.
 
-
-def standing_mechanisms(audits: pd.DataFrame) -> list[str]:
-    """Return the names of what was audited and not refuted."""
-    return list(audits["mechanism"][audits["verdict"] == "NOT_REFUTED"])
+    Or those of another verdict.
+    """
+    return list(audits["mechanism"][audits["verdict"] == verdict])
 
 
 def fallen(audits: pd.DataFrame) -> "pd.Series[bool]":

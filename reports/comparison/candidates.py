@@ -261,22 +261,17 @@ def blamed(name: str) -> Iterator[None]:
 
 def _read(release: Any) -> tuple[Any, bool]:
     """Return what a release holds, and whether that may be a second-moment matrix."""
-    if isinstance(release, Mapping):
-        for key in ("components", "components_"):
-            if key in release:
-                return _columns(release[key], key), False
+    mapped = isinstance(release, Mapping)
+    for key in ("components", "components_"):
+        if key in release if mapped else hasattr(release, key):
+            found = release[key] if mapped else getattr(release, key)
+            return np.asarray(found).T if key.endswith("_") else found, False
+    if mapped:
         raise InputError(
             "a release that is a dict must have components, got "
             f"{', '.join(map(printable, release)) or 'none'}"
         )
-    for key in ("components", "components_"):
-        if hasattr(release, key):
-            return _columns(getattr(release, key), key), False
     return release, True
-
-
-def _columns(components: Any, key: str) -> Any:
-    return np.asarray(components).T if key.endswith("_") else components
 
 
 def _orthogonal(matrix: Array) -> bool:

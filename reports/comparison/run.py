@@ -7,6 +7,7 @@ The figures have each measure against epsilon, a line for a mechanism.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -245,7 +246,7 @@ def _drawing(
     axes = plots.panel(figure, (0, foot, width, height), **around)
     _scales(axes, shown, curves)
     ends = [_drawn(axes, shown, curve) for curve in curves]
-    heading = shown.heading if not narrow else _folded(shown.heading)
+    heading = fill(shown.heading, 44) if narrow else shown.heading
     plots.write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
     if narrow:
         named = [line for line, _ in sorted(ends, key=lambda end: -end[1][1])]
@@ -327,14 +328,6 @@ def _drawn(
         axes.vlines(curve.x, low, high, color=curve.line.colour, alpha=0.4, linewidth=6)
     places = [f"ε = {setting(float(epsilon))}" for epsilon in curve.x]
     return curve.draw(axes, places, shown.text, shown.height)
-
-
-def _folded(text: str) -> str:
-    """Break a heading in two where a phone is too narrow for it."""
-    if len(text) <= 44:
-        return text
-    cut = text.rfind(" ", 0, 44)
-    return f"{text[:cut]}\n{text[cut + 1 :]}"
 
 
 def _sentence(shown: ShownMeasure, curve: Curve) -> str:

@@ -17,14 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
-from dpaudit.datasets import load, spiked_gaussian
-from dpaudit.datasets.published import (
-    COVERTYPE_FILE,
-    COVERTYPE_SHA256,
-    MNIST_FILES,
-    find_file,
-    search_folders,
-)
+from dpaudit.datasets import load, published, spiked_gaussian
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasComponents
 from dpaudit.reports.experiment import Cell, Record
@@ -47,8 +40,8 @@ covariance is not printed. Here they capture 94 %.
 
 _ROWS, _DIMENSION, _RATIO = 60_000, 100, 0.75
 NEEDED = {
-    "covertype": {COVERTYPE_FILE: COVERTYPE_SHA256},
-    "mnist": {file.name: file.sha256 for file in MNIST_FILES["train"]},
+    "covertype": {published.COVERTYPE_FILE: published.COVERTYPE_SHA256},
+    "mnist": {file.name: file.sha256 for file in published.MNIST_FILES["train"]},
 }
 """The files of each dataset that has some, and their SHA-256."""
 
@@ -60,8 +53,8 @@ def is_there(dataset: str) -> bool:
     """
     needed = NEEDED.get(dataset, {})
     return any(
-        all(find_file(folder, name) is not None for name in needed)
-        for folder in search_folders(dataset, None)
+        all(published.find_file(folder, name) is not None for name in needed)
+        for folder in published.search_folders(dataset, None)
     )
 
 
