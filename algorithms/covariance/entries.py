@@ -2,16 +2,8 @@
 
 from functools import partial
 
-from dpaudit.algorithms.covariance.entrywise import (
-    AnalyzeGauss,
-    GOEGaussian,
-    LaplaceCovariance,
-)
+from dpaudit.algorithms.covariance import entrywise, symmetric_noise
 from dpaudit.algorithms.covariance.k_norm import KNormCovariance
-from dpaudit.algorithms.covariance.symmetric_noise import (
-    SymmetricNoise,
-    SymmetrisedWishart,
-)
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.entries import Entry, Refutation
 
@@ -24,32 +16,32 @@ COVARIANCE = (
         name="analyze-gauss",
         source="Dwork et al. 2014, Algorithm 1; analytic calibration by dpaudit",
         summary="i.i.d. Gaussian upper triangle, smallest proven noise",
-        constructor=AnalyzeGauss.calibrated,
+        constructor=entrywise.AnalyzeGauss.calibrated,
     ),
     _entry(
         name="analyze-gauss-published",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 1",
         summary="i.i.d. Gaussian upper triangle, classical constant",
-        constructor=AnalyzeGauss.as_published,
+        constructor=entrywise.AnalyzeGauss.as_published,
     ),
     _entry(
         name="goe-gaussian",
         source="Balle, Wang, ICML 2018 (Gaussian noise); as a matrix by dpaudit",
         summary="rotation-invariant Gaussian noise, smallest proven noise",
-        constructor=GOEGaussian.calibrated,
+        constructor=entrywise.GOEGaussian.calibrated,
     ),
     _entry(
         name="symmetric-noise",
         source="Imtiaz, Sarwate, ICASSP 2016, Algorithm 1",
         summary="one Wishart matrix; the published claim is false",
-        constructor=SymmetricNoise.as_published,
+        constructor=symmetric_noise.SymmetricNoise.as_published,
         refutation=Refutation(300),
     ),
     _entry(
         name="symmetrised-wishart",
         source="dpaudit",
         summary="difference of two Wishart matrices, pure DP",
-        constructor=SymmetrisedWishart.calibrated,
+        constructor=symmetric_noise.SymmetrisedWishart.calibrated,
     ),
     _entry(
         name="wishart-approximate",
@@ -67,7 +59,7 @@ COVARIANCE = (
         name="laplace-covariance",
         source="Dwork et al., TCC 2006; exact l1 sensitivities by dpaudit",
         summary="i.i.d. Laplace upper triangle, pure DP",
-        constructor=LaplaceCovariance.calibrated,
+        constructor=entrywise.LaplaceCovariance.calibrated,
     ),
     _entry(
         name="k-norm-covariance",

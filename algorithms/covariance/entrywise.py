@@ -264,10 +264,6 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
 
     sensitivity_norm = "upper-triangle-l1"
 
-    @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
-        return cls(epsilon=epsilon, claim=claim, **fields)
-
     def scale(self, dimension: int) -> float:
         """Return the scale of the noise for rows of length `dimension`."""
         sensitivity = triangle_sensitivity(dimension, self.relation, self.row_norm)

@@ -37,7 +37,6 @@ ball). The weight is ours.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,10 +136,6 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
 
     mu: Positive
 
-    @classmethod
-    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
-        return cls(mu=mu, claim=claim, **fields)
-
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.mu
 
@@ -170,10 +165,6 @@ class LaplaceMean(MeanMechanism, PureCalibrated):
     """
 
     epsilon: Positive
-
-    @classmethod
-    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
-        return cls(epsilon=epsilon, claim=claim, **fields)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.epsilon

@@ -3,15 +3,9 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
+from dpaudit.algorithms.online import tree_aggregation
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA, ExactTestDoubling
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.tree_aggregation import (
-    FollowPerturbedLeader,
-    FreshNoiseTree,
-    OnlinePCA,
-    ReusedNoiseTree,
-    TreeAggregation,
-)
 
 __all__ = ["ONLINE"]
 
@@ -23,25 +17,25 @@ ONLINE: tuple[Entry, ...] = (
         name="tree-aggregation",
         source="Dwork et al., STOC 2014, section 2.3.2; calibration by dpaudit",
         summary="all prefix sums of x x^T by a binary tree, smallest proven noise",
-        constructor=TreeAggregation.calibrated,
+        constructor=tree_aggregation.TreeAggregation.calibrated,
     ),
     _entry(
         name="tree-aggregation-published",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, section 2.3.2",
         summary="all prefix sums of x x^T by a binary tree, published noise",
-        constructor=TreeAggregation.as_published,
+        constructor=tree_aggregation.TreeAggregation.as_published,
     ),
     _planted(
         name="tree-aggregation-fresh-noise",
         summary="a tree whose nodes are noised anew at every use; the claim is false",
-        constructor=FreshNoiseTree.planted,
+        constructor=tree_aggregation.FreshNoiseTree.planted,
         refutation=Refutation(60_000),
         epsilon=2.0,
     ),
     _planted(
         name="tree-aggregation-reused-noise",
         summary="a tree whose levels have one noise each; the claim is false",
-        constructor=ReusedNoiseTree.planted,
+        constructor=tree_aggregation.ReusedNoiseTree.planted,
         refutation=Refutation(2_000),
     ),
     _entry(
@@ -54,26 +48,26 @@ ONLINE: tuple[Entry, ...] = (
         name="follow-perturbed-leader",
         source="Dwork et al., STOC 2014, Algorithm 3; made private by dpaudit",
         summary="a subspace after every row, new noise in each step, composed by GDP",
-        constructor=FollowPerturbedLeader.calibrated,
+        constructor=tree_aggregation.FollowPerturbedLeader.calibrated,
     ),
     _entry(
         name="follow-perturbed-leader-published",
         source="Dwork et al., STOC 2014, Algorithm 3; the claim is planted",
         summary="its noise is for one step, the claim for the whole: the paper says no",
-        constructor=FollowPerturbedLeader.as_published,
+        constructor=tree_aggregation.FollowPerturbedLeader.as_published,
         refutation=Refutation(15_000),
     ),
     _entry(
         name="online-pca",
         source="Dwork et al., STOC 2014, section 4.2; calibration by dpaudit",
         summary="a subspace after every row, noise of a tree, smallest proven noise",
-        constructor=OnlinePCA.calibrated,
+        constructor=tree_aggregation.OnlinePCA.calibrated,
     ),
     _entry(
         name="online-pca-published",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, section 4.2",
         summary="a subspace after every row, published noise of a tree; very loose",
-        constructor=OnlinePCA.as_published,
+        constructor=tree_aggregation.OnlinePCA.as_published,
     ),
     _entry(
         name="online-pca-factorised",

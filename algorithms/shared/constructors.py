@@ -8,7 +8,6 @@ the class, `inspect.signature` shows them, and the class documents them.
 Those that mechanisms of clipped rows share, noise for a promise, are here too.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
@@ -150,13 +149,17 @@ class _HandingOn(classmethod):  # type: ignore[type-arg]
         return constructor
 
 
-class PureCalibrated(ABC):
+class PureCalibrated:
     """A mechanism that has the least noise for a pure epsilon."""
 
     @classmethod
-    @abstractmethod
     def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
-        """Return the mechanism at the least noise for epsilon, with the claim."""
+        """Return the mechanism at the least noise for epsilon, with the claim.
+
+        Of a class with a field `epsilon`; what has another field says what it is.
+        """
+        kind: Any = cls
+        return kind(epsilon=epsilon, claim=claim, **fields)
 
     @hands_on()
     @classmethod
@@ -166,13 +169,17 @@ class PureCalibrated(ABC):
         return cls._at(epsilon, PureDP(epsilon), **fields)
 
 
-class GaussianCalibrated(ABC):
+class GaussianCalibrated:
     """A mechanism that has the least noise for a mu of Gaussian DP."""
 
     @classmethod
-    @abstractmethod
     def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
-        """Return the mechanism at the least noise for mu, with the claim."""
+        """Return the mechanism at the least noise for mu, with the claim.
+
+        Of a class with a field `mu`; what has another field says what it is.
+        """
+        kind: Any = cls
+        return kind(mu=mu, claim=claim, **fields)
 
     @hands_on()
     @classmethod

@@ -3,22 +3,9 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.streaming.dp_pca import (
-    DPPCA,
-    OverlappingDPPCA,
-    PublishedDPPCA,
-    RankKDPPCA,
-)
-from dpaudit.algorithms.streaming.mean_estimation import (
-    MeanEstimation,
-    mean_with_constant_8,
-)
+from dpaudit.algorithms.streaming import dp_pca, mean_estimation, private_histogram
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.oja import ClaimedOja, PrivateOja
-from dpaudit.algorithms.streaming.private_histogram import (
-    PrivateHistogram,
-    UnthresholdedHistogram,
-)
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
@@ -67,13 +54,13 @@ STREAMING: tuple[Entry, ...] = (
         name="dp-pca",
         source=f"{_PAPER}, Algorithm 3; corrected by dpaudit",
         summary="Oja steps on private means of gradients, each half of a batch in full",
-        constructor=DPPCA.calibrated,
+        constructor=dp_pca.DPPCA.calibrated,
     ),
     _entry(
         name="dp-pca-tuned",
         source=f"{_PAPER}, Algorithm 3; parts by dpaudit",
         summary="dp-pca with normal counts, balls for boxes, steps of the power method",
-        constructor=DPPCA.tuned,
+        constructor=dp_pca.DPPCA.tuned,
     ),
     _entry(
         name="two-stage-pca",
@@ -85,26 +72,26 @@ STREAMING: tuple[Entry, ...] = (
         name="dp-pca-published",
         source=f"{_PAPER}, Algorithm 3",
         summary="DP-PCA with the paper's constants, halves sharing the budget",
-        constructor=PublishedDPPCA.as_published,
+        constructor=dp_pca.PublishedDPPCA.as_published,
         epsilon=0.8,
     ),
     _entry(
         name="dp-pca-rank-k",
         source=f"{_PAPER}, section 7; composition by dpaudit",
         summary="k components by DP-PCA and deflation, composed by an accountant",
-        constructor=RankKDPPCA.calibrated,
+        constructor=dp_pca.RankKDPPCA.calibrated,
     ),
     _entry(
         name="private-histogram",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3; calibration by dpaudit",
         summary="noisy counts of non-empty bins, those below a threshold left out",
-        constructor=PrivateHistogram.calibrated,
+        constructor=private_histogram.PrivateHistogram.calibrated,
     ),
     _entry(
         name="private-histogram-published",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3",
         summary="noisy counts of bins, the threshold the paper's, a little high",
-        constructor=PrivateHistogram.as_published,
+        constructor=private_histogram.PrivateHistogram.as_published,
     ),
     _entry(
         name="top-eigenvalue",
@@ -116,33 +103,33 @@ STREAMING: tuple[Entry, ...] = (
         name="mean-estimation",
         source=f"{_PAPER}, Algorithm 5; split of the budget by dpaudit",
         summary="noisy mean of vectors truncated about the fullest bins",
-        constructor=MeanEstimation.calibrated,
+        constructor=mean_estimation.MeanEstimation.calibrated,
     ),
     _entry(
         name="mean-estimation-published",
         source=f"{_PAPER}, Algorithm 5, with 12 for the 8 of equation 14",
         summary="noisy mean of truncated vectors, the paper's split of the budget",
-        constructor=MeanEstimation.as_published,
+        constructor=mean_estimation.MeanEstimation.as_published,
         epsilon=0.8,
     ),
     _planted(
         name="private-histogram-no-threshold",
         summary="a private histogram that shows lonely rows; the claim is false",
-        constructor=UnthresholdedHistogram.planted,
+        constructor=private_histogram.UnthresholdedHistogram.planted,
         refutation=Refutation(100),
     ),
     _entry(
         name="mean-estimation-constant-8",
         source=f"{_PAPER}, equation 14, planted in mean-estimation",
         summary="noise for two thirds of the window; the claim is false",
-        constructor=mean_with_constant_8,
+        constructor=mean_estimation.mean_with_constant_8,
         refutation=Refutation(1_000_000),
         epsilon=2.0,
     ),
     _planted(
         name="dp-pca-overlapping-halves",
         summary="DP-PCA that reads rows twice and pays once; the claim is false",
-        constructor=OverlappingDPPCA.planted,
+        constructor=dp_pca.OverlappingDPPCA.planted,
         refutation=Refutation(1_000_000),
         epsilon=3.5,
     ),

@@ -3,17 +3,10 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
-from dpaudit.algorithms.subspace.exact_exponential import (
-    ExactExponential,
-    ExponentialMechanism,
-)
+from dpaudit.algorithms.subspace import exact_exponential, published_private_subspace
 from dpaudit.algorithms.subspace.exponential import DeflationExponential
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.power_method import LaplacePowerMethod, PowerMethod
-from dpaudit.algorithms.subspace.published_private_subspace import (
-    PrivateSubspace,
-    PublishedPrivateSubspace,
-)
 
 __all__ = ["SUBSPACE"]
 
@@ -48,20 +41,20 @@ SUBSPACE: tuple[Entry, ...] = (
         name="private-subspace",
         source="Dwork et al. 2014, Algorithm 2; corrected by dpaudit",
         summary="noisy projector if the eigengap is certified, else bottom",
-        constructor=PrivateSubspace.calibrated,
+        constructor=published_private_subspace.PrivateSubspace.calibrated,
     ),
     _entry(
         name="private-subspace-published",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 2",
         summary="noisy projector, whatever the eigengap; the claim is false",
-        constructor=PublishedPrivateSubspace.as_published,
+        constructor=published_private_subspace.PublishedPrivateSubspace.as_published,
         refutation=Refutation(100),
     ),
     _entry(
         name="exponential-pca",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
         summary="one component by the exponential mechanism, drawn exactly, pure DP",
-        constructor=ExponentialMechanism.calibrated,
+        constructor=exact_exponential.ExponentialMechanism.calibrated,
     ),
     _entry(
         name="exponential-pca-gibbs",
@@ -73,7 +66,7 @@ SUBSPACE: tuple[Entry, ...] = (
         name="exponential-pca-acg",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
         summary="k components drawn exactly by rejection, for k = 2 or 3, pure DP",
-        constructor=ExactExponential.calibrated,
+        constructor=exact_exponential.ExactExponential.calibrated,
     ),
     _entry(
         name="exponential-pca-deflation",

@@ -77,6 +77,15 @@ class PureTextbookMechanism(TextbookMechanism):
         return self.epsilon
 
 
+class OneLoss(PureTextbookMechanism, ABC):
+    """One answer; where it differs the loss is the true epsilon, of either sign."""
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the true pure epsilon if the answers differ."""
+        differ = self.answers(pair.data) != self.answers(pair.neighbour)
+        return PureDP(self.true_epsilon) if differ else NO_LOSS
+
+
 class LaplaceNoise(PureTextbookMechanism, ABC):
     """Independent Laplace noise on every answer."""
 

@@ -73,14 +73,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.textbook.base import (
-    LaplaceNoise,
-    PureTextbookMechanism,
-    check_dimension,
-    check_scalars,
-)
+from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, check_length, check_matrix
@@ -89,7 +83,7 @@ __all__ = ["NoisyHist1", "NoisyHist2", "PrefixSum", "TruncatedGeometric"]
 
 
 @dataclass(frozen=True)
-class CountingMechanism(PureTextbookMechanism, ABC):
+class CountingMechanism(base.PureTextbookMechanism, ABC):
     """A mechanism on column sums of rows in [0, 1]^k, under REPLACE_ONE."""
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
@@ -172,7 +166,7 @@ def count_patterns(queries: int) -> tuple[Pair, ...]:
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(PureTextbookMechanism):
+class TruncatedGeometric(base.OneLoss):
     """A count in {0, ..., people}, with clamped geometric noise.
 
     Releases are whole numbers as floats, shape (). Rows are bits: scalars, clipped to
@@ -205,7 +199,7 @@ class TruncatedGeometric(PureTextbookMechanism):
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the count, shape ()."""
-        bits = np.rint(check_scalars(data).clip(0.0, 1.0))
+        bits = np.rint(base.check_scalars(data).clip(0.0, 1.0))
         return np.minimum(bits.sum(), float(self.people))
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
@@ -220,19 +214,14 @@ class TruncatedGeometric(PureTextbookMechanism):
         )
         return np.asarray(np.log(probability / other_probability))
 
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return the true pure epsilon if the counts differ."""
-        differ = self.answers(pair.data) != self.answers(pair.neighbour)
-        return PureDP(self.true_epsilon) if differ else NO_LOSS
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return counts 0 and 1: attained on {Z = 0} and on {Z > 0}."""
-        check_dimension(dimension, 1)
+        base.check_dimension(dimension, 1)
         return Pair([0.0], [0.0, 1.0], self.relation)
 
 
 @dataclass(frozen=True)
-class _NoisyHistogram(LaplaceNoise, ABC):
+class _NoisyHistogram(base.LaplaceNoise, ABC):
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     @property
@@ -274,7 +263,7 @@ class NoisyHist2(_NoisyHistogram):
 
 
 @dataclass(frozen=True)
-class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
+class PrefixSum(FixedQueriesMechanism, base.LaplaceNoise):
     """Running totals of noisy counts; releases have shape (queries,).
 
     Examples
@@ -299,5 +288,5 @@ class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1: attained on {all increments <= 0}."""
-        queries = check_dimension(dimension, self.queries)
+        queries = base.check_dimension(dimension, self.queries)
         return neighbours_with([0] * queries, [1] * queries)

@@ -51,13 +51,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import binom, expit
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.textbook.base import (
-    PureTextbookMechanism,
-    check_dimension,
-    check_one_scalar,
-)
+from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
+from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Fraction
 
@@ -65,7 +61,7 @@ __all__ = ["OneTimeRappor", "RandomisedResponse", "Rappor"]
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(PureTextbookMechanism):
+class RandomisedResponse(base.OneLoss):
     """One bit, flipped at random; releases are 0.0 or 1.0, shape ().
 
     Examples
@@ -85,7 +81,7 @@ class RandomisedResponse(PureTextbookMechanism):
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the bit, shape ()."""
-        return np.rint(np.clip(check_one_scalar(data), 0.0, 1.0))
+        return np.rint(np.clip(base.check_one_scalar(data), 0.0, 1.0))
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
         truly = rng.random(size) < self.truth
@@ -96,14 +92,9 @@ class RandomisedResponse(PureTextbookMechanism):
         bit, other_bit = self.answers(data), self.answers(other)
         return self.epsilon * (bit - other_bit) * np.where(releases > 0.5, 1.0, -1.0)
 
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return pure epsilon-DP if the bits differ."""
-        differ = self.answers(pair.data) != self.answers(pair.neighbour)
-        return PureDP(self.epsilon) if differ else NO_LOSS
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the two bits: attained on either output."""
-        check_dimension(dimension, 1)
+        base.check_dimension(dimension, 1)
         return Pair([0.0], [1.0], self.relation)
 
 
@@ -113,7 +104,7 @@ _ENOUGH_VALUES = 50  # to hold two with full and disjoint filters
 
 
 @dataclass(frozen=True)
-class _BloomFilterResponse(PureTextbookMechanism, ABC):
+class _BloomFilterResponse(base.PureTextbookMechanism, ABC):
     """Releases are bits as floats, shape (20,); the row is one number, rounded."""
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
@@ -138,7 +129,7 @@ class _BloomFilterResponse(PureTextbookMechanism, ABC):
     def answers(self, data: ArrayLike) -> Array:
         """Return the Bloom filter of the value, rounded, shape (20,)."""
         bits = np.zeros(_BITS)
-        bits[list(_hashes(int(np.rint(check_one_scalar(data)))))] = 1.0
+        bits[list(_hashes(int(np.rint(base.check_one_scalar(data)))))] = 1.0
         return bits
 
     def _sample(self, answers: Array, size: int, *, rng: Rng) -> Array:
@@ -183,7 +174,7 @@ class _BloomFilterResponse(PureTextbookMechanism, ABC):
 
         Attained where the bits of the first are told as 1, those of the second as 0.
         """
-        check_dimension(dimension, 1)
+        base.check_dimension(dimension, 1)
         full = [n for n in range(_ENOUGH_VALUES) if len(_hashes(n)) == _HASHES]
         first, second = next(
             (one, other)

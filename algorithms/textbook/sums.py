@@ -58,12 +58,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.textbook.base import (
-    LaplaceNoise,
-    TextbookMechanism,
-    check_dimension,
-    check_scalars,
-)
+from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu, gaussian_mu
@@ -74,7 +69,7 @@ __all__ = ["Gaussian", "Laplace", "LaplaceParallel"]
 
 
 @dataclass(frozen=True)
-class BoundedSum(TextbookMechanism, ABC):
+class BoundedSum(base.TextbookMechanism, ABC):
     """A mechanism on the sum of scalar rows, shape (n,) or (n, 1), under ADD_REMOVE.
 
     Rows are clipped to [0, sensitivity]. Releases are scalars, shape ().
@@ -87,16 +82,16 @@ class BoundedSum(TextbookMechanism, ABC):
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the sum of the clipped rows, shape ()."""
-        return np.asarray(check_scalars(data).clip(0.0, self.sensitivity).sum())
+        return np.asarray(base.check_scalars(data).clip(0.0, self.sensitivity).sum())
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a row of the largest size, added; rows have length 1."""
-        check_dimension(dimension, 1)
+        base.check_dimension(dimension, 1)
         return Pair([0.0], [0.0, self.sensitivity], self.relation)
 
 
 @dataclass(frozen=True)
-class Laplace(BoundedSum, LaplaceNoise):
+class Laplace(BoundedSum, base.LaplaceNoise):
     """The sum of scalar rows, with Laplace noise.
 
     Parameters
@@ -134,7 +129,7 @@ class Laplace(BoundedSum, LaplaceNoise):
 
 
 @dataclass(frozen=True)
-class LaplaceParallel(BoundedSum, LaplaceNoise):
+class LaplaceParallel(BoundedSum, base.LaplaceNoise):
     """Copies of the Laplace mechanism that share epsilon: exactly epsilon-DP.
 
     Releases have shape (copies,).

@@ -19,15 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng, laplace_noise
+from dpaudit.algorithms.textbook import sparse_vector
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
-from dpaudit.algorithms.textbook.sparse_vector import (
-    EndlessSparseVector,
-    Mask,
-    StoppingSparseVector,
-    Streams,
-    check_length,
-    check_releases,
-)
 from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, log_laplace_interval
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
@@ -46,7 +39,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class SVT1(StoppingSparseVector):
+class SVT1(sparse_vector.StoppingSparseVector):
     """The sparse vector technique as it should be: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
@@ -61,7 +54,7 @@ class SVT1(StoppingSparseVector):
 
 
 @dataclass(frozen=True)
-class SVT2(StoppingSparseVector):
+class SVT2(sparse_vector.StoppingSparseVector):
     """The sparse vector technique with renewed thresholds: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
@@ -71,12 +64,12 @@ class SVT2(StoppingSparseVector):
     def scales(self) -> tuple[float, float]:
         return 2 * self.cutoff / self.epsilon, 4 * self.cutoff / self.epsilon
 
-    def _renew(self, thresholds: Array, above: Mask, rng: Rng) -> None:
+    def _renew(self, thresholds: Array, above: sparse_vector.Mask, rng: Rng) -> None:
         count = int(np.count_nonzero(above))
         fresh = laplace_noise(count, self.threshold_scale, rng=rng)
         thresholds[above] = self.threshold + fresh
 
-    def _log_density(self, streams: Streams, answers: Array) -> Array:
+    def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
         law, total = self._law(answers), np.zeros(len(streams.codes))
         for codes in streams.runs():
             total += law.log_mass(codes)
@@ -88,14 +81,14 @@ class SVT2(StoppingSparseVector):
         Event: each of `cutoff` equal runs below, then above. `true_epsilon` is
         approached as `dimension`, the length of the stream, grows.
         """
-        length = check_length(dimension, 2 * self.cutoff)
+        length = sparse_vector.check_length(dimension, 2 * self.cutoff)
         run = length // self.cutoff
         ends = [int(j % run == run - 1) for j in range(length)]
         return neighbours_with(ends, [1 - end for end in ends])
 
 
 @dataclass(frozen=True)
-class SVT3(StoppingSparseVector):
+class SVT3(sparse_vector.StoppingSparseVector):
     """A sparse vector technique that releases the values compared: not private.
 
     Releases have the shape (k,) of a row: the noisy answer where it is above, NaN where
@@ -118,7 +111,7 @@ class SVT3(StoppingSparseVector):
     def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return noisy
 
-    def _log_density(self, streams: Streams, answers: Array) -> Array:
+    def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
         law = self._law(answers)
         mass = law.log_mass_up_to(streams.least_values, streams.codes, streams.of)
         return streams.log_noise(answers, self.query_scale) + mass
@@ -128,12 +121,12 @@ class SVT3(StoppingSparseVector):
 
         Attained on {below until the last `cutoff`, then values <= 0}.
         """
-        length = check_length(dimension, self.cutoff + 1)
+        length = sparse_vector.check_length(dimension, self.cutoff + 1)
         return neighbours_with([0] * length, [1] * length)
 
 
 @dataclass(frozen=True)
-class SVT4(StoppingSparseVector):
+class SVT4(sparse_vector.StoppingSparseVector):
     """A sparse vector technique with too little noise: (1 + 6 cutoff)/4 epsilon-DP.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
@@ -150,7 +143,7 @@ class SVT4(StoppingSparseVector):
 
 
 @dataclass(frozen=True)
-class SVT5(EndlessSparseVector):
+class SVT5(sparse_vector.EndlessSparseVector):
     """A sparse vector technique without noise on the queries: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
@@ -167,13 +160,13 @@ class SVT5(EndlessSparseVector):
         threshold is in their middle. Event: an even answer is above and the one before
         it, 2 less, below.
         """
-        length = check_length(dimension, 2)
+        length = sparse_vector.check_length(dimension, 2)
         first = max(0, round(self.threshold) - length // 2)
         places = np.arange(length)
         stairs = first + (places + 1) // 2 * 2, first + places // 2 * 2 + 1
         return neighbours_with(*(answers.tolist() for answers in stairs))
 
-    def _log_density(self, streams: Streams, answers: Array) -> Array:
+    def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
         # s is above each answer below, and at most each answer above.
         low = np.where(streams.codes == BELOW, answers, -inf).max(axis=1)
         high = np.where(streams.codes == ABOVE, answers, inf).min(axis=1)
@@ -184,7 +177,7 @@ class SVT5(EndlessSparseVector):
 
 
 @dataclass(frozen=True)
-class SVT6(EndlessSparseVector):
+class SVT6(sparse_vector.EndlessSparseVector):
     """A sparse vector technique that never stops: not private.
 
     Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
@@ -196,7 +189,7 @@ class SVT6(EndlessSparseVector):
 
 
 @dataclass(frozen=True)
-class NumericalSVT(StoppingSparseVector):
+class NumericalSVT(sparse_vector.StoppingSparseVector):
     """The sparse vector technique with fresh noisy answers: exactly epsilon-DP.
 
     Releases have the shape (k,) of a row: a fresh noisy answer where the stream is
@@ -222,7 +215,7 @@ class NumericalSVT(StoppingSparseVector):
     def _above(self, noisy: Array, answer: float, rng: Rng) -> Array:
         return answer + laplace_noise(len(noisy), self.value_scale, rng=rng)
 
-    def _log_density(self, streams: Streams, answers: Array) -> Array:
+    def _log_density(self, streams: sparse_vector.Streams, answers: Array) -> Array:
         told = super()._log_density(streams, answers)
         return told + streams.log_noise(answers, self.value_scale)
 
@@ -257,7 +250,7 @@ class SVT34Parallel(CountingMechanism):
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss, what the parts lose together; NaN where impossible."""
         length = len(self.answers(data))
-        halves = np.split(check_releases(releases, 2 * length), 2, axis=1)
+        halves = np.split(sparse_vector.check_releases(releases, 2 * length), 2, axis=1)
         first, second = (
             part.privacy_loss(half, data, other)
             for part, half in zip(self.parts, halves, strict=True)

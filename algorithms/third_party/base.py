@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -228,6 +228,14 @@ class PCAMechanism(RowMechanism):
         if isinstance(releases, np.ndarray):
             raise InputError("releases must be dictionaries with 'components'")
         return releases["components"].swapaxes(-2, -1)
+
+
+VARIANCES = ("singular_values", "explained_variance", "noise_variance")
+
+
+def read_off(model: Any, *names: str) -> dict[str, Array]:
+    """Return what a fitted model shows, by the names of its attributes."""
+    return {name: np.asarray(getattr(model, f"{name}_"), dtype=float) for name in names}
 
 
 def near_degenerate_pair(

@@ -50,13 +50,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.third_party.base import (
-    ApproximateScalarSum,
-    EigenvectorMechanism,
-    PCAMechanism,
-    Sampler,
-    ScalarSum,
-)
+from dpaudit.algorithms.third_party import base
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
@@ -76,7 +70,7 @@ class _Diffprivlib:
     seedable: ClassVar[bool] = True
 
 
-class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
+class _ScalarNoise(_Diffprivlib, base.ScalarSum, ABC):
     """A sum that a scalar mechanism of the library randomises."""
 
     mechanism: ClassVar[str]
@@ -103,7 +97,7 @@ class DiffprivlibLaplace(_ScalarNoise):
 
 
 @dataclass(frozen=True)
-class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
+class DiffprivlibGaussian(_ScalarNoise, base.ApproximateScalarSum):
     """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant."""
 
     def __post_init__(self) -> None:
@@ -118,14 +112,14 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
 
 
 @dataclass(frozen=True)
-class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
+class DiffprivlibGaussianAnalytic(_ScalarNoise, base.ApproximateScalarSum):
     """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise."""
 
     mechanism: ClassVar[str] = "GaussianAnalytic"
 
 
 @dataclass(frozen=True)
-class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
+class DiffprivlibBingham(_Diffprivlib, base.EigenvectorMechanism):
     """``diffprivlib.mechanisms.Bingham`` on the second-moment matrix.
 
     The sign of a release is random. The sensitivity is the square of the row norm.
@@ -136,7 +130,7 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
     (5998, 8)
     """
 
-    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> base.Sampler:
         mechanism = _mechanisms().Bingham(
             epsilon=self.epsilon,
             sensitivity=self.row_norm**2,
@@ -146,7 +140,7 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
 
 
 @dataclass(frozen=True)
-class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
+class DiffprivlibPCA(_Diffprivlib, base.PCAMechanism):
     """``diffprivlib.models.PCA`` of data that are centred already.
 
     Releases have ``components`` (k, d), ``singular_values`` (k,),
@@ -155,7 +149,7 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
     ``data_norm``.
     """
 
-    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> base.Sampler:
         library = import_module("diffprivlib")
         rows, random_state = self._rows(data), _random_state(rng)
 
@@ -169,12 +163,7 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
                 # By default all models of a process report to one accountant.
                 accountant=library.BudgetAccountant(),
             ).fit(rows)
-            return {
-                "components": np.asarray(model.components_),
-                "singular_values": np.asarray(model.singular_values_),
-                "explained_variance": np.asarray(model.explained_variance_),
-                "noise_variance": np.asarray(model.noise_variance_),
-            }
+            return base.read_off(model, "components", *base.VARIANCES)
 
         return fit
 

@@ -52,13 +52,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.third_party.base import (
-    ApproximateScalarSum,
-    EigenvectorMechanism,
-    PCAMechanism,
-    Sampler,
-    ScalarSum,
-)
+from dpaudit.algorithms.third_party import base
 from dpaudit.arrays import Array
 
 __all__ = [
@@ -79,7 +73,7 @@ class _OpenDP:
     seedable: ClassVar[bool] = False
 
 
-class _ScalarNoise(_OpenDP, ScalarSum, ABC):
+class _ScalarNoise(_OpenDP, base.ScalarSum, ABC):
     """A sum that a measurement of the library randomises."""
 
     @abstractmethod
@@ -106,7 +100,7 @@ class OpenDPLaplace(_ScalarNoise):
 
 
 @dataclass(frozen=True)
-class OpenDPGaussian(_ScalarNoise, ApproximateScalarSum):
+class OpenDPGaussian(_ScalarNoise, base.ApproximateScalarSum):
     """``then_clamp``, ``then_sum``, ``then_gaussian``, at a fixed delta."""
 
     def measurement(self) -> Any:
@@ -114,7 +108,7 @@ class OpenDPGaussian(_ScalarNoise, ApproximateScalarSum):
 
 
 @dataclass(frozen=True)
-class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
+class OpenDPEigenvector(_OpenDP, base.EigenvectorMechanism):
     """``make_private_eigenvector`` on the second-moment matrix.
 
     The sign of a release is random. The claim is ``unit_epsilon``; the library divides
@@ -133,13 +127,13 @@ class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
             domain, dp.symmetric_distance(), self.epsilon
         )
 
-    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> Sampler:
+    def _eigenvector(self, moment: Array, size: int, rng: Rng) -> base.Sampler:
         measurement = self.measurement(len(moment), size)
         return lambda: np.asarray(measurement(moment), dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class OpenDPPCA(_OpenDP, PCAMechanism):
+class OpenDPPCA(_OpenDP, base.PCAMechanism):
     """``opendp.extras.sklearn.decomposition.PCA``.
 
     Releases have ``mean`` (d,), ``components`` (k, d), ``singular_values`` (k,),
@@ -159,25 +153,19 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
             n_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> base.Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
 
         def fit() -> dict[str, Array]:
             model = self.model(dimension, size).fit(rows)
-            return {
-                "mean": np.asarray(model.mean_),
-                "components": np.asarray(model.components_),
-                "singular_values": np.asarray(model.singular_values_),
-                "explained_variance": np.asarray(model.explained_variance_),
-                "noise_variance": np.asarray(model.noise_variance_, dtype=np.float64),
-            }
+            return base.read_off(model, "mean", "components", *base.VARIANCES)
 
         return fit
 
 
 @dataclass(frozen=True)
-class OpenDPCentredPCA(_OpenDP, PCAMechanism):
+class OpenDPCentredPCA(_OpenDP, base.PCAMechanism):
     """``make_private_pca`` of data that are centred already.
 
     Releases have ``components`` (k, d) and ``singular_values`` (d,). A tenth of epsilon
@@ -210,7 +198,7 @@ class OpenDPCentredPCA(_OpenDP, PCAMechanism):
             num_components=self.n_components,
         )
 
-    def _sampler(self, data: ArrayLike, rng: Rng) -> Sampler:
+    def _sampler(self, data: ArrayLike, rng: Rng) -> base.Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
         measurement = self.measurement(dimension, size)

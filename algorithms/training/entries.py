@@ -3,14 +3,8 @@
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Refutation
+from dpaudit.algorithms.training import planted
 from dpaudit.algorithms.training.dp_sgd import DPSGD
-from dpaudit.algorithms.training.planted import (
-    BatchClippedSGD,
-    FixedBatchSGD,
-    MeanBatchSGD,
-    PrivateCountSGD,
-    rule_of_thumb,
-)
 from dpaudit.neighbours import Relation
 
 __all__ = ["TRAINING"]
@@ -28,32 +22,32 @@ TRAINING: tuple[Entry, ...] = (
     _planted(
         name="dp-sgd-clipped-batches",
         summary="DP-SGD, with sums clipped and not gradients; the claim is false",
-        constructor=BatchClippedSGD.planted,
+        constructor=planted.BatchClippedSGD.planted,
         refutation=Refutation(100_000),
     ),
     _planted(
         name="dp-sgd-batch-means",
         summary="DP-SGD, divided by the batch's own size; the claim is false",
-        constructor=MeanBatchSGD.planted,
+        constructor=planted.MeanBatchSGD.planted,
         refutation=Refutation(100),
     ),
     _planted(
         name="dp-sgd-fixed-batches",
         summary="DP-SGD with rows in turn, secret only on paper; the claim is false",
-        constructor=FixedBatchSGD.planted,
+        constructor=planted.FixedBatchSGD.planted,
         refutation=Refutation(50_000),
     ),
     _planted(
         name="dp-sgd-rule-of-thumb",
         summary="DP-SGD with sigma = q sqrt(T)/epsilon; the claim is false",
-        constructor=rule_of_thumb,
+        constructor=planted.rule_of_thumb,
         relations=(Relation.ADD_REMOVE,),
         refutation=Refutation(10_000),
     ),
     _planted(
         name="dp-sgd-private-count",
         summary="DP-SGD, divided by the number of rows; the claim is false",
-        constructor=PrivateCountSGD.planted,
+        constructor=planted.PrivateCountSGD.planted,
         refutation=Refutation(1_000),
     ),
 )
