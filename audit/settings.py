@@ -14,9 +14,9 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode
 from dpaudit.errors import InputError
+from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
-from dpaudit.streams import FunctionMechanism
 from dpaudit.validation import (
     Checked,
     Nonnegative,

@@ -142,10 +142,11 @@ class PairAudit:
             self.first_look = tuple(map(Batch.join, both))
         if (failure := _failure(self.first_look)) is not None:
             # That is a bug, and no leak.
+            allowed = "; releases must be numbers or numeric arrays"
             raise MechanismError(
                 f"the mechanism {failure} on both datasets, every time"
-                f"{self.sampler.last_words()}; releases must be numbers or numeric "
-                "arrays"
+                f"{self.sampler.last_words()}"
+                f"{allowed if failure.startswith('returns') else ''}"
             )
         self.portfolio.begin(*self.first_look, screens=not bets)
         self.drawn += self.pilot_size

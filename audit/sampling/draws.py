@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
+from dpaudit.functions import FunctionMechanism
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
@@ -32,7 +33,7 @@ from dpaudit.outputs import (
     telling_interrupts,
 )
 from dpaudit.printable import said
-from dpaudit.streams import FunctionMechanism, stream, streams
+from dpaudit.streams import stream, streams
 
 __all__ = [
     "Here",

@@ -1,5 +1,5 @@
 import random
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from refusals import refuses
 import dpaudit
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import audit, replay
-from dpaudit.streams import FunctionMechanism
+from dpaudit.functions import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
 
@@ -45,12 +45,45 @@ def by_a_fresh_one(data, many=1):
     return data.sum() + np.random.default_rng().laplace()
 
 
+def hands_on(function):
+    @wraps(function)
+    def called(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return called
+
+
+def adds_noise(function):
+    @wraps(function)
+    def noisy(data, rng):
+        return function(data) + rng.laplace()
+
+    return noisy
+
+
+@hands_on
+@adds_noise
+def by_decorators(data):
+    return data.sum()
+
+
+class Sums:
+    @hands_on
+    def by_method(self, data, rng):
+        return data.sum() + rng.laplace()
+
+
 def of_epsilon(data, epsilon):
     return data.sum() + np.random.laplace(scale=1 / epsilon)  # noqa: NPY002
 
 
 WAYS = [by_any_name, by_keyword, by_hint, by_seed, by_random_state, by_numpy, by_python]
-WAYS += [by_a_fresh_one, partial(of_epsilon, epsilon=1.0)]
+WAYS += [
+    by_a_fresh_one,
+    by_decorators,
+    Sums().by_method,
+    partial(of_epsilon, epsilon=1.0),
+]
 
 
 @pytest.mark.parametrize("function", WAYS)

@@ -34,6 +34,7 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
+from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
     UNREAD,
@@ -43,7 +44,6 @@ from dpaudit.outputs import (
     read,
     telling_interrupts,
 )
-from dpaudit.streams import FunctionMechanism
 
 __all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
 

@@ -185,9 +185,12 @@ class DiscreteDraws:
     def _of_table(self, p: Array, drawn: Callable[[np.random.Generator], Any]) -> Any:
         """Return draws of 0, 1, ... with probabilities, which wait."""
         held = np.asarray(drawn(self._next()))
+        if len(p) == 1:
+            return held[()]
         code = code_of(Lattice.among(range(len(p)), p.tolist()))
-        if code is None or len(p) == 1:
-            return held.astype(float)[()]
+        if code is None:
+            self.tape.coin("there are too many laws of choices")
+            return held[()]
         once = self._streams.again()
         floats = held.astype(np.float64)
         return Tracked.fresh(self.tape, code, floats, lambda seed: drawn(once(seed)))

@@ -12,7 +12,7 @@ from inspect import unwrap
 from typing import Any
 
 from dpaudit.audit.replay.follow.places import is_code
-from dpaudit.streams import FunctionMechanism
+from dpaudit.functions import FunctionMechanism
 
 __all__ = ["CONVERSIONS", "named"]
 

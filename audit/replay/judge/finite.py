@@ -74,9 +74,9 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     if all(trace.raises for trace in every):
         return False
     noisy = any(len(trace.law.first) for trace in every)
-    if noisy and (
-        first.tape.mode.public or not (here.really_fails and there.really_fails)
-    ):
+    if noisy and first.tape.mode.public:
+        return False
+    if not (here.really_fails and there.really_fails):
         return False
     leaves = _alike([here.leaves, there.leaves])
     if leaves is None:

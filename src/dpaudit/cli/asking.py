@@ -24,10 +24,10 @@ from dpaudit.cli.options import instance_of, look_for_modules
 from dpaudit.cli.running import printing_aside
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.functions import FunctionMechanism, parameters_of
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable
-from dpaudit.streams import FunctionMechanism
 
 if TYPE_CHECKING:
     from dpaudit.domains import Domain
@@ -180,10 +180,10 @@ def _parameters(subject: Any) -> dict[str, Any]:
     if hasattr(subject, "release"):
         return {}
     try:
-        found = inspect.signature(subject).parameters.values()
+        found = parameters_of(subject)
     except (TypeError, ValueError):
         return {}
-    return {each.name: each.default for each in list(found)[1:]}
+    return {each.name: each.default for each in found[1:]}
 
 
 def _check_said(
@@ -279,7 +279,8 @@ def _called(subject: Any) -> str:
     subject = FunctionMechanism.written(subject)
     name = getattr(subject, "__name__", type(subject).__name__)
     try:
-        return printable(f"{name}{inspect.signature(subject)}", longest=200)
+        called = inspect.Signature(parameters_of(subject))
+        return printable(f"{name}{called}", longest=200)
     except (TypeError, ValueError):
         return printable(name)
 
@@ -327,7 +328,7 @@ def _hinted(subject: Any) -> str | None:
     """Return the form that the hint of the first parameter names."""
     function = getattr(subject, "release", FunctionMechanism.written(subject))
     try:
-        first = next(iter(inspect.signature(function).parameters.values()))
+        first = next(iter(parameters_of(function)))
     except (TypeError, ValueError, StopIteration):
         return None
     if first.annotation is inspect.Parameter.empty:

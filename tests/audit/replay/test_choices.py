@@ -11,6 +11,7 @@ from scipy.stats import laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import primitive, replay
+from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
@@ -161,6 +162,39 @@ def test_a_hidden_choice_of_known_probabilities_is_no_proof():
     for sees in ("release", "transcript"):
         options = {"sees": sees, "budget": 2, "seed": 1}
         assert not replay(seldom, pair=PAIR, claim=PureDP(1.0), **options).proof
+
+
+def one_of_those_left(x, rng):
+    left = ["a", "b"]
+    first = random.choice(left)
+    if random.random() < (0.5 if len(x) == 2 or first == "b" else 0.9):
+        return first
+    left.remove(first)
+    return random.choice(left)
+
+
+def test_the_only_one_that_is_left_is_no_choice(monkeypatch):
+    """One half each on D; on D' "a" by (.9 + .5) / 2. And our failure is no release."""
+    for epsilon, verdict in ((0.6, "NOT_REFUTED"), (0.5, "REFUTED")):
+        result = replay(one_of_those_left, pair=PAIR, claim=PureDP(epsilon))
+        assert (result.verdict, result.proof) == (verdict, epsilon == 0.5)
+        assert result.loss == pytest.approx(math.log(5 / 3))
+    real = RecordingGenerator._of_table
+
+    def failing(self, p, drawn):
+        if len(p) == 1:
+            raise TypeError("not on its own account")
+        return real(self, p, drawn)
+
+    monkeypatch.setattr(RecordingGenerator, "_of_table", failing)
+
+    def of_one(x, rng):
+        if (first := random.choice(["a", "b"])) == "b":
+            return first
+        kept = random.random() < (0.5 if len(x) == 2 else 0.9)
+        return first if kept else random.choice(["b"])
+
+    assert not replay(of_one, pair=PAIR, claim=PureDP(1.0)).proof
 
 
 # -- probabilities that are rounded
