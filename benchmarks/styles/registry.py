@@ -26,6 +26,7 @@ MODULES = (
     "aggregates",
     "tables",
     "trees",
+    "shared",
     "local",
     "glue",
     "reported_sums",

@@ -301,9 +301,9 @@ def matrix_product(left: Any, right: Any) -> Any:
 def linear(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what a function gives that is linear in the one argument with noise.
 
-    It goes by its matrix. NotImplemented where there is none, or numbers would have
-    several draws that are not Gaussian: of their sums no law is known, and of the array
-    it is.
+    It goes by its matrix. NotImplemented where there is none, or fewer numbers would
+    have several draws that are not Gaussian: of their sums no law is known, and of the
+    array it is.
     """
     noisy = [k for k, arg in enumerate(args) if isinstance_tracked(arg) and arg.noisy]
     others = [arg for k, arg in enumerate(args) if k not in noisy]
@@ -339,7 +339,8 @@ def by_matrix(func: Callable[[Array], Array], value: Tracked) -> Any:
     draws = value.index[value.index >= 0]  # which gives them numbers
     drawn = value.tape.draws.families[draws]
     single = ((matrix != 0).sum(axis=1) <= 1).all() and value.index.shape[1] == 1
-    if not (single or (drawn == Family.GAUSSIAN).all()):
+    gaussian = (drawn == Family.GAUSSIAN).all()
+    if not (single or gaussian or no_kernel(matrix)):
         return NotImplemented
     value = value.reshape(-1)
     if value.index.shape[1] > 1:

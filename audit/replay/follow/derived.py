@@ -42,7 +42,7 @@ from dpaudit.audit.replay.laws.one_draw import Noise, distribution
 from dpaudit.audit.replay.laws.pieces import few_values
 from dpaudit.audit.replay.laws.pushforward import family_of, identify
 
-__all__ = ["derived"]
+__all__ = ["derived", "joined_noise"]
 
 _SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
 _NAMES = {
@@ -190,6 +190,37 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     ):
         return NotImplemented
     return _made(tape, whole, law, read.slots, shape)
+
+
+def joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a sum of two noisy numbers whose noise together has a known law.
+
+    Sums of Gaussian draws are known as such, and stay what they are.
+    """
+    parts = []
+    for each in (left, right):
+        if not (isinstance_tracked(each) and each.noisy and each.index.size):
+            return NotImplemented
+        if (each.tape.draws.families[each.index] == Family.GAUSSIAN).any():
+            return NotImplemented
+        parts.append(Tracked(each.tape, np.zeros(each.shape), each.terms, bare=True))
+    made = derived(ufunc.__name__, *parts, known=True)
+    if made is NotImplemented:
+        return made
+    draws, wide = made.tape.draws, [each.spread(made.shape) for each in parts]
+    if ufunc is np.subtract:
+        wide[1] = -wide[1]
+    draws.made.added(
+        made.index[:, 0],
+        [(each.index[:, 0], each.coef[:, 0]) for each in wide],
+        made.coef.flat[0],
+        made.centre.flat[0],
+    )
+    for each in parts:
+        draws.made.take_over(each.index[each.index >= 0], draws.states)
+    with np.errstate(all="ignore"):
+        mean = np.asarray(ufunc(left.centre, right.centre)) + made.centre
+    return Tracked(made.tape, mean, made.terms, bare=left.bare and right.bare)
 
 
 def _in_groups(

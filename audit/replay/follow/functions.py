@@ -27,7 +27,7 @@ from dpaudit.audit.replay.follow.arithmetic import (
 from dpaudit.audit.replay.follow.complex_numbers import (
     called,
 )
-from dpaudit.audit.replay.follow.derived import derived
+from dpaudit.audit.replay.follow.derived import derived, joined_noise
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
@@ -54,7 +54,6 @@ from dpaudit.audit.replay.follow.tracked import (
     numeric,
 )
 from dpaudit.audit.replay.follow.transforms import by_part, is_complex, transformed
-from dpaudit.audit.replay.laws.affine import Family
 
 __all__ = ["stacked"]
 
@@ -171,7 +170,7 @@ def _called(ufunc: Any, inputs: Any) -> Any:
         return compared(ufunc, *inputs) if result is NotImplemented else result
     result = NotImplemented
     if ufunc in (np.add, np.subtract):
-        result = _joined_noise(ufunc, *inputs)
+        result = joined_noise(ufunc, *inputs)
     if result is NotImplemented:
         result = arithmetic(ufunc, *inputs)
     if result is NotImplemented:
@@ -206,29 +205,6 @@ def _waiting(ufunc: Any, left: Any, right: Any) -> Any:
         isinstance_tracked(each) and each.tape.mode.keeps for each in (left, right)
     )
     return derived(ufunc.__name__, left, right, few=True) if keeps else NotImplemented
-
-
-def _joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a sum of two noisy numbers whose noise together has a known law.
-
-    Sums of Gaussian draws are known as such, and stay what they are.
-    """
-    parts = []
-    for each in (left, right):
-        if not (isinstance_tracked(each) and each.noisy and each.index.size):
-            return NotImplemented
-        if (each.tape.draws.families[each.index] == Family.GAUSSIAN).any():
-            return NotImplemented
-        parts.append(Tracked(each.tape, np.zeros(each.shape), each.terms, bare=True))
-    made = derived(ufunc.__name__, *parts, known=True)
-    if made is NotImplemented:
-        return made
-    for each in parts:
-        draws = each.tape.draws
-        draws.made.take_over(each.index[each.index >= 0], draws.states)
-    with np.errstate(all="ignore"):
-        mean = np.asarray(ufunc(left.centre, right.centre)) + made.centre
-    return Tracked(made.tape, mean, made.terms, bare=left.bare and right.bare)
 
 
 def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:

@@ -5,12 +5,14 @@ known of these. So of all draws that are made of the same ones, one alone may be
 with data, and none after one of them was looked at.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.expressions import Expression
 
 __all__ = ["Joint", "Made", "MadeOf", "State"]
@@ -31,6 +33,8 @@ class State(IntEnum):
 
 
 _States = NDArray[np.int8]
+_UNSEEN = (State.FRESH, State.MOVED, State.CUT)
+_MOST_SPLIT = 4096  # sums, of one release
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Made:
 
     blocks: list[MadeOf] = field(default_factory=list)
     used: dict[int, int] = field(default_factory=dict)
+    sums: dict[int, tuple[dict[int, float], float]] = field(default_factory=dict)
+    """Of what draws some are sums, how many times over, and what is added to them."""
     apart: set[int] = field(default_factory=set)
     """Draws of which something is known: what they are made of goes by their law."""
 
@@ -113,16 +119,87 @@ class Made:
                 states[roots[places]] = State.PARTLY
 
     def take_over(self, draws: NDArray[np.intp], states: _States) -> None:
-        """Let no one look at draws any more, and what they are made of be mixed again.
+        """Let draws go by what they are made of, which may be mixed again.
 
         They are the noise of sums with data, of which a sum is made.
         """
         for block, places in self._touched(draws):
-            states[block.start + places] = State.PARTLY
+            states[block.start + places] = State.MOVED
             for roots in block.roots.values():
                 for root in roots[places].tolist():
                     if self.used.get(root) == block.start:
                         del self.used[root]
+
+    def added(
+        self,
+        draws: NDArray[np.intp],
+        parts: Sequence[tuple[NDArray[np.intp], Array]],
+        scale: float,
+        shift: float,
+    ) -> None:
+        """Note that draws are sums of others, less a shift and over a scale."""
+        for place, draw in enumerate(draws.tolist()):
+            terms = {int(d[place]): float(c[place]) / scale for d, c in parts}
+            if len(terms) == len(parts):
+                self.sums[draw] = terms, -shift / scale
+
+    def apart_again(
+        self, mean: Array, index: NDArray[np.intp], coef: Array, states: _States
+    ) -> tuple[Array, NDArray[np.intp], Array, bool] | None:
+        """Return mean and terms in which no draws are made of the same ones, and False.
+
+        Sums of draws that do become these draws. Then all draws are independent, and
+        what is said of them is the law, as long as nothing was seen of them. None if
+        there are no such terms, or nothing to be done.
+        """
+        if not self.blocks:
+            return None
+        used = set(np.unique(index[index >= 0]).tolist())
+        if not used or not np.isin(states[[*used]], _UNSEEN).all():
+            return None
+        split: set[int] = set()
+        while (again := self._sharing(used)) is not None:
+            if again not in self.sums or again in self.apart:
+                return None
+            split.add(again)
+            used = (used - {again}) | self.sums[again][0].keys()
+            if not np.isin(states[[*used]], _UNSEEN).all() or len(split) > _MOST_SPLIT:
+                return None
+        rows = [dict[int, float]() for _ in mean]
+        mean = mean.copy()
+        for row, (draws, by) in enumerate(
+            zip(index.tolist(), coef.tolist(), strict=True)
+        ):
+            waiting = [each for each in zip(draws, by, strict=True) if each[0] >= 0]
+            while waiting:
+                draw, c = waiting.pop()
+                if draw not in split:
+                    rows[row][draw] = rows[row].get(draw, 0.0) + c
+                    continue
+                terms, add = self.sums[draw]
+                mean[row] += c * add
+                waiting += [(d, c * a) for d, a in terms.items()]
+        width = max(map(len, rows), default=0)
+        places, coefs = np.full((len(mean), width), -1), np.zeros((len(mean), width))
+        for row, each in enumerate(rows):
+            places[row, : len(each)], coefs[row, : len(each)] = (
+                [*each],
+                [*each.values()],
+            )
+        return mean, places, coefs, False
+
+    def _sharing(self, used: set[int]) -> int | None:
+        """Return the last draw that is made of another one, or of what that is."""
+        behind: dict[int, int] = {draw: draw for draw in used}
+        found: list[int] = []
+        for block, places in self._touched(np.array([*used], dtype=np.intp)):
+            for place in places.tolist():
+                draw = block.start + place
+                for own in block.roots.values():
+                    other = behind.setdefault(int(own[place]), draw)
+                    if other != draw:
+                        found.append(max(other, draw))
+        return max(found, default=None)
 
     def _touched(
         self, draws: NDArray[np.intp]

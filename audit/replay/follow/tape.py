@@ -274,12 +274,13 @@ class Tape:
 
     def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> AffineLaw:
         """Return the law of a value, given what was looked at before."""
-        noisy = (index >= 0).any(axis=1)
-        mean, index, coef, partly = self.draws.settled(mean, index, coef)
+        noisy, draws = (index >= 0).any(axis=1), self.draws
+        apart = draws.made.apart_again(mean, index, coef, draws.states)
+        mean, index, coef, partly = apart or draws.settled(mean, index, coef)
         if partly:
             self.cannot_follow(_PARTLY_SEEN)
-        law = AffineLaw.of(mean, index, coef, self.draws.families)
-        return self.draws.with_rounding(law, noisy)
+        law = AffineLaw.of(mean, index, coef, draws.families)
+        return draws.with_rounding(law, noisy)
 
     def is_released(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""

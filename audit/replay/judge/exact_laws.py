@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
 from dpaudit.audit.replay.laws.composition import Composition
 from dpaudit.audit.replay.laws.points import with_points
+from dpaudit.audit.replay.laws.whitening import whitened
 from dpaudit.audit.sampling.draws import draw_one
 
 __all__ = ["judge_open"]
+
+_MOST_TRIED = 16  # draws whose line is looked for
 
 
 def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
@@ -66,17 +70,23 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         return
     first.law, second.law = with_points([first.law, second.law])
     compared = compare(first.law, second.law)
+    law, law2 = first.law, second.law
+    white = None if law.known and law2.known else whitened(law, law2)
+    if isinstance(white, tuple):
+        law, law2, _ = white
     judgement.loss = compared.supremum
     if not compared.known and not compared.singular:
         judgement.laws = None
-        where = first.place_of(first.release.index.max())
+        used = np.unique(first.release.index)[-_MOST_TRIED:]
+        found = filter(None, map(lines.scale, used[used >= 0].tolist()))
+        where = next(found, first.place_of(used[-1]))
         judgement.suspect("scale", where, "the noise of one side has another form")
         return
     if compared.singular:
         judgement.proven = judgement.suspicious = judgement.bare = True
         find_singular(judgement.findings, compared, lines, proof=True)
         return
-    parts = _parts_by_place(first, compared)
+    parts = _parts_by_place(first, law, compared)
     judgement.steps = Steps(
         Step.of(place, part, part.supremum) for place, part in parts.items()
     )
@@ -87,11 +97,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit
-        # Where Gaussian draws are mixed, no unit is one of them: the last one stands.
-        draws = [
-            int(each.law.draw[unit] if each.law.known else each.release.index.max())
-            for each in (first, second)
-        ]
+        draws = [int(each.draw[unit]) for each in (law, law2)]
         at = lines.scale(draws[0]) if first.law.known else None
         judgement.findings.add_scale(
             at or first.place_of(draws[0]),
@@ -150,25 +156,24 @@ def _repeats(trace: Trace, seed: int) -> bool:
     return _confirms(trace.again(seed, follows=False), trace)
 
 
-def _parts_by_place(trace: Trace, compared: LawComparison) -> dict[str, LawComparison]:
+def _parts_by_place(
+    trace: Trace, law: AffineLaw, compared: LawComparison
+) -> dict[str, LawComparison]:
     """Return the units of the release, by the place where their noise was drawn."""
-    if not trace.law.known:
-        draws = trace.release.index[trace.release.index >= 0]
-        return {trace.place_of(draws.min()): compared}
-    places = _units_by_place(trace)
+    places = _units_by_place(trace, law)
     if len(places) == 1:
         return dict.fromkeys(places, compared)
     return {place: compared.part(units) for place, units in places.items()}
 
 
-def _units_by_place(trace: Trace) -> dict[str, NDArray[np.intp]]:
+def _units_by_place(trace: Trace, law: AffineLaw) -> dict[str, NDArray[np.intp]]:
     """Return the units of the release, by the place where their noise was drawn."""
     places: dict[str, list[NDArray[np.intp]]] = {}
-    blocks = trace.tape.draws.blocks_of(trace.law.draw)
+    blocks = trace.tape.draws.blocks_of(law.draw)
     order = np.argsort(blocks, kind="stable")
     ends = np.flatnonzero(np.diff(blocks[order], append=-1)) + 1
     for units in np.split(order, ends[:-1]) if len(order) else []:
-        place = trace.place_of(trace.law.draw[units[0]])
+        place = trace.place_of(law.draw[units[0]])
         places.setdefault(place, []).append(units)
     joined = {place: np.sort(np.concatenate(each)) for place, each in places.items()}
     return dict(sorted(joined.items(), key=lambda item: int(item[1][0])))
@@ -178,7 +183,9 @@ def _find_scales_by_place(judgement: Judgement, first: Trace, second: Trace) -> 
     """Note places whose first noise has another scale on the other side."""
     scales = [
         {at: float(trace.law.scale[units[0]]) for at, units in places.items()}
-        for trace, places in ((each, _units_by_place(each)) for each in (first, second))
+        for trace, places in (
+            (each, _units_by_place(each, each.law)) for each in (first, second)
+        )
     ]
     for place, scale in scales[0].items():
         other = scales[1].get(place, scale)

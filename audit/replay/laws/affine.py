@@ -6,8 +6,8 @@ units are independent of each other. A unit is one draw of any family; or a comb
 of Gaussian draws, which is one Gaussian variable again, if no other unit has a part in
 those draws. Entries without a draw, and entries that are not finite, are constants.
 
-If the units of Gaussian draws overlap, but x + L z and x' + L' z have one covariance
-L L^T, the same is done in coordinates in which it is the identity on its range.
+Where units overlap there may be coordinates in which they do not
+(`dpaudit.audit.replay.laws.whitening`).
 
 Two laws P and Q are compared unit by unit:
 
@@ -26,9 +26,9 @@ for every other pair of the families here that is not one law.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,13 +36,14 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import FIRST, is_whole, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, is_joint, is_whole, law_of
+from dpaudit.audit.replay.laws.whitening import factor_of
 
 __all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
-_MOST_DENSE = 200_000  # entries of a matrix of terms
+_none = partial(full, 0, -1)
 
 
 class Family(IntEnum):
@@ -176,7 +177,9 @@ class AffineLaw:
     known : bool
         Whether entries fall into units; if not, the four before are empty.
     factor : ndarray, shape (n, k), optional
-        L, where the entries do not fall into units, but all draws are Gaussian.
+        L, where the entries do not fall into units: of full column rank, or Gaussian.
+    columns, kinds : ndarray of int, shape (k,)
+        The draws of its columns, and their families.
     rough : ndarray, shape (n,), optional
         By how much x may be off, where larger numbers were taken off each other.
     """
@@ -190,6 +193,8 @@ class AffineLaw:
     alone: NDArray[np.bool_]
     known: bool = True
     factor: Array | None = None
+    columns: NDArray[np.intp] = field(default_factory=_none)
+    kinds: NDArray[np.intp] = field(default_factory=_none)
     rough: Array | None = None
 
     @classmethod
@@ -223,9 +228,9 @@ class AffineLaw:
         if index.shape[1] > 1:
             found = _one_term_each(index, coef, family)
             if found is None:
-                return replace(
-                    cls._unknown(mean), factor=_dense(mean, index, coef, family)
-                )
+                whole = not is_joint(used).any()
+                more = factor_of(mean, index, coef, family) if whole else {}
+                return replace(cls._unknown(mean), **more)
             index, coef, combined = found
         draws, ratios = (
             (index[:, 0], coef[:, 0]) if index.shape[1] else (full(n, -1), np.zeros(n))
@@ -297,17 +302,25 @@ class AffineLaw:
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent values, shape (size, n)."""
         if self.factor is not None:
-            normals = rng.standard_normal((size, self.factor.shape[1]))
-            return asarray(self.mean + normals @ self.factor.T)
-        shape = size, len(self.first)
-        every = [standard.draw(rng, shape) for standard in STANDARD.values()]
-        draws = np.select([self.family == kind for kind in STANDARD], every)
-        for code in _codes(self.family):
-            units = np.flatnonzero(self.family == code)
-            units = units[np.argsort(self.draw[units])]  # vectors by their entries
-            draws[:, units] = law_of(code).sample(rng, (size, len(units)))
+            draws = _standard_draws(size, self.kinds, self.columns, rng)
+            return asarray(self.mean + draws @ self.factor.T)
+        draws = _standard_draws(size, self.family, self.draw, rng)
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
+
+
+def _standard_draws(
+    size: int, family: _Families, draw: _Families, rng: np.random.Generator
+) -> Array:
+    """Return so many standard draws of each family, shape (size, U)."""
+    shape = size, len(family)
+    every = [standard.draw(rng, shape) for standard in STANDARD.values()]
+    draws = np.select([family == kind for kind in STANDARD], every)
+    for code in _codes(family):
+        units = np.flatnonzero(family == code)
+        units = units[np.argsort(draw[units])]  # vectors by their entries
+        draws[:, units] = law_of(code).sample(rng, (size, len(units)))
+    return draws
 
 
 @lru_cache(maxsize=64)
@@ -381,19 +394,3 @@ def _one_term_each(
     # A single term keeps its coefficient; a combination has the norm of its terms.
     lead = rows[inverse.ravel(), 0]
     return lead[:, np.newaxis], (sign * norm)[:, np.newaxis], rows[several, 0]
-
-
-def _dense(
-    mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
-) -> Array | None:
-    """Return the matrix of Gaussian terms, None if it is none, or a large one."""
-    draws, column = np.unique(index[index >= 0], return_inverse=True)
-    gaussian = bool((family[draws] == Family.GAUSSIAN).all())
-    if not gaussian or len(mean) * len(draws) > _MOST_DENSE:
-        return None
-    if not np.isfinite(mean).all():
-        return None
-    factor = np.zeros((len(mean), len(draws)))
-    rows = np.nonzero(index >= 0)[0]
-    np.add.at(factor, (rows, column.ravel()), coef[index >= 0])
-    return factor

@@ -19,6 +19,7 @@ from dpaudit.audit.replay.laws.coded import (
     Lattice,
     groups_of,
     is_joint,
+    lattice_of,
     law_of,
     take_vectors,
 )
@@ -37,6 +38,8 @@ __all__ = [
     "unit_losses",
 ]
 
+_BARE = "a combination of numbers has no noise, and differs"
+_FEWER = "fewer draws are behind as many numbers on one side"
 _SAME = 1e-9  # relative: what differs by less is one scale, or one slope
 _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
@@ -194,9 +197,10 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
         return LawComparison("there are more noisy numbers on one side")
     if not (law.known and other.known):
         white = whitened(law, other)
-        if white is None or isinstance(white, str):
-            return LawComparison(white, known=white is not None)
-        return compare(white[0], white[1])
+        if isinstance(white, tuple):
+            return compare(white[0], white[1])
+        odd = white is None or any(map(lattice_of, [*law.kinds, *other.kinds]))
+        return LawComparison(None if odd else _BARE, white or 0, not odd)
     law, other = with_points([law, other])
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
@@ -223,9 +227,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     if not np.array_equal(law.unit, other.unit):
         if len(law.first) != len(other.first):
             where = int(np.argmax(law.unit != other.unit))
-            return LawComparison(
-                "fewer draws are behind as many numbers on one side", where
-            )
+            return LawComparison(_FEWER, where)
         return LawComparison(known=False)
     entries = np.flatnonzero(noisy)
     lead = law.first[law.unit[entries]]

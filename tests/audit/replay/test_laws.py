@@ -197,6 +197,71 @@ def test_losses_of_unlike_covariances_are_those_of_scipy():
     assert close.verdict != "REFUTED"
 
 
+def running(x, rng):
+    sums, total, out = np.cumsum(x), 0.0, []
+    for each in sums:
+        total += rng.laplace(0, 2.0)
+        out.append(each + total)
+    return out
+
+
+def mixed(x, rng):
+    count, normals = x.sum() + rng.laplace(0, 2.0), rng.normal(size=2)
+    return [count + normals.sum(), count - normals.sum(), 3 * count]
+
+
+def scaled(x, rng):
+    lower = np.tril(np.ones((3, 3))) * [1, 1 + x.sum(), 2]
+    return x.sum() + lower @ rng.laplace(0, 1.0, 3)
+
+
+def of_running(y, sums, _):  # its map is triangular, of determinant 8 on both sides
+    return stats.laplace.logpdf(np.diff(y - sums, prepend=0), 0, 2).sum()
+
+
+def of_mixed(y, _, total):  # the third shows the noisy count, and is the sum of others
+    return stats.laplace.logpdf(y[2] / 3, total, 2)
+
+
+def of_scaled(y, _, total):
+    matrix = np.tril(np.ones((3, 3))) * [1, 1 + total, 2]
+    log = stats.laplace.logpdf(np.linalg.solve(matrix, y - total)).sum()
+    return log - np.log(np.linalg.det(matrix))
+
+
+@pytest.mark.parametrize(
+    ("made", "log_density", "supremum"),
+    [(running, of_running, 0.5), (mixed, of_mixed, 0.5), (scaled, of_scaled, np.inf)],
+)
+def test_losses_of_sums_that_share_draws_are_those_of_their_density(
+    made, log_density, supremum
+):
+    pair = Pair([0.0, 0.25, 0.5], [0.0, 1.25, 0.5])
+    here, there = (execute(made, x, 3) for x in (pair.data, pair.neighbour))
+    logs = [
+        log_density(here.value, np.cumsum(x), x.sum())
+        for x in (pair.data, pair.neighbour)
+    ]
+    exact = logs[0] - logs[1]
+    assert loss(here.law, there.law, here.value) == pytest.approx(exact, abs=1e-6)
+    assert compare(here.law, there.law).supremum == pytest.approx(supremum)
+    drawn = here.law.sample(2**16, rng=np.random.default_rng(1))
+    p = stats.laplace.cdf(0.5)  # of noise below half its scale
+    first = drawn[:, 2] / 3 if made is mixed else drawn[:, 0]
+    below = (first <= here.law.mean[0] + (0.5 if made is scaled else 1.0)).mean()
+    assert abs(below - p) < 5 * np.sqrt(p * (1 - p) / 2**16)
+
+
+@pytest.mark.parametrize(("again", "verdict"), [(0.0, "NOT_REFUTED"), (1.0, "REFUTED")])
+def test_a_sum_of_noisy_numbers_has_no_noise_of_its_own(again, verdict):
+    def release(x, rng):
+        total, count = 1e8 / 7 + x.sum() + rng.laplace(), len(x) + rng.laplace()
+        return total, count, total + count + again * x.sum()
+
+    pair = Pair([0.5, 0.2], [0.5, 0.2, 1.0])
+    assert replay(release, pair=pair, claim=PureDP(2.0)).verdict == verdict
+
+
 @pytest.mark.parametrize("method", ["svd", "eigh", "cholesky"])
 def test_correlated_draws_have_their_covariance_by_any_method(method):
     covariance = np.array([[2.0, 1.0], [1.0, 3.0]])
