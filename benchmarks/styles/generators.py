@@ -2,6 +2,7 @@
 # ruff: noqa: NPY002
 
 import copy
+import math
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,8 +22,9 @@ from benchmarks.styles.pairs import (
     UNIT,
 )
 from benchmarks.styles.registry import right, wrong
-from dpaudit import Pair
+from dpaudit import ApproxDP, Pair
 
+POSTERIOR = ApproxDP(0.5, 0.009)
 ANGLES = Pair([0.5, 3.0], [0.5, 3.0 - np.pi])
 DOUBLE = Pair([[1.0, 0.0], [0.0, 0.5]], [[1.0, 0.0], [0.0, 0.5], [0.0, 1.0]])
 
@@ -257,6 +259,33 @@ def angles_with_noise(data, rng):
 def angles_at_the_data(data, rng):
     """Angles, each a von Mises draw about it, of concentration epsilon."""
     return rng.vonmises(data, 1.0)  # fault
+
+
+@wrong(ONE, ANGLES, "angles off the circle show where the data are")
+def angles_on_the_line(data, rng):
+    """Angles, each with a von Mises draw, that are not taken modulo the circle."""
+    return data + rng.vonmises(0.0, 0.5, size=len(data))  # fault
+
+
+@right(ONE, ANGLES, "the exponent moves by at most 2 kappa")
+def angles_one_by_one(data, rng):
+    """Degrees, by the functions of Python."""
+    return [math.degrees(random.vonmisesvariate(each, 0.5)) for each in data]
+
+
+@right(POSTERIOR, FLIPPED, "delta of Beta(22, 22) and Beta(21, 23) at 0.5 is 0.0085")
+def posterior_by_gammas(data, rng):
+    """A draw from a posterior: gamma draws that are divided by their sum."""
+    ones = np.sum(data)
+    drawn = rng.gamma(np.array([len(data) - ones, ones]) + 20.0)
+    return drawn / drawn.sum()
+
+
+@wrong(POSTERIOR, FLIPPED, "a prior of 20 of each would do, and not one of 5")
+def posterior_of_a_small_prior(data, rng):
+    """A draw from a posterior whose prior has too little weight."""
+    ones = np.sum(data)
+    return rng.dirichlet([len(data) - ones + 5.0, ones + 5.0])  # fault
 
 
 @wrong(

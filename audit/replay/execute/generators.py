@@ -121,6 +121,8 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
     "gammavariate": lambda rng, alpha, beta: rng.gamma(alpha, beta),
+    "betavariate": lambda rng, alpha, beta: rng.beta(alpha, beta),
+    "vonmisesvariate": lambda rng, mu, kappa: rng._angles(mu, kappa, None, 0.0),
     "choices": _choices,
 }
 _KEPT: dict[str, Callable[..., Any]] = {
@@ -133,8 +135,8 @@ _KEPT: dict[str, Callable[..., Any]] = {
 _REAL = random.Random
 _PYTHON_COINS = (
     *("randint", "randrange", "choice", "sample", "shuffle"),
-    *("getrandbits", "randbytes", "triangular", "betavariate"),
-    *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
+    *("getrandbits", "randbytes", "triangular", "lognormvariate"),
+    *("paretovariate", "weibullvariate"),
 )
 
 

@@ -6,6 +6,9 @@ does not change by rotations); a direction times a radius of its own has a densi
 law of the norm. The steps in between (the square of the norm, the norm, the direction)
 are draws that are made of the Gaussian ones, and may be used once alone, as all that is
 made of draws (`dpaudit.audit.replay.follow.made`).
+
+In the plane a direction is an angle. Data with a von Mises draw added are a noisy value
+modulo the circle (`dpaudit.audit.replay.laws.drawn`), and no other number.
 """
 
 import math
@@ -18,9 +21,10 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import Joint, MadeOf
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.coded import FIRST, Density, code_of, law_of
+from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
 from dpaudit.audit.replay.laws.joint import JointNoise
 
@@ -51,6 +55,8 @@ def directed(name: str, parts: Any) -> Any:
 
     NotImplemented where it is none.
     """
+    if name == "remainder":
+        return _around(*parts)
     if name not in _STEPS:
         return NotImplemented
     if not all([isinstance_tracked(each) and each.noisy for each in parts]):
@@ -64,9 +70,48 @@ def directed(name: str, parts: Any) -> Any:
     if name == "matmul":
         return _square(*parts)
     if name != "multiply":
-        return _turned(*parts)
+        made = _shares(*parts)
+        return _turned(*parts) if made is NotImplemented else made
     one, two = parts if parts[1].size == 1 else parts[::-1]
     return _stretched(one, two) if two.size == 1 < one.size else NotImplemented
+
+
+def _around(value: Any, period: Any) -> Any:
+    """Return data with angles added, modulo the circle: angles around the data.
+
+    They are in units of which the circle has so many as the period says.
+    """
+    whole = numeric(period)
+    if whole is None or whole.size != 1 or not (whole > 0).all():
+        return NotImplemented
+    if not (isinstance_tracked(value) and value.noisy) or value.bare:
+        return NotImplemented
+    value.settle()
+    draws, tape, unit = value.tape.draws, value.tape, float(whole.ravel()[0]) / TURN
+    if value.index.shape[1] != 1 or not 0 < value.size <= _MOST:
+        return NotImplemented
+    numbers, coef, mean = value.index[:, 0], value.coef[:, 0], value.centre.ravel()
+    family = int(draws.families[numbers[0]])
+    law = law_of(family) if family >= FIRST else None
+    if not isinstance(law, Angle) or law.mu or not draws.are_fresh(numbers, family):
+        return NotImplemented
+    round_once = np.allclose(np.abs(coef), unit, rtol=1e-12, atol=0)
+    if not (round_once and np.isfinite(mean).all()):
+        return NotImplemented
+    parts = []
+    for one, at, times in zip(numbers, mean.tolist(), coef.tolist(), strict=True):
+        code = code_of(Angle(at / unit % TURN, law.kappa, 0.0))
+        if code is None:
+            return NotImplemented
+
+        def of(drawn: Array, at: float = at, times: float = times) -> Array:
+            return np.asarray((at + times * drawn) / unit % TURN)
+
+        roots = [np.array([one])]
+        parts.append(_new(tape, Joint("angle"), code, unit, (1,), roots, of))
+    made = Tracked.joined(tape, parts).reshape(value.shape)
+    made.bare = False
+    return made
 
 
 def _vector(
@@ -131,8 +176,7 @@ def _new(
     numbers, flat = made.index[:, 0], np.concatenate(roots)
     slots = {k: np.full(len(numbers), one) for k, one in enumerate(flat.tolist())}
     tape.draws.go_into(numbers, MadeOf(kind, slots))
-    # No two vectors follow on each other.
-    tape.draws.add(tape.draw(Family.UNKNOWN, np.zeros(1), lambda seed: np.zeros(1)))
+    tape.draws.leave_gap(tape.first_place)
     return made
 
 
@@ -220,6 +264,31 @@ def _turned(value: Any, length: Any) -> Any:
         return NotImplemented
     kinds, factor = (Joint("direction"), Family.UNKNOWN), own[1] / by[1]
     return _new(value.tape, *kinds, factor, shape, [own[0]], _unit)
+
+
+def _shares(value: Any, total: Any) -> Any:
+    """Return gamma draws divided by their sum: a vector with a Dirichlet law."""
+    if total.size != 1 or not 1 < value.size <= _MOST or value.index.shape[1] != 1:
+        return NotImplemented
+    draws, all_of = value.index[:, 0], total.index[0]
+    coef = np.append(value.coef[:, 0], total.coef[0])
+    whole = np.array_equal(np.sort(draws), np.sort(all_of)) and (draws >= 0).all()
+    if not whole or (coef != coef[0]).any() or value.centre.any() or total.centre.any():
+        return NotImplemented
+    flat = Tracked(value.tape, value.centre.ravel(), value.terms, bare=True)
+    alphas = [_radius(flat[place : place + 1]) for place in range(len(draws))]
+    alpha = tuple([each[2] for each in alphas if each is not None])
+    code = code_of(Dirichlet(alpha)) if len(alpha) == len(draws) else None
+    if code is None or len(np.unique(draws)) < len(draws):
+        return NotImplemented
+
+    def of(several: Array) -> Array:
+        return np.asarray(several / several.sum())
+
+    shape = np.broadcast_shapes(value.shape, total.shape)
+    made = _new(value.tape, Joint("shares"), code, 1.0, shape, [draws], of)
+    made.bare = False
+    return made
 
 
 def _ratio(vector: Array, several: Array) -> Any:

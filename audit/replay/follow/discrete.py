@@ -1,7 +1,8 @@
 """Draws beside the families of `dpaudit.audit.replay.laws.affine`, as methods.
 
 Integers have a law on a lattice: geometric, Poisson and binomial ones, as long as their
-parameters are single numbers. A fair coin may become the sign of noise, so it is not
+parameters are single numbers. What has a density whose parameters hold data is one
+noisy value where it is drawn. A fair coin may become the sign of noise, so it is not
 decided before the code looks at it. An integer from a large range may become the seed
 of a generator, which is then followed as one that was spawned.
 """
@@ -18,16 +19,22 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.tape import Tape
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import (
+    Tracked,
+    isinstance_tracked,
+    looked_at_within,
+)
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice, code_of
+from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 
 __all__ = ["DiscreteDraws"]
 
 _MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
 _SEEDS = 2**16  # numbers from which on a range may be one of seeds
 _LONGEST_SEED = 16  # numbers of one
+_MOST_LAWS = 64  # of draws that are made at once
 _FAIR = Lattice.among((0, 1), (0.5, 0.5))
 _OPTIONS = {"check_valid", "tol", "method"}
 _NOT_FOLLOWED = "{} draws from a law that is not followed"
@@ -48,22 +55,76 @@ class DiscreteDraws:
         """Whether draws are followed."""
         raise NotImplementedError
 
-    def _of_law(self, law: Lattice | Density, name: str, *args: Any, size: Any) -> Any:
+    def _of_law(self, law: Any, name: str, *args: Any, size: Any) -> Any:
         """Return draws of a law that has a code."""
-        values = getattr(self._next(), name)(*args, size=size)
-        code = code_of(law)
+
+        def drawn(generator: np.random.Generator) -> Any:
+            return getattr(generator, name)(*args, size=size)
+
+        values, code = drawn(self._next()), code_of(law)
         if not self._notes:
             return values
         if code is None:
             self.tape.coin(_NOT_FOLLOWED.format(name))
             return values
         once = self._streams.again()
-
-        def again(seed: int) -> Any:
-            return getattr(once(seed), name)(*args, size=size)
-
         floats = np.asarray(values, dtype=np.float64)
-        return Tracked.fresh(self.tape, code, floats, again)
+        return Tracked.fresh(self.tape, code, floats, lambda seed: drawn(once(seed)))
+
+    def _of_data(self, name: str, *args: Any, size: Any, low: float = -math.pi) -> Any:
+        """Return draws whose parameters may hold data, each of a law of its own.
+
+        Where the code looks at them they are noisy values, as the sum of data and noise
+        is.
+        """
+        given = [np.asarray(looked_at_within(each), dtype=np.float64) for each in args]
+
+        def drawn(generator: np.random.Generator) -> Any:
+            made = getattr(generator, name)(*given, size=size)
+            return made if low else made % TURN
+
+        values = np.asarray(drawn(self._next()))
+        if not self._notes or not values.size:
+            return values[()]
+        once, wide = self._streams.again(), values.shape
+        if name == "dirichlet":
+            rows = np.broadcast_to(given[0], wide).reshape(-1, wide[-1])
+        else:
+            columns = [np.broadcast_to(each, wide).ravel() for each in given]
+            rows = np.stack(columns, axis=-1)
+        laws = [_law_of(name, low, row) for row in rows[:_MOST_LAWS].tolist()]
+        codes = [None if law is None else code_of(law) for law in laws]
+        if len(rows) > _MOST_LAWS or None in codes:
+            self.tape.coin(_NOT_FOLLOWED.format(name))
+            return values[()]
+
+        def part(number: int, seed: int) -> Array:
+            return np.ravel(drawn(once(seed))).reshape(len(rows), -1)[number]
+
+        parts, each = [], values.reshape(len(rows), -1)
+        for number, code in enumerate(codes):
+            assert code is not None
+            again = partial(part, number)
+            parts.append(Tracked.fresh(self.tape, code, each[number], again))
+            assert len(parts[-1].index)  # numbers that follow on each other
+            if name == "dirichlet":
+                self.tape.draws.leave_gap(self.tape.first_place)
+        made = Tracked.joined(self.tape, parts).reshape(wide)
+        made.bare = False
+        return made
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Any:
+        return self._angles(mu, kappa, size)
+
+    def _angles(self, mu: Any, kappa: Any, size: Any, low: float = -math.pi) -> Any:
+        if _is_number(mu) and mu == 0 and _is_number(kappa) and 0 < kappa < math.inf:
+            law, numbers = Angle(0.0, float(kappa), low), (0.0, float(kappa))
+            if low:
+                return self._of_law(law, "vonmises", *numbers, size=size)
+        return self._of_data("vonmises", mu, kappa, size=size, low=low)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> Any:
+        return self._of_data("dirichlet", alpha, size=size)
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         if not (_is_number(p) and 0 < p < 1):
@@ -107,8 +168,10 @@ class DiscreteDraws:
     def standard_gamma(
         self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> Any:
-        if out is not None or not (_is_number(shape) and 0 < shape < math.inf):
+        if out is not None or np.dtype(dtype) != np.float64:
             return self._unfollowed("standard_gamma", shape, size, dtype, out)
+        if not (_is_number(shape) and 0 < shape < math.inf):
+            return self._of_data("standard_gamma", shape, size=size)
         if shape == 1:
             return self._noise(Family.EXPONENTIAL, size)
         law = Density("gamma", (float(shape),))
@@ -124,7 +187,7 @@ class DiscreteDraws:
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Any:
         if not all(_is_number(each) and 0 < each < math.inf for each in (a, b)):
-            return self._unfollowed("beta", a, b, size)
+            return self._of_data("beta", a, b, size=size)
         a, b = float(a), float(b)
         return self._of_law(Density("beta", (a, b)), "beta", a, b, size=size)
 
@@ -230,6 +293,17 @@ class DiscreteDraws:
         if not tape.mode.keeps:
             block.choose = choose
         return made if (tail, head) == (0, 1) else made * (head - tail) + tail
+
+
+def _law_of(name: str, low: float, row: list[float]) -> Any:
+    """Return the law of a draw with these parameters, None if it is none."""
+    known = all(map(math.isfinite, row)) and min(row[name == "vonmises" :]) >= 0
+    if name == "vonmises":
+        return Angle(row[0], row[1], low) if known else None
+    if name == "dirichlet":
+        return Dirichlet(tuple(row)) if known and max(row) > 0 else None
+    kind = name.rpartition("_")[2]  # as SciPy calls it
+    return Density(kind, tuple(row)) if known and min(row) > 0 else None
 
 
 def _is_number(value: Any) -> bool:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import Made, MadeOf, State
-from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 
 __all__ = ["DrawBlock", "Draws", "Image", "Terms"]
 
@@ -134,7 +134,7 @@ class Draws:
         self._size = 0
         self._rough = 0.0  # what rounding leaves of differences of large numbers
         self.values = np.empty(256)
-        self._family = np.empty(256, dtype=np.int16)
+        self._family = np.empty(256, dtype=np.int32)
         self.states = np.zeros(256, dtype=np.int8)
         self._starts = array("q")
         self._places: list[str] = []
@@ -142,7 +142,7 @@ class Draws:
         self.made = Made()
 
     @property
-    def families(self) -> NDArray[np.int16]:
+    def families(self) -> NDArray[np.int32]:
         """The family of every draw."""
         return self._family[: self._size]
 
@@ -163,6 +163,11 @@ class Draws:
         if self._recipes is not None:
             self._recipes.append(block.recipe)
         return start
+
+    def leave_gap(self, place: str) -> None:
+        """Let no two vectors follow on each other."""
+        zero, none = np.zeros(1), int(Family.UNKNOWN)
+        self.add(DrawBlock(self, none, zero, 1, place, lambda seed: zero))
 
     def place_of(self, draw: int) -> str:
         """Return where a draw was made."""

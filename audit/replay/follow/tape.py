@@ -33,6 +33,7 @@ from dpaudit.audit.replay.follow.places import is_returned_next, place_of_caller
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
+from dpaudit.audit.replay.laws.drawn import is_turned
 from dpaudit.outputs import Output, read
 
 __all__ = [
@@ -50,6 +51,7 @@ DECLARED = "declared"
 """How the output of a declared primitive is looked at."""
 _STALE = "noise that an earlier execution drew is used again"
 _OTHER_THREAD = "randomness is used in another thread: draw before it is started"
+_OF_FORM = "noise of this form has no density that is known here"
 _PARTLY_SEEN = "a draw is used again of which only a sum was seen"
 _WITHIN = 2**31  # of the streams of declared primitives
 _running: list["Tape"] = []  # of the executions that run now, the innermost last
@@ -333,9 +335,8 @@ class Tape:
         if whole.bare:
             self._note(self.coins, place, AS_NUMBER)
         else:
-            if not law.followed:
-                why = "noise of this form has no density that is known here"
-                self._note(self.unfollowed, place, why)
+            if not law.followed or is_turned(law):
+                self._note(self.unfollowed, place, _OF_FORM)
             given = self._record(place, how, law, value, whole.shape)
             if given is not None:
                 draws.agree(law, given)

@@ -31,7 +31,7 @@ __all__ = [
     "take_vectors",
 ]
 
-FIRST, _LAST = 14, 2**15 - 1  # codes; those below are of `Family`
+FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
 _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
 MOST_STEPS = 2**14
 _OFF = 1e-6  # of an integer, by rounding
@@ -346,11 +346,13 @@ def take_vectors(law: Any, other: Any, made: Any) -> bool:
     """
     vectors = groups_of(law)
     sides = [[np.sort(g).tolist() for g, _ in v] for v in (vectors, groups_of(other))]
-    for units, noise in vectors if sides[0] == sides[1] else ():
-        most = float(noise.norm(made.shift[units] / made.scale[units]))
+    both = zip(vectors, groups_of(other), strict=False)
+    for (units, noise), (_, there) in both if sides[0] == sides[1] else ():
+        most = noise.supremum(made.shift[units] / made.scale[units], there)
+        scales = made.scale[units], made.other_scale[units]
         for suprema in (made.suprema, made.back):
             suprema[units] = 0.0
-            suprema[units[0]] = most if made.alike[units].all() else math.inf
+            suprema[units[0]] = most if np.allclose(*scales, _SAME, 0) else math.inf
     return sides[0] == sides[1]
 
 

@@ -281,39 +281,39 @@ def are_one(law: AnyLaw, other: AnyLaw) -> bool:
 
 def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawComparison:
     """Return a comparison that knows the suprema of laws that have a code."""
-    coded = (made.family >= FIRST) & (made.other_family >= FIRST)
-    if not coded.any():
+    if not (coded := (made.family >= FIRST) & (made.other_family >= FIRST)).any():
         return made
     ratio, other_ratio = (each.ratio[each.first] for each in (law, other))
     mean, other_mean = (each.mean[each.first] for each in (law, other))
     with np.errstate(all="ignore"):
-        steps = (other.mean - law.mean)[law.first] / ratio
-    steps = np.where(made.shift == 0, 0.0, steps)
-    suprema, back = made.by_unit.copy(), made.by_unit.copy()
+        steps = np.where(made.shift == 0, 0.0, (other_mean - mean) / ratio)
+    suprema, back, shift = made.by_unit.copy(), made.by_unit.copy(), made.shift.copy()
+    there = made.other_family.copy()
     coded &= ~is_joint(made.family)
     same = coded & _near(made.scale, made.other_scale)
     for unit in np.flatnonzero(coded & ~same).tolist():
+        at, at_other = (mean, ratio), (other_mean, other_ratio)
         suprema[unit], back[unit] = _finite_suprema(
-            (int(made.family[unit]), float(mean[unit]), float(ratio[unit])),
-            (
-                int(made.other_family[unit]),
-                float(other_mean[unit]),
-                float(other_ratio[unit]),
-            ),
+            (int(made.family[unit]), *[float(each[unit]) for each in at]),
+            (int(made.other_family[unit]), *[float(each[unit]) for each in at_other]),
         )
     for unit in np.flatnonzero(same).tolist():
         one, two = (int(each[unit]) for each in (made.family, made.other_family))
         suprema[unit], back[unit] = _suprema(one, two, float(steps[unit]))
+        moved = getattr(law_of(one), "moves", lambda other: None)(law_of(two))
+        if moved is not None and not shift[unit]:
+            shift[unit], there[unit] = moved, one
         if ratio[unit] * other_ratio[unit] < 0:
             suprema[unit] = back[unit] = math.nan
-    return replace(made, suprema=suprema, back=back)
+    made = replace(made, suprema=suprema, back=back)
+    return replace(made, shift=shift, other_family=there)
 
 
 def _finite_suprema(
-    *sides: tuple[int, float, float],
+    *sides: tuple[float, ...],
 ) -> tuple[float, float]:
     """Return the suprema, both ways, of two laws on finitely many numbers each."""
-    laws = [law_of(code) for code, _, _ in sides]
+    laws = [law_of(int(code)) for code, *_ in sides]
     if not all(isinstance(law, Lattice) and law.finite for law in laws):
         return math.inf, math.inf
     one, two = (law.atoms(*at) for law, (_, *at) in zip(laws, sides, strict=True))
@@ -368,7 +368,7 @@ def unit_losses(law: AffineLaw, other: AffineLaw, values: Array) -> Array:
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
             for units, noise in groups_of(each):
-                logs[-1][..., units[0]] -= noise.norm(u[..., units])
+                logs[-1][..., units[0]] += noise.log_joint(u[..., units])
         return _within_supremum(law, other, logs[0] - logs[1])
 
 

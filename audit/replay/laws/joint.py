@@ -18,6 +18,7 @@ two vectors there is a gap. Its law is known only as a whole: of some of its ent
 of entries with other scales, none is known here.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,14 @@ class JointNoise:
     def norm(self, x: Array) -> Array:
         """Return norms of vectors, shape (..., d) -> (...)."""
         return np.asarray(np.linalg.norm(x, self.order, axis=-1))
+
+    def log_joint(self, u: Array) -> Array:
+        """Return logarithms of densities, but for a constant, as `norm` does norms."""
+        return -self.norm(u)
+
+    def supremum(self, shift: Array, other: Any) -> float:
+        """Return the supremum of the loss against another, shifted by a vector."""
+        return float(self.norm(shift)) if self == other else math.inf
 
     def log_density(self, u: Array) -> Array:
         """Return what one entry adds to the logarithm of the density: nothing."""

@@ -154,6 +154,68 @@ def test_claims_are_held_to_the_loss_of_the_vector(mechanism, claim, verdict):
     assert result.proof == (verdict == "REFUTED" and isinstance(claim, PureDP))
 
 
+ANGLES = np.array([0.5]), np.array([3.0])
+COUNTS = np.array([3.0, 2.0, 4.0]), np.array([3.0, 3.0, 3.0])
+
+
+def around(x, rng):
+    return 90 / math.pi * ((2 * x - 2 * rng.vonmises(0.0, 0.7, size=1)) % (4 * math.pi))
+
+
+def shares(x, rng):
+    drawn = np.array([2 * rng.gamma(each) for each in x])
+    return drawn / np.sum(drawn)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sides", "law"),
+    [
+        (lambda x, rng: rng.vonmises(x, 0.7), ANGLES, lambda x: stats.vonmises(0.7, x)),
+        (lambda x, rng: rng.vonmises(0.0, x), ANGLES, stats.vonmises),
+        (lambda x, rng: rng.dirichlet(x), COUNTS, stats.dirichlet),
+        (shares, COUNTS, stats.dirichlet),
+    ],
+)
+def test_draws_whose_parameters_hold_data_have_their_densities(mechanism, sides, law):
+    one, two = (execute(mechanism, x, 0) for x in sides)
+    assert (one.open, one.law.followed) == (True, True)
+    # Null: the first number has that law. False-alarm probability 1e-3 each; seeded.
+    sample = one.law.sample(400, rng=np.random.default_rng(1))
+    drawn = np.stack([execute(mechanism, sides[0], 1 + k).value for k in range(200)])
+    assert stats.ks_2samp(sample[:, 0], drawn[:, 0]).pvalue > 1e-3
+    wanted = [law(x).logpdf(sample.T).ravel() for x in sides]
+    found = losses(one.law, two.law, sample)
+    assert found == pytest.approx(wanted[0] - wanted[1], abs=1e-9)
+    if sides is ANGLES:
+        grid = np.linspace(-math.pi, math.pi, 20_001)[:, np.newaxis]
+        most = np.abs(losses(one.law, two.law, grid)).max()
+        assert compare(one.law, two.law).supremum == pytest.approx(most, rel=1e-6)
+    else:
+        assert compare(one.law, two.law).supremum == math.inf
+
+
+def on_the_line(x, rng):
+    return np.cos(x + rng.vonmises(0.0, 0.7, size=1))
+
+
+def of_half_a_circle(x, rng):
+    return (x + rng.vonmises(0.0, 0.7, size=1)) % math.pi
+
+
+def turned_before(x, rng):
+    return (x + rng.vonmises(0.3, 0.7, size=1)) % (2 * math.pi)
+
+
+def test_angles_are_followed_modulo_the_circle_alone():
+    one, two = (execute(around, x, 0) for x in ANGLES)
+    far = 2 * 0.7 * abs(math.sin((ANGLES[0] - ANGLES[1]).item() / 2))
+    assert compare(one.law, two.law).supremum == pytest.approx(far)
+    for hidden in (on_the_line, of_half_a_circle, turned_before):
+        pair, claim = Pair(*ANGLES), PureDP(1.5)
+        result = replay(hidden, pair=pair, claim=claim, sees="transcript")
+        assert result.verdict == "NOT_FOLLOWED", hidden
+
+
 def test_two_vectors_that_follow_on_each_other_are_told_apart():
     def parts(data, rng):
         one, two = normed(data, rng), normed(data, rng)
