@@ -78,6 +78,8 @@ def test_wild_entries_do_not_overflow():
     wild = np.array([[1e308, -1e308], [-1e308, 1e308], [1e-310, 0.0]])
     layout = learn_features(wild, -wild, 10)
     assert np.isfinite(np.square(features(layout, wild))).all()
+    tame = learn_features(np.eye(3, 2), -np.eye(3, 2), 10)
+    assert np.isfinite(np.square(features(tame, wild))).all()
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 2), (4, 2, 3)])

@@ -36,6 +36,17 @@ def uses_globals(data, rng):
     return helper(data) + rng.laplace(scale=SCALE)
 
 
+def late(filled):
+    """Return a mechanism that closes over what may not be there yet."""
+
+    def mechanism(data, rng):
+        return later
+
+    if filled:
+        later = None
+    return mechanism
+
+
 def closure(scale):
     def mechanism(data, rng):
         return data.sum() + rng.laplace(scale=scale)
@@ -94,6 +105,16 @@ class Slotted:
 
     def __init__(self, scale):
         self.scale = scale
+
+
+class Listed:
+    """It hands pickle what it holds one by one, as a generator."""
+
+    def __init__(self, *held):
+        self.held = held
+
+    def __reduce__(self):
+        return Listed, (), None, (each for each in self.held)
 
 
 class Scale(float):
@@ -159,6 +180,7 @@ DIFFERENT = [
     np.random.default_rng(0).normal,
     np.random.default_rng(0).laplace,
     *(default, keyword, uses_globals, closure(1.0), closure(2.0)),
+    *(late(filled=False), late(filled=True)),
     lambda data, rng: 1.0,
     lambda data, rng: 2.0,
     lambda data, rng: lambda: 2.0,
@@ -168,7 +190,7 @@ DIFFERENT = [
     cached,
     *(Frozen, Frozen(), Frozen(2.0), Frozen().release, Thawed(), Thawed(2.0)),
     *(Plain(1.0), Plain(2.0), Plain(1.0).release, Plain(2.0).release),
-    *(Child(1.0), Slotted(1.0), Slotted(2.0)),
+    *(Child(1.0), Slotted(1.0), Slotted(2.0), Listed(1.0), Listed(2.0)),
     *(SimpleNamespace(a=1), SimpleNamespace(a=2)),
     *(PureDP(1.0), ApproxDP(1.0, 1e-5)),
     *(Profile((0.0,), (0.2,)), Profile((0.0,), (0.3,))),

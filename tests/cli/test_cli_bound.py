@@ -147,7 +147,10 @@ ERRORS = {
     ("scores.csv", "--two-sided"): "--two-sided does not apply to scores",
     ("--correct", "3", *OF4): "correct <= guesses <= canaries",
     ("--correct", "1", *OF4, "--method", "joint"): "--method does not apply to one run",
-    **{("missing.csv",): "cannot read 'missing.csv'", ("empty.csv",): "is not a table"},
+    **{
+        ("missing.csv",): "'missing.csv': no such file",
+        ("empty.csv",): "is not a table",
+    },
     ("scores.txt",): "ends in .csv or .parquet",
     ("three.csv",): "has no column 'side'",
     ("scores.csv", "--score-column", "scor"): "did you mean 'score'",

@@ -94,7 +94,11 @@ def test_files_are_where_they_were_asked_for(folder):
     assert os.getcwd() == os.path.sep
     assert {"w.json", "w.html", "audits.db"} <= {path.name for path in folder.iterdir()}
     os.chdir(folder)
-    assert printed(*asked)["from_store"] is True
+    os.remove("w.json")
+    again = run("audit", *asked)
+    assert again.exit_code == 1
+    assert "from the store" in again.stdout
+    assert (folder / "w.json").exists()
 
 
 def test_a_store_brings_the_result_back(folder):

@@ -241,6 +241,12 @@ def test_wrong_usage_has_clicks_own_words():
         raise click.UsageError("as click does")
 
 
+def test_a_help_that_was_not_heard_is_an_error(monkeypatch):
+    """Where a pipe is closed before the help of a command, click leaves by itself."""
+    monkeypatch.setattr(click.Group, "main", lambda *_, **__: sys.exit(1))
+    assert main(["audit", "--help"], standalone_mode=False) == 2
+
+
 # The layers that return a verdict of their own
 def layer(name, *options, own="exact"):
     return run("audit", f"own_exits:{own}", "--layer", name, "--json", *options)

@@ -12,6 +12,7 @@ from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
 from dpaudit.audit import Budget, Run, Store
 from dpaudit.reports import compare
+from dpaudit.reports.comparison import plan
 from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting
 from dpaudit.reports.comparison.measures import measured
 from dpaudit.reports.comparison.page import WARNING, answer, render
@@ -481,6 +482,13 @@ def test_code_that_looks_the_same_is_known_by_its_releases(tmp_path, monkeypatch
         shares = table[table["measure"] == "captured_variance"]
         captured.append(shares[shares["mechanism"] == "own"]["median"].tolist())
     assert captured[0][0] == captured[0][1] == captured[1][0] > captured[1][1]
+
+
+def test_code_that_shows_the_same_is_known_by_its_looks():
+    two = (lambda d, rng, epsilon: moment(d), lambda d, rng, epsilon: moment(d) * 1.0)
+    keys = [plan._identity(problem_of(ROWS), candidate(own), 1.0, 0) for own in two]
+    assert None not in keys
+    assert keys[0] != keys[1]
 
 
 def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):

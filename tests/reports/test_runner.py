@@ -13,7 +13,7 @@ from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation, UnsupportedErr
 from dpaudit.algorithms import CATALOGUE, Entry, names_of
 from dpaudit.datasets import load_digits
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -58,6 +58,12 @@ def test_same_seed_same_table_whoever_works(workers):
         if each is variance:
             other = run(replace(each, seed=6))
             assert not np.array_equal(alone["captured_share"], other["captured_share"])
+
+
+def test_all_experiments_go_where_there_are_workers(workers):
+    workers.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        run_all([experiment("captured-variance")], executor=workers)
 
 
 def test_a_point_keeps_its_numbers_when_others_leave():

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 from refusals import refused
 from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 
-from dpaudit import InputError, Pair, PureDP
+from dpaudit import Domain, InputError, Pair, PureDP
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
@@ -19,6 +21,7 @@ from dpaudit.audit.replay import (
     load_witness,
     verify_replay,
 )
+from dpaudit.audit.replay.worst import WorstPair
 from dpaudit.cli import main
 
 PAIR = WRONG["private_divisor"][1]
@@ -83,6 +86,18 @@ def test_a_proof_is_on_the_simplest_pair_that_has_it_at_the_same_line(
     assert result.neighbours.startswith(words)
     assert f"  pair           {words}" in str(result)
     assert verify_replay(result.witness, mechanism=mechanism).confirmed
+
+
+def test_a_simpler_pair_that_proves_nothing_is_not_taken():
+    def judged(pair):
+        said = {"bare": False, "rank": 0, "executions": 1, "findings": ()}
+        return SimpleNamespace(pair=pair, proven=0 < pair.neighbour.max() < 0.7, **said)
+
+    pair, domain = Pair([0.0], [0.0, 0.44]), Domain.parse("scalar:0,1")
+    source = SimpleNamespace(first=lambda: [pair], domain=domain, endless=False)
+    worst = WorstPair(source, judged, None, until=math.inf)
+    assert worst.found().pair is pair
+    assert worst.shrunk().pair.neighbour.tolist() == [0.4]  # 1 is simpler, 0 no other
 
 
 def auditor(folder, records):
