@@ -10,6 +10,7 @@ import signal
 
 import pytest
 from hypothesis import settings
+from seeded import set_few_rounds
 
 settings.register_profile("dpaudit", deadline=None, derandomize=True)
 settings.load_profile("dpaudit")
@@ -39,12 +40,6 @@ def in_few_rounds():
     with pytest.MonkeyPatch.context() as patch:
         set_few_rounds(patch)
         yield usual
-
-
-def set_few_rounds(patch):
-    rounds = "dpaudit.audit.game.state"
-    patch.setattr(f"{rounds}.AuditState._growth", lambda _, past: max(8, past))
-    patch.setattr(f"{rounds}._FINEST", 4)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of several rooms draw, or compute by hand."""
+"""What the tests of several rooms draw, compute by hand, or make shorter."""
 
 import numpy as np
 
@@ -7,6 +7,13 @@ from dpaudit import Pair, Relation
 
 def rng(seed=0):
     return np.random.default_rng(seed)
+
+
+def set_few_rounds(patch):
+    """Let each round of an audit draw as much as all before it: see conftest.py."""
+    rounds = "dpaudit.audit.game.state"
+    patch.setattr(f"{rounds}.AuditState._growth", lambda _, past: max(8, past))
+    patch.setattr(f"{rounds}._FINEST", 4)
 
 
 def in_ball(count, dimension, seed=1):

@@ -12,6 +12,11 @@ from tiny_profile import RUN, install_tiny, mostly_wide
 from dpaudit.reports import write_report, writer
 
 
+@pytest.fixture(scope="module", autouse=True)
+def audits_in_few_rounds(in_few_rounds):
+    """What is written of audits, and not what they find, is looked at here."""
+
+
 @pytest.fixture(scope="module")
 def tiny():
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from seeded import set_few_rounds
+
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.profiles import PROFILES
 from dpaudit.reports import measures, sections
@@ -15,7 +17,7 @@ from dpaudit.reports.writer import draw_figures
 TINY = {
     name: Size(**options)
     for name, options in {
-        "privacy": {"epsilons": 3, "max_samples": 40},
+        "privacy": {"epsilons": 3, "max_samples": 60},
         "utility": {"repetitions": 2, "epsilons": 3, "timings": 1},
         "symmetric_noise": {
             **{"paper_datasets": ("synthetic",), "paper_draws": 2, "paper_splits": 1},
@@ -103,7 +105,11 @@ def mostly_wide(results, sections):
 
 
 def install_tiny(patch):
-    """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
+    """Make "tiny" a profile like the others, and leave some mechanisms of a family.
+
+    And few rounds to the audits: of so few releases, there would be one for each.
+    """
+    set_few_rounds(patch)
     some = {name: each for name, each in CATALOGUE.items() if name in PAGES}
     patch.setattr(mechanisms, "CATALOGUE", some)
     for module in (privacy, utility, measures):
