@@ -5,6 +5,7 @@ less than 2e-7 for the 63 cases; the seed is fixed.
 """
 
 import inspect
+import itertools
 import math
 from dataclasses import fields, is_dataclass, replace
 
@@ -14,8 +15,10 @@ from refusals import refuses
 
 from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
+from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.algorithms.textbook.sums import Laplace
-from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
+from dpaudit.mechanism import HasExactClaim, HasTranscript, HasWorstCase, Mechanism
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
@@ -23,6 +26,7 @@ COVARIANCE = list(names_of("covariance"))
 TEXTBOOK = list(names_of("textbook"))
 SUBSPACE = list(names_of("subspace"))
 KNOWN = [*COVARIANCE, *SUBSPACE, *TEXTBOOK]
+OWN = [name for name in NAMES if entry(name).extra is None]
 # The first draws no more; chains of the second are slow, and tested where they are.
 # Noise that is reused is singular, and has no mu.
 SUMS = [n for n in names_of("online") if not (entry(n).has_components or "reused" in n)]
@@ -217,25 +221,32 @@ def test_bases_of_degenerate_data(name, data):
         assert mechanism.draw(data, 0, rng=np.random.default_rng(0)).shape == (0, 3, k)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", OWN)
 def test_bad_data_and_sizes_are_named(name):
     mechanism, rng = build(name), np.random.default_rng(0)
     data = mechanism.worst_case().data
+    rows = np.ones((len(data) or 1, *data.shape[1:]))
     bad = [
         (np.zeros((1, 2, 3)), "must"),
-        (np.full(data.shape, np.nan), "must be finite, but row 0 has a NaN"),
-        *((np.full(data.shape, "a"), "must be a numeric array"), (None, "must")),
+        (np.nan * rows, "must be finite, but (row|item) 0 has a NaN"),
+        *((np.full(rows.shape, "a"), "must be an? .*array"), (None, "must")),
     ]
     if name not in TEXTBOOK:
-        bad += [(np.zeros(3), r"must have shape \(n, d\)"), (np.zeros((2, 0)), "must")]
+        bad.append((np.zeros((2, 0)), "must"))
+        if data.ndim > 1:
+            bad.append((np.zeros(3), r"must have shape \(n, d\)"))
     elif mechanism.relation is Relation.REPLACE_ONE:
         bad.append((data[:0], "must"))
-    for rows, message in bad:
-        refuses(f"^data {message}", mechanism.draw, rows, 1, rng=rng)
-        refuses(f"^data {message}", mechanism.release, rows, rng=rng)
-    for size in (-1, 1.5, "2"):
-        with pytest.raises(InputError, match=f"size must be .* >= 0, got {size!r}"):
-            mechanism.draw(data, size, rng=rng)
+    draws = [mechanism.draw]
+    if isinstance(mechanism, HasTranscript) and "reused" not in name:
+        draws.append(mechanism.transcript)
+    for each, message in bad:
+        refuses(f"^data {message}", mechanism.release, each, rng=rng)
+        for draw in draws:
+            refuses(f"^data {message}", draw, each, 1, rng=rng)
+    for size, draw in itertools.product((-1, 1.5, "2"), draws):
+        refuses(f"size must be .* >= 0, got {size!r}", draw, data, size, rng=rng)
+    refuses("^dimension must be", mechanism.worst_case, 0)
 
 
 # Bad options
@@ -273,9 +284,10 @@ def test_bad_options_are_named(name):
             assert repr(bad) in str(caught.value)
 
 
-# Labels of bins may be any integers, a rule is whatever says when an epoch ends, and
-# planted batches look at nothing.
+# Labels of bins may be any integers, a rule is whatever says when an epoch ends, shares
+# are several numbers, and planted batches look at nothing.
 FREE = {
+    "DeflationExponential.shares",
     *("PrivateHistogram.first", "UnthresholdedHistogram.first"),
     *("DoublingOnlinePCA.rule", "ExactTestDoubling.rule", "RowsInTurn.batch_size"),
 }
@@ -290,18 +302,26 @@ def parts_of(made):
             yield from parts_of(part)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if entry(n).extra is None])
+# Parts that no entry has as it is built by default, and what estimators release.
+BESIDE = {
+    "start": lambda: PowerStart(1.0),
+    "mean": lambda: GaussianMean.from_mu(1.0),
+    "pure mean": lambda: LaplaceMean.calibrated(1.0),
+}
+
+
+@pytest.mark.parametrize("name", [*OWN, *BESIDE])
 def test_every_field_of_a_mechanism_and_of_its_parts_is_checked(name):
-    for part in parts_of(entry(name).build()):
+    for part in parts_of(BESIDE[name]() if name in BESIDE else build(name)):
         for each in fields(part):
             value = getattr(part, each.name)
             free = f"{type(part).__name__}.{each.name}" in FREE or not each.init
-            if free or isinstance(value, bool | str):
+            if free or isinstance(value, bool) or type(value) is str:
                 continue
-            if isinstance(value, int | float):
-                bad = math.nan if isinstance(value, float) else -1
-            elif is_dataclass(value):
+            if is_dataclass(value) or isinstance(value, Claim | Relation):
                 bad = object()
+            elif isinstance(value, float | int | None):
+                bad = math.nan if isinstance(value, float) else -1
             else:
                 continue
             refuses(f"^{each.name}", replace, part, **{each.name: bad})

@@ -221,12 +221,9 @@ test_bad_arguments_are_named = refused(
     (lambda: Gaussian.under_noised(factor=0.0), "factor must be"),
     (lambda: Gaussian.from_mu(0.0), "mu must be"),
     (lambda: Laplace().answers([[1.0, 2.0]]), r"shape \(n,\) or \(n, 1\)"),
-    (lambda: Laplace().answers(["a"]), "scalar rows"),
     (lambda: Laplace().answers(3.0), r"got shape \(\)"),
-    (lambda: Laplace().answers([np.nan]), "row 0 has a NaN"),
     (lambda: Laplace().worst_case(2), "dimension must be"),
     (lambda: NoisyHist1().answers([1.0]), r"must have shape \(n, d\)"),
-    (lambda: NoisyHist1().worst_case(0), "dimension must be"),
     (lambda: PrefixSum().answers(np.ones((2, 3))), "10 columns, got 3"),
     (lambda: PrefixSum().answers(np.ones((0, 10))), "n >= 1"),
 )

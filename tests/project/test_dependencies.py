@@ -253,7 +253,6 @@ def test_imports_follow_the_arrows():
         ("src/dpaudit/claims.py", "from dpaudit.algorithms import noise"),
         ("src/dpaudit/claims.py", "def f():\n    from dpaudit.attacks import base"),
         ("src/dpaudit/claims.py", "import_module('dpaudit.algorithms.noise')"),
-        ("src/dpaudit/claims.py", "importlib.import_module('dpaudit.audit')"),
         ("src/dpaudit/claims.py", "from .algorithms import noise"),
         ("src/dpaudit/claims.py", "def f():\n    import sklearn"),
         ("src/dpaudit/claims.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
@@ -271,28 +270,6 @@ def test_imports_follow_the_arrows():
 )
 def test_checker_finds_a_planted_violation(path, source):
     assert len(violations(source, path)) == 1
-
-
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("src/dpaudit/claims.py", "import math, numpy as np, scipy.stats"),
-        ("src/dpaudit/codec.py", "from . import claims"),
-        ("src/dpaudit/datasets/real.py", "def f():\n    import sklearn.datasets"),
-        ("src/dpaudit/datasets/real.py", "f = lambda: import_module('sklearn')"),
-        ("src/dpaudit/cli/audit.py", "async def f():\n    import pandas"),
-    ],
-)
-def test_checker_accepts_what_the_table_allows(path, source):
-    assert violations(source, path) == []
-
-
-def test_a_violation_names_the_file_the_line_and_the_import():
-    source = "import math\n\nfrom dpaudit.reports import page\n"
-
-    assert violations(source, "attacks/base.py") == [
-        "attacks/base.py:3: attacks imports reports (dpaudit.reports.page)"
-    ]
 
 
 def test_the_package_hands_out_one_name_from_above():
@@ -332,11 +309,3 @@ def test_what_is_slow_to_import_is_left_out():
     assert "dpaudit.algorithms" in last.split()
     slow = {"scipy.stats", "sklearn", "pandas", "matplotlib", "statsmodels"}
     assert not set(last.split()) & slow
-
-
-@pytest.mark.parametrize("name", ["algorithms", "attacks", "audit", "reports"])
-def test_link_leads_to_the_folder(name):
-    link = ROOT / "src" / "dpaudit" / name
-    assert link.is_symlink()
-    assert link.readlink().as_posix() == f"../../{name}"
-    assert link.resolve() == (ROOT / name).resolve()

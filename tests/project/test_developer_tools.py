@@ -5,7 +5,6 @@ settings; benchmarks read what they measure from the catalogue, and from the stu
 """
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -136,11 +135,6 @@ def test_the_changelog_is_of_this_version():
         assert all(each < Version(PROJECT["version"]) for each in versions)
     else:
         assert first[0] == PROJECT["version"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")
-def test_ci_script_is_executable():
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
 @pytest.fixture

@@ -105,19 +105,6 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     assert any(name.endswith("/licenses/LICENSE") for name in metadata)
 
 
-def test_wheel_asks_for_the_declared_requirements(wheel):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        metadata = archive.read(name).decode()
-    required = [
-        line.removeprefix("Requires-Dist: ")
-        for line in metadata.splitlines()
-        if line.startswith("Requires-Dist: ") and "extra ==" not in line
-    ]
-    assert sorted(required) == sorted(project["project"]["dependencies"])
-
-
 def test_the_description_is_the_readme_without_what_is_not_beside_it(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
@@ -179,14 +166,3 @@ def test_a_checkout_on_the_path_audits_stores_and_writes_witnesses(
     assert done.exit_code == 1, done.stderr
     witness = json.loads(done.stdout)["witness"]
     assert witness["versions"]["dpaudit"] == dpaudit.__version__
-
-
-def test_nobody_else_asks_what_is_installed_of_dpaudit():
-    folders = ("src/dpaudit", "algorithms", "attacks", "audit", "reports")
-    for folder in folders:
-        for path in (ROOT / folder).rglob("*.py"):
-            if path != ROOT / "src" / "dpaudit" / "__init__.py":
-                text = path.read_text(encoding="utf-8")
-                assert "version('dpaudit')" not in text, path
-                assert 'version("dpaudit")' not in text, path
-                assert 'package_name="dpaudit"' not in text, path

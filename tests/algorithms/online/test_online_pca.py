@@ -43,12 +43,6 @@ from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence, leadin
 from dpaudit.algorithms.shared.bases import orient
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.mechanism import (
-    HasComponents,
-    HasExactClaim,
-    HasGaussianSteps,
-    HasTranscript,
-)
 
 MU = gaussian_mu(2.0, 1e-3)
 
@@ -102,17 +96,6 @@ def test_bases_are_orthonormal_and_oriented(form):
         atol=1e-12,
     )
     np.testing.assert_array_equal(orient(bases), bases)
-
-
-@forms
-def test_what_a_mechanism_offers(form):
-    mechanism = FORMS[form]
-    for capability in (HasTranscript, HasGaussianSteps, HasComponents):
-        assert isinstance(mechanism, capability)
-    # What is known of the sums is an upper bound for the subspaces.
-    assert not isinstance(mechanism, HasExactClaim)
-    for pair in mechanism.canonical_pairs():
-        assert pair.relation is Relation.REPLACE_ONE
 
 
 def test_the_leader_says_what_is_true_of_a_step_and_of_all():
@@ -375,16 +358,12 @@ def test_bad_data_are_named(form):
                 use(np.zeros((99, 3)), 2, rng=rng())
         if k > 1:
             refuses("n_components must be at most", use, np.zeros((5, 1)), 2, rng=rng())
-    with pytest.raises(InputError, match="size must be an integer >= 0"):
-        mechanism.draw(np.zeros((3, 3)), -1, rng=rng())
     with pytest.raises(InputError, match=f"n_components must be the {k} that"):
         mechanism.components(mechanism.draw(np.zeros((3, 3)), 1, rng=rng()), 3)
-    refuses("dimension must be an integer >=", mechanism.worst_case, 0)
 
 
 def test_other_bad_arguments_are_named():
     refuses("sums must be PrefixSums", SubspaceSequence, sums=1.0)
-    refuses("claim must be a Claim", replace, FORMS["doubling"], claim=None)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 33])

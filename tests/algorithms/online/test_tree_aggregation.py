@@ -19,7 +19,7 @@ from refusals import refused, refuses
 from scipy.stats import multivariate_normal
 from seeded import in_ball, rng
 
-from dpaudit import ApproxDP, GaussianDP, InputError, Pair, Relation, UnsupportedError
+from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, TreeAggregation
 from dpaudit.algorithms.online import factorised as toeplitz
 from dpaudit.algorithms.online.noise import (
@@ -324,9 +324,6 @@ def test_reused_noise_hides_nothing():
 # Bad input
 test_bad_data_are_named = refused(
     (np.zeros((12, 2)), "at most the 11 rows of the declared length, got 12"),
-    (np.zeros((0, 2)), "data must have shape"),
-    (np.zeros(3), "data must have shape"),
-    ([[np.nan, 0.0]], "data must be finite, but row 0"),
     by=lambda use, data: use(data, 2, rng=rng()),
     each=(MECHANISMS["declared"].draw, MECHANISMS["declared"].transcript),
 )
@@ -334,13 +331,9 @@ test_bad_data_are_named = refused(
 
 def test_other_bad_input_is_named():
     mechanism = MECHANISMS["tree"]
-    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-        mechanism.draw(np.zeros((2, 2)), -1, rng=rng())
-    refuses("claim must be a Claim", replace, mechanism, claim=1.0)
     refuses("mu must be a finite number > 0", CalibratedNoise, 0.0)
     refuses(r"delta must be in \(0, 1\)", PublishedNodeNoise, 1.0, 0.0)
     refuses("length must be an integer >= 1, got None", mechanism.deviation)
-    refuses("dimension must be an integer >= 1, got 0", mechanism.worst_case, 0)
 
 
 POLES = [None, 1, 8]
@@ -470,6 +463,5 @@ def test_roots_conform(poles):
 
 def test_bad_rows_are_refused():
     mechanism = FactorisedSums.calibrated(1.0, 1e-5, length=2)
-    refuses("NaN or infinit", mechanism.draw, [[np.nan, 1.0]], 1, rng=rng())
     refuses("at most the 2 rows", mechanism.draw, np.zeros((3, 2)), 1, rng=rng())
     assert mechanism.noise.mu == gaussian_mu(1.0, 1e-5)

@@ -291,19 +291,12 @@ def test_arguments_that_do_not_fit_are_named():
     assert replace(ONE, step_sizes=ConstantSteps(1.0)).step_sizes.size == 1.0
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (ROWS[:3], "data must have at least 4 rows, one for every batch, got 3"),
-        (np.zeros(3), "data must have shape"),
-    ],
-)
 @forms
-def test_bad_data_are_named(form, data, message):
+def test_bad_data_are_named(form):
     mechanism = FORMS[form]
     for use in (mechanism.draw, mechanism.transcript):
-        refuses(message, use, data, 2, rng=rng())
-    refuses("size must be an integer >= 0, got -1", mechanism.draw, ROWS, -1, rng=rng())
+        message = "data must have at least 4 rows, one for every batch, got 3"
+        refuses(message, use, ROWS[:3], 2, rng=rng())
     with pytest.raises(InputError, match=f"n_components must be the {mechanism.rank}"):
         mechanism.components(mechanism.draw(ROWS, 2, rng=rng()), 3)
 

@@ -98,7 +98,6 @@ test_bad_arguments_are_named = refused(
         "batch_size must be at most the number of rows, 23, got 30",
     ),
     (lambda: Oja([0.1]).draw(ROWS, 1, rng=rng()), "step_sizes must be at least 23"),
-    (lambda: Oja(0.1).draw(ROWS, -1, rng=rng()), "size must be an integer >= 0"),
     (
         lambda: Oja(0.1).draw(np.zeros((3, 2, 4)), 1, rng=rng()),
         "data must be square matrices",
@@ -245,9 +244,3 @@ test_bad_fields_are_named = refused(
     ({"row_norm": None}, "clip must be given where there is no row_norm"),
     by=lambda bad: replace(BASE, **bad),
 )
-
-
-def test_bad_data_are_named():
-    """As `test_moments` has it, whichever way they come in."""
-    for use in (BASE.draw, BASE.transcript):
-        refuses("data must have shape", use, np.zeros(3), 2, rng=rng())

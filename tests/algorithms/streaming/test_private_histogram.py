@@ -31,7 +31,6 @@ from dpaudit.algorithms.streaming.thresholded_counts import (
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 
 TYPE_I_ERROR = 1e-9
 
@@ -166,8 +165,6 @@ def test_it_finds_the_scale_of_many_rows():
 
 def test_the_bare_constructor_is_validated_too():
     noise = CountNoise(1.0, 1.0)
-    with pytest.raises(InputError, match="noise must be a CountNoise"):
-        TopEigenvalue(noise=1.0, claim=ApproxDP(1.0, 1e-5))
     with pytest.raises(InputError, match="claim must be an ApproxDP, got PureDP"):
         TopEigenvalue(noise=noise, claim=PureDP(1.0))
     with pytest.raises(InputError, match=r"delta must be in \(0, 1\), got 0"):
@@ -176,9 +173,6 @@ def test_the_bare_constructor_is_validated_too():
 
 test_bad_data_are_named = refused(
     (np.zeros((1, 2)), "data must have at least 2 rows"),
-    (np.zeros((0, 2)), "data must have at least 2 rows"),
-    (np.zeros(3), r"data must have shape \(n, d\)"),
-    ([[np.inf], [0.0]], "data must be finite, but row 0"),
     by=lambda data: TopEigenvalue.calibrated(1.0, 1e-5).release(data, rng=rng()),
 )
 
@@ -363,9 +357,6 @@ def test_in_doubles_too_a_row_is_in_one_bin(common, one, two, width, first):
 
 def test_what_it_offers():
     mechanism = PrivateHistogram.calibrated(1.0, 1e-5)
-    assert isinstance(mechanism, HasPrivacyLoss)
-    assert isinstance(mechanism, HasExactClaim)
-    assert isinstance(mechanism, HasCanonicalPairs)
     assert mechanism.claim == ApproxDP(1.0, 1e-5)
     planted = UnthresholdedHistogram.planted(1.0, 1e-5)
     assert planted.noise == replace(mechanism.noise, threshold=-np.inf)
@@ -383,12 +374,6 @@ def test_what_it_offers():
     first, second = planted.canonical_pairs()
     np.testing.assert_array_equal(planted.worst_case().data, first.data)
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
-
-
-@pytest.mark.parametrize("data", [np.zeros((2, 2)), [np.nan], ["a"], 1.0])
-def test_bad_data_of_histograms_are_named(data):
-    with pytest.raises(InputError, match="data must"):
-        PrivateHistogram.calibrated(1.0, 1e-5).release(data, rng=rng())
 
 
 def test_rows_of_another_length_are_refused():

@@ -17,7 +17,6 @@ from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.mechanism import HasExactClaim, HasGaussianSteps, HasTranscript
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation
@@ -248,23 +247,10 @@ def test_transcripts_of_bad_data_are_refused():
         for use in (mechanism.draw, mechanism.transcript):
             with pytest.raises(InputError, match="at most the length of a row, 1"):
                 use(np.zeros((3, 1)), 2, rng=rng())
-        with pytest.raises(InputError, match="data must be finite, but row 0"):
-            mechanism.transcript([[0.0, np.nan]], 2, rng=rng())
-        with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-            mechanism.transcript(ROWS, -1, rng=rng())
         assert mechanism.transcript(ROWS, 0, rng=rng())["steps"].shape == (0, 3, 3, 2)
     transcript = NORMAL.transcript(ROWS, 2, rng=rng())
     for data in (np.zeros((3, 1)), np.zeros(3), [[0.0, np.nan]]):
         refuses(r"at most the length|data must", NORMAL.step_means, transcript, data)
-
-
-def test_what_a_mechanism_offers():
-    for mechanism in (NORMAL, LAPLACE):
-        assert isinstance(mechanism, HasTranscript)
-        # An upper bound for the last step is not the truth about it.
-        assert not isinstance(mechanism, HasExactClaim)
-    assert isinstance(NORMAL, HasGaussianSteps)
-    assert not isinstance(LAPLACE, HasGaussianSteps)
 
 
 @pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
