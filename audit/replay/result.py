@@ -93,6 +93,7 @@ _REMEDIES = {
     "declare the function that makes it a primitive",
     "draws from a law": "draw Laplace, Gaussian, geometric or uniform numbers of fixed "
     "scale in its stead, or declare a primitive of that law",
+    "as a text": "write what was made of noise and data, not the noise",
     "thread": "draw before threads are started, or let a ThreadPoolExecutor do it",
     "may be hidden": "make fewer choices at once (64 ways are executed), say "
     "batches='public' if they are seen, or declare them one primitive",

@@ -27,6 +27,7 @@ MODULES = (
     "tables",
     "trees",
     "shared",
+    "exact",
     "local",
     "glue",
     "reported_sums",

@@ -6,10 +6,13 @@ the module of a mechanism these names are defined for an execution
 """
 
 import bisect
+import decimal
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import Any
@@ -18,8 +21,9 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.directions import directed
-from dpaudit.audit.replay.follow.named import CONVERSIONS
+from dpaudit.audit.replay.follow.named import CONVERSIONS, EXACT
 from dpaudit.audit.replay.follow.selection import searchsorted
+from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import has_noise, isinstance_tracked
 
 __all__ = ["conversions", "like"]
@@ -38,6 +42,7 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
     for name in _MATH:
         yield math, name, _of_noise(getattr(math, name))
     yield math, "fsum", _summed(math.fsum)
+    yield decimal, "Decimal", EXACT[Decimal]
     for name, side in _BISECT.items():
         yield bisect, name, _bisected(getattr(bisect, name), side)
     from scipy import stats  # slow to import: by who executes alone
@@ -59,7 +64,7 @@ def like(real: type, made_by: Callable[..., Any], **more: Any) -> type:
             return isinstance(instance, real)
 
         def __subclasscheck__(cls, kind: type) -> bool:
-            return issubclass(kind, real)
+            return type.__subclasscheck__(real, kind)
 
     return Standing(real.__name__, (real,), {"stands_for": real, **more})
 
@@ -136,6 +141,8 @@ def _waits(value: Any) -> bool:
 
 
 def _float(value: Any = 0.0, /) -> Any:
+    if type(value) is Text:
+        return value.number()
     if isinstance_tracked(value) and value.size == 1 and _waits(value):
         return value.reshape(())
     return float(value)
@@ -161,6 +168,23 @@ def _complex(*args: Any, **kwargs: Any) -> Any:
     return complex(*args, **kwargs)
 
 
+def _exact(real: Any) -> Callable[..., Any]:
+    """Return what makes exact numbers: noise, and its text, stay what they are."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        value = args[0] if len(args) == 1 and not kwargs else None
+        if type(value) is Text:
+            return value.number()
+        if value is not None and isinstance_tracked(value) and value.noisy:
+            return value.reshape(())
+        if len(args) == 2 and isinstance_tracked(args[0]) and not kwargs:
+            return args[0] / args[1]
+        return real(*args, **kwargs)
+
+    return make
+
+
+EXACT.update({real: like(real, _exact(real)) for real in (Fraction, Decimal)})
 CONVERSIONS.update(
     complex=like(complex, _complex, dtype=np.dtype(np.complex128)),
     float=like(float, _float, dtype=np.dtype(np.float64)),

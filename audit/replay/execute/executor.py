@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -342,11 +344,12 @@ class _Reader:
     def _plain(self, value: Any) -> None:
         if isinstance_tracked(value):  # of an earlier execution
             value = value.looked_at("released")
-        if type(value) in (float, bool, np.float64):
+        if type(value) in (float, bool, np.float64, Fraction, Decimal):
             self.words.append("()")
-            self._scalars.append(value)
+            self._scalars.append(float(value))
             return
-        given = value if isinstance(value, np.ndarray) else None
+        masked = isinstance(value, np.ma.MaskedArray)  # whose mask is seen as well
+        given = value if isinstance(value, np.ndarray) and not masked else None
         if isinstance(value, int | float | np.number | np.bool_):
             given = np.asarray(value)
         if given is not None and given.dtype.kind in "fiub":

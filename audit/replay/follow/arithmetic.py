@@ -7,6 +7,8 @@ would have more terms than are worth following: then the numbers are looked at.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -175,7 +177,9 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         joined = Tracked(value.tape, mean, terms)
         waits = _is_no_noise(value) or (type(other) is int and other == 0)
         if value.tape.mode.eager and not waits:
-            return joined.looked_at("sum")[()]
+            exact = type(other) in (Fraction, Decimal)
+            found = joined.looked_at("sum")[()]
+            return type(other)(float(found)) if exact else found
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:

@@ -128,6 +128,8 @@ class Draws:
     values : ndarray of float
     states : ndarray of int
     made : Made
+    texts : list of Text
+        Of draws; they may become numbers.
     """
 
     def __init__(self) -> None:
@@ -140,6 +142,7 @@ class Draws:
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
         self.made = Made()
+        self.texts: list[Any] = []
 
     @property
     def families(self) -> NDArray[np.int32]:

@@ -45,6 +45,7 @@ from dpaudit.audit.replay.follow.selection import (
     select,
 )
 from dpaudit.audit.replay.follow.tape import Tape
+from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import (
     DEEPEST,
     Tracked,
@@ -356,13 +357,27 @@ _CONVERSIONS: dict[str, Callable[..., Any]] = {
     "floor": lambda array: math.floor(float(array)),
     "ceil": lambda array: math.ceil(float(array)),
     "format": lambda array, form: format(_native(array), form),
-    "str": lambda array: str(_native(array)),
-    "repr": lambda array: repr(_native(array)),
     "contains": operator.contains,
     "reduce": lambda array: _native(array).__reduce__(),
 }
 for _name, _convert in _CONVERSIONS.items():
     setattr(Tracked, f"__{_name}__", _looking(_name, _convert))
+
+
+def _texts(how: str, convert: Callable[[Any], str]) -> Callable[[Tracked], str]:
+    """Return a method that writes numbers; of a draw alone it may be one again."""
+
+    def method(self: Tracked) -> str:
+        if not (self.is_alone and self.size == 1):
+            return convert(_native(self.looked_at(how)))
+        value = self.tape.draws.value(self.centre.ravel(), self.index, self.coef)
+        return Text(convert(_native(value.reshape(self.shape))), self)
+
+    return method
+
+
+for _write in (str, repr):
+    setattr(Tracked, f"__{_write.__name__}__", _texts(_write.__name__, _write))
 
 
 def _rounded(self: Tracked, digits: Any = None) -> Any:

@@ -301,10 +301,12 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         return self.on(self._streams.made())
 
     def end(self) -> None:
-        """Note what was drawn as a seed would be, and became none."""
+        """Note what may have become a seed, or a number, and became none."""
         for note in self._streams.shared.seeds.values():
             if note is not None:
                 self.tape.coin(note.why, place=note.place)
+        for text in self.tape.draws.texts:
+            text.end()
 
     def on(self, streams: CallStreams) -> "RecordingGenerator":
         """Return a generator that draws from other streams."""

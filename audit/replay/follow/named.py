@@ -4,6 +4,7 @@ What ``float(noise)`` gives is an ordinary number, from which no noise can be to
 these names stand, in the module that defines the mechanism, for classes that leave
 draws what they are if nothing was added to them yet. Python looks for names in a module
 before it looks for its own. In any other module it is an ordinary number, and a coin.
+So it is with fractions and decimal numbers, by whatever name they go in the module.
 """
 
 from collections.abc import Iterator
@@ -14,10 +15,12 @@ from typing import Any
 from dpaudit.audit.replay.follow.places import is_code
 from dpaudit.functions import FunctionMechanism
 
-__all__ = ["CONVERSIONS", "named"]
+__all__ = ["CONVERSIONS", "EXACT", "named"]
 
 CONVERSIONS: dict[str, type] = {}
 """What stands for them: `dpaudit.audit.replay.execute.conversions` fills it in."""
+EXACT: dict[type, type] = {}
+"""The same for fractions and decimal numbers."""
 
 
 @contextmanager
@@ -27,13 +30,22 @@ def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
     if space is None or not CONVERSIONS.keys().isdisjoint(space):
         yield
         return
+    exact = {
+        name: (real, EXACT[real])
+        for name, real in space.items()
+        if isinstance(real, type) and real in EXACT
+    }
     try:
         space.update(CONVERSIONS)
+        space.update({name: ours for name, (_, ours) in exact.items()})
         yield
     finally:
         for name, ours in CONVERSIONS.items():
             if space.get(name) is ours:
                 del space[name]
+        for name, (real, ours) in exact.items():
+            if space.get(name) is ours:
+                space[name] = real
 
 
 def _space_of(mechanism: Any) -> dict[str, Any] | None:

@@ -10,6 +10,8 @@ is no other way to the numbers than through the tape: a `Tracked` is no ndarray 
 NumPy's own C code, which has to ask for one (``__array__``).
 """
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -281,9 +283,14 @@ class Tracked(Looked, Arithmetic):
 
     def __getattr__(self, name: str) -> Any:
         kind = np.ndarray if self.ndim else np.float64
-        if name.startswith("__") or not hasattr(kind, name):
+        if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self.looked_at(name)[()], name)
+        if hasattr(kind, name):
+            return getattr(self.looked_at(name)[()], name)
+        for exact in () if self.ndim else (Fraction, Decimal):
+            if hasattr(exact, name):
+                return getattr(exact(float(self.looked_at(name))), name)
+        raise AttributeError(name)
 
 
 def isinstance_tracked(value: Any) -> bool:
@@ -297,6 +304,8 @@ def numeric(value: Any) -> Array | None:
         return None if value.noisy else value.centre
     if issubclass(type(value), Composed):
         return None
+    if type(value) in (Fraction, Decimal):
+        value = float(value)
     try:
         array = np.asarray(value)
     except Exception:

@@ -2,10 +2,13 @@
 
 import bisect
 import builtins
+import decimal
 import json
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from decimal import Decimal
+from fractions import Fraction as Exact
 
 import numpy as np
 import pytest
@@ -87,6 +90,12 @@ NOISE = {
     ),
     "written": written,
     "fsum": lambda data, rng: math.fsum([float(len(data)), rng.laplace()]),
+    "fractions": lambda data, rng: (
+        (Exact(len(data)) + Exact(rng.laplace())) * Exact(2, 3)
+    ),
+    "decimal": lambda data, rng: decimal.Decimal(len(data)) - Decimal(rng.laplace()),
+    "a text": lambda data, rng: Decimal(str(rng.laplace())) + len(data),
+    "a text that is a float": lambda data, rng: len(data) + float(repr(rng.laplace())),
 }
 CHOICES = {
     "bisect": lambda data, rng: bisect.bisect(chances(data).cumsum(), rng.random()),
@@ -117,6 +126,34 @@ def test_choices_that_are_made_by_other_functions_have_their_law(name):
     loss *= 3 if name == "three of them" else 1
     assert exact(CHOICES[name], 1.001 * loss)[0] == "NOT_REFUTED"
     assert exact(CHOICES[name], 0.9 * loss) == ("REFUTED", True)
+
+
+def of_a_text(data, rng):
+    text = str(rng.laplace())
+    return Decimal(text) + len(data), text.startswith("-")
+
+
+def to_cents(data, rng):
+    return (Decimal(len(data)) + Decimal(rng.laplace())).quantize(Decimal("0.01"))
+
+
+def behind_a_mask(data, rng):
+    several = np.array([len(data), 7.0])
+    return np.ma.masked_array(several + rng.laplace(0, 2, 2), several > 3.5)
+
+
+@pytest.mark.parametrize(
+    ("made", "verdicts"),
+    [
+        (to_cents, ["NOT_REFUTED"]),
+        (of_a_text, ["NOT_FOLLOWED", "REFUTED"]),  # the sign is seen
+        (behind_a_mask, ["REFUTED"]),
+    ],
+)
+def test_what_is_seen_of_noise_in_other_forms_is_no_noise(made, verdicts):
+    assert exact(made, 1.001)[0] in verdicts
+    assert Decimal is decimal.Decimal
+    assert isinstance(Exact(1, 2), Exact)
 
 
 def test_tasks_that_wait_for_what_comes_after_them_are_left_to_threads():
