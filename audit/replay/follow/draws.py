@@ -128,8 +128,6 @@ class Draws:
     values : ndarray of float
     states : ndarray of int
     made : Made
-    texts : list of Text
-        Of draws; they may become numbers.
     """
 
     def __init__(self) -> None:
@@ -142,7 +140,7 @@ class Draws:
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
         self.made = Made()
-        self.texts: list[Any] = []
+        self.texts: list[Any] = []  # that may become numbers
 
     @property
     def families(self) -> NDArray[np.int32]:
