@@ -19,8 +19,8 @@ from dpaudit.attacks.canary import (
 )
 from dpaudit.attacks.gradient_boosting import GradientBoosting
 from dpaudit.attacks.layouts import Abnormal, ByLayout
-from dpaudit.attacks.learned import Atoms, LogisticClassifier
-from dpaudit.attacks.location import Identity, LaplaceLocation, LinearDiscriminant
+from dpaudit.attacks.learned import Atoms, Identity, LogisticClassifier
+from dpaudit.attacks.location import LaplaceLocation, LinearDiscriminant
 from dpaudit.attacks.pirates import EigenvectorPirate, SubspacePirate
 from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift, Support
 from dpaudit.attacks.tracing_attack import TracingAttack

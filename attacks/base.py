@@ -1,4 +1,4 @@
-"""What an attack is: a score that separates releases on D from releases on D'.
+r"""What an attack is: a score that separates releases on D from releases on D'.
 
 An attack first fits on releases of the past, which yields its parameters (named
 arrays), and then scores releases that it has not seen. It holds no state of its own:
@@ -12,6 +12,21 @@ last bits, in which linear algebra depends on the size of its arguments and whic
 audit rounds away. The event "score >= t" is then one set of outputs, as the proof of an
 audit takes for granted. What is read off a batch, such as "are these matrices
 symmetric?", belongs to `fit` and its parameters.
+
+**Features.** Which entries of releases are redundant, which of them can be NaN or
+infinite, and what stands in for those, is decided from past releases; the answers are
+parameters like any other. The same release then gets the same features in every batch.
+Entries are divided by a power of two of their size, so that squares are finite whatever
+the unit.
+
+**Counts.** Of what is counted one by one, an output seen k times in n releases on D and
+m times in n' on D' has the estimate log((k + 1/2)/(n + 1)) - log((m + 1/2)/(n' + 1))
+(Krichevsky and Trofimov, 1981, for each probability), with a standard error of about
+:math:`\sqrt{1/(k + 1/2) + 1/(m + 1/2)}` (Woolf, 1955; Haldane's correction). An event
+is a set of scores above a threshold, so what is ranked on top matters most, and among
+many rare outputs some have a large estimate by chance alone. The score is therefore the
+estimate moved towards 0 by one standard error, and 0 if it would change its sign: a
+bound that the truth exceeds in most cases, in both directions alike.
 """
 
 import math
@@ -21,7 +36,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import DPAuditError, MechanismError
@@ -30,10 +45,25 @@ from dpaudit.neighbours import Pair
 from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
-__all__ = ["Attack", "Parameters", "Target", "consult", "score_ordinary"]
+__all__ = [
+    "Attack",
+    "Parameters",
+    "Target",
+    "consult",
+    "flatten",
+    "score_ordinary",
+    "shrunk_log_ratio",
+]
 
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
-_LARGEST = 1e100
+_LARGEST = (
+    1e100  # of numbers and, times its unit, of features: sums of squares are finite
+)
+_INDICATORS: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
+    "is_nan": np.isnan,
+    "is_above": np.isposinf,
+    "is_below": np.isneginf,
+}
 
 
 @dataclass(frozen=True)
@@ -175,3 +205,169 @@ def score_ordinary(releases: Array, score: Callable[[Array], Array]) -> Array:
         clipped = np.clip(releases, -_LARGEST, _LARGEST)
         scores = score(np.where(kept, clipped, 0.0))
     return np.where(finite, scores, -np.inf)
+
+
+def flatten(releases: Release) -> Array:
+    """Return the entries of each release in one row, shape (size, m).
+
+    Dictionaries are joined in the order of their sorted keys. NaN and infinities stay.
+    """
+    if isinstance(releases, Mapping):
+        return np.hstack([flatten(releases[key]) for key in sorted(releases)])
+    return releases.reshape(len(releases), math.prod(releases.shape[1:]))
+
+
+def learn_features(
+    first: Release, second: Release, most: int
+) -> Mapping[str, NDArray[Any]]:
+    """Choose the features of releases such as these.
+
+    Parameters
+    ----------
+    first, second : Release
+        Past releases on D and on D'.
+    most : int
+        How many entries to keep at most: those whose means differ most, in standard
+        errors. Of symmetric matrices one triangle is considered.
+
+    Returns
+    -------
+    dict of ndarray
+        ``columns``: the entries kept; ``unit``: what each is divided by; ``filler``:
+        the median of each, which replaces what is not finite; ``is_nan``, ``is_above``,
+        ``is_below``: the entries that get an indicator of NaN, of +inf, of -inf, again
+        at most `most` each.
+    """
+    sides = flatten(first), flatten(second)
+    unit = _units(np.vstack(sides))
+    sides = sides[0] / unit, sides[1] / unit
+    both = np.vstack(sides)
+    considered = np.flatnonzero(~(_mirrored(first) & _mirrored(second)))
+    indicators = {
+        key: _most_shifted(test(sides[0]), test(sides[1]), considered, most)
+        for key, test in _INDICATORS.items()
+    }
+    filler = _medians(both)
+    filled = [
+        np.clip(np.where(np.isfinite(side), side, filler), -_LARGEST, _LARGEST)
+        for side in sides
+    ]
+    columns = _most_shifted(filled[0], filled[1], considered, most, constant=True)
+    filler = (filler * unit)[columns]
+    return {"columns": columns, "filler": filler, "unit": unit[columns]} | indicators
+
+
+def features(parameters: Mapping[str, NDArray[Any]], releases: Release) -> Array:
+    """Return finite features in the layout of `learn_features`, shape (size, m)."""
+    flat = flatten(releases)
+    kept = flat[:, parameters["columns"]]
+    finite = np.where(np.isfinite(kept), kept, parameters["filler"])
+    finite = np.clip(finite / parameters["unit"], -_LARGEST, _LARGEST)
+    indicators = [test(flat[:, parameters[key]]) for key, test in _INDICATORS.items()]
+    return np.hstack([finite, *indicators]).astype(np.float64, copy=False)
+
+
+def shift_order(first: Array, second: Array) -> NDArray[np.intp]:
+    """Order columns by how far their means differ, in standard errors."""
+    spread = np.sqrt(first.var(axis=0) + second.var(axis=0))
+    shift = np.abs(first.mean(axis=0) - second.mean(axis=0))
+    # Columns that are constant on either side and differ come first.
+    statistic = np.where(shift > 0, np.inf, 0.0)
+    np.divide(shift, spread, out=statistic, where=spread > 0)
+    return np.argsort(-statistic, kind="stable")
+
+
+def _most_shifted(
+    first: NDArray[np.generic],
+    second: NDArray[np.generic],
+    considered: NDArray[np.intp],
+    most: int,
+    *,
+    constant: bool = False,
+) -> NDArray[np.intp]:
+    one, two = (side[:, considered].astype(np.float64) for side in (first, second))
+    order = shift_order(one, two)
+    if not constant:
+        everything = np.vstack([one, two])
+        varies = everything.min(axis=0) < everything.max(axis=0)
+        order = order[varies[order]]
+    return np.sort(considered[order[:most]])
+
+
+def _mirrored(releases: Release) -> NDArray[np.bool_]:
+    """Say which entries repeat another one by symmetry, shape (m,)."""
+    if isinstance(releases, Mapping):
+        return np.concatenate([_mirrored(releases[key]) for key in sorted(releases)])
+    shape = releases.shape[1:]
+    if (
+        len(shape) == 2
+        and shape[0] == shape[1]
+        and np.array_equal(releases, releases.swapaxes(-2, -1), equal_nan=True)
+    ):
+        return np.tril(np.ones(shape, dtype=bool), -1).ravel()
+    return np.zeros(int(np.prod(shape)), dtype=bool)
+
+
+def _units(flat: Array) -> Array:
+    """Return powers of two near the typical size of columns, shape (m,)."""
+    with np.errstate(all="ignore"):
+        size = _medians(np.where(flat == 0, np.nan, np.abs(flat)))
+        _, exponent = np.frexp(np.where(np.isfinite(size), size, np.inf))
+    # A quotient of doubles by such a power is exact, and so is the power.
+    return np.ldexp(1.0, np.clip(np.where(size > 0, exponent, 0), -1000, 1000))
+
+
+def _medians(flat: Array) -> Array:
+    """Return the median of the finite values of each column, 0 where there are none.
+
+    Where some are not finite, the lower one of two middle values.
+    """
+    finite = np.isfinite(flat)
+    if finite.all():
+        return np.median(flat, axis=0)
+    counts = finite.sum(axis=0)
+    # The finite values of each column first, in order.
+    ordered = np.sort(np.where(finite, flat, np.inf), axis=0)
+    middle = np.maximum(counts - 1, 0) // 2
+    picked = np.take_along_axis(ordered, middle[np.newaxis], axis=0)[0]
+    return np.where(counts > 0, picked, 0.0)
+
+
+def log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> Array:
+    """Return the estimated log-likelihood ratio of each output.
+
+    Parameters and shape as for `shrunk_log_ratio`. It serves where outputs that are
+    counted at all are there for a reason, and are few.
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    return np.asarray(np.log(k / (releases + 1)) - np.log(m / (other_releases + 1)))
+
+
+def shrunk_log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> Array:
+    """Return the cautious log-likelihood ratio of each output.
+
+    Parameters
+    ----------
+    hits, other_hits : array_like of int, shape (...)
+        How often it was seen on D and on D'.
+    releases, other_releases : int
+        Out of how many.
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Examples
+    --------
+    >>> from dpaudit.attacks.base import shrunk_log_ratio
+    >>> shrunk_log_ratio([1, 100, 0], 1000, [0, 100, 1000], 1000).round(2)
+    array([ 0.  ,  0.  , -6.19])
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    estimate = log_ratio(hits, releases, other_hits, other_releases)
+    error = np.sqrt(1 / k + 1 / m)
+    return np.sign(estimate) * np.maximum(np.abs(estimate) - error, 0.0) + 0.0

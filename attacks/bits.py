@@ -21,9 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, consult
-from dpaudit.attacks.features import flatten
-from dpaudit.attacks.learned import shrunk_log_ratio
+from dpaudit.attacks.base import (
+    Attack,
+    Parameters,
+    Target,
+    consult,
+    flatten,
+    shrunk_log_ratio,
+)
 from dpaudit.attacks.stated import MeanShift
 from dpaudit.mechanism import HasStatistic, Release
 

@@ -32,15 +32,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target
-from dpaudit.attacks.features import (
-    canary_rows,
+from dpaudit.attacks.base import (
+    Attack,
+    Parameters,
+    Target,
     features,
     flatten,
     learn_features,
-    shaped_as_bases,
-    square_on_rows,
 )
+from dpaudit.attacks.canary import canary_rows, shaped_as_bases, square_on_rows
 from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair

@@ -3,11 +3,6 @@ r"""Noise whose location moves with the data: where it was, learned from the pas
 `LinearDiscriminant` estimates the direction in which the mean moves, where
 `dpaudit.attacks.stated.MeanShift` does not know it.
 
-`Identity` is the release itself, where it is one number. Every direction is then the
-same one, so that thresholds are all there is to learn, and nothing has to be waited
-for. By the Neyman-Pearson lemma no other score is better where the likelihood ratio is
-monotone, as it is for a shift of any log-concave noise (Laplace, Gaussian, geometric).
-
 `LaplaceLocation` is the likelihood ratio of independent Laplace noise. The estimates of
 a Laplace distribution's location and scale with the largest likelihood are the median a
 and the mean absolute deviation s. With a_i on D, b_i on D' and s_i of both together,
@@ -24,12 +19,18 @@ one for other noise with heavy tails.
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target
-from dpaudit.attacks.features import features, flatten, learn_features
+from dpaudit.attacks.base import (
+    Attack,
+    Parameters,
+    Target,
+    features,
+    flatten,
+    learn_features,
+)
 from dpaudit.attacks.stated import ExactLoss, MeanShift
 from dpaudit.mechanism import Release
 
-__all__ = ["Identity", "LaplaceLocation", "LinearDiscriminant"]
+__all__ = ["LaplaceLocation", "LinearDiscriminant"]
 
 _MAX_FEATURES = 512  # the fit takes 0.3 s for that many and 4096 releases a side
 
@@ -70,24 +71,6 @@ class LinearDiscriminant(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         design = features(parameters, releases)
         return design @ parameters["direction"] - parameters["offset"]
-
-
-class Identity(Attack):
-    """Score = the release; NaN counts as the lowest."""
-
-    name = "identity"
-    score_is = "the release"
-    learns = False
-
-    def suits(self, target: Target, releases: Release) -> bool:
-        """Say whether releases are single numbers, and not projected already."""
-        return flatten(releases).shape[1] == 1 and not MeanShift().applies(
-            target, releases
-        )
-
-    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
-        numbers = flatten(releases)[:, 0]
-        return np.where(np.isnan(numbers), -np.inf, numbers)
 
 
 class LaplaceLocation(Attack):

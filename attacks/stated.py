@@ -37,8 +37,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, consult, score_ordinary
-from dpaudit.attacks.features import flatten
+from dpaudit.attacks.base import (
+    Attack,
+    Parameters,
+    Target,
+    consult,
+    flatten,
+    score_ordinary,
+)
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import (
     HasGaussianSteps,

@@ -5,9 +5,8 @@
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
 `audit_canaries` guesses which of many rows are in the data of a single release;
 `audit_scores` and `audit_guesses` judge one run that was made elsewhere;
-`dpaudit.audit.bounds` serves given counts and scores. What is
-proven, and how, stands in `dpaudit.audit.betting.evidence`,
-`dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
+`dpaudit.audit.bounds` serves given counts and scores. What is proven, and how, stands
+in `dpaudit.audit.betting.evidence` and `dpaudit.audit.betting.families`.
 
 The package itself may be called as `audit` is, so that ``from dpaudit import audit``
 gives something to call, too.

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import verdict_family
-from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import place_bets
 from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
@@ -176,7 +177,7 @@ def verify(
             (first + int(hits[DATA]), second + int(hits[NEIGHBOUR])),
             (scored + seen, scored_neighbour + seen),
         )
-        test.place_bets(event, size, size, 2 * (limit - seen))
+        place_bets(test, event, size, size, 2 * (limit - seen))
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
             for releases in sampler.batches(side, size):

@@ -2,7 +2,7 @@
 
 A round of releases is counted in events; e-values turn counts into wealth; a claim
 falls when the wealth against every null that obeys it is large. The proofs stand in
-`evidence`, `families` and `sequential`; everything else here decides what to bet on,
-and may be as wrong as it likes without costing validity. Nothing here knows of
+`evidence` and `families`; everything else here decides what to bet on, and may be as
+wrong as it likes without costing validity. Nothing here knows of
 mechanisms or attacks.
 """

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.events import Events, prior_hits
-from dpaudit.audit.betting.excess import DOUBT, Excess, coefficients
+from dpaudit.audit.betting.events import DOUBT, Events, Excess, coefficients, prior_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces
 

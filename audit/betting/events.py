@@ -6,51 +6,43 @@ alternatives off 0 and 1. What an attack looks for may be possible on one datase
 impossible on the other (`exclusive` events: an atom, a word, a point outside the
 support). Half the prior mass on q = 0, the other half spread like the k hits of the
 other side suggest, gives what was never seen in n releases about (1/2)/(k + 2) a hit
-in place of 1/2. A `ScoreRecord` remembers the scores themselves while they
-are few, and counts above fixed thresholds from then on: its memory is bounded.
+in place of 1/2. The scores are remembered by a
+`dpaudit.audit.betting.scores.ScoreRecord`.
 
-Where the score L is the exact privacy loss, the probabilities of an event S follow from
-releases on both sides. With P and Q the laws on D and on D' and s(L) = 1/(1 + e^-L),
-
-.. math:: P(S) = E_P[s(L); S] + E_Q[s(L); S], \quad Q(S) = E_P[1 - s(L); S]
-          + E_Q[1 - s(L); S],
-
-because dP/d(P + Q) = s(L). Chance lets the masses of all cells between two thresholds
-miss 1; each cell gets a weight, of greatest empirical likelihood (Qin and Lawless,
-Annals of Statistics 22, 1994), for which both are. So the ratio of the estimates is
-that of the losses from the first releases on, whereas that of two counts takes as many
-releases to learn as it takes to refute a claim. Like all estimates of the past they
-only choose the bets.
-
-Where nothing is known of the score, a ratio of densities that was fitted to the past
-(`dpaudit.audit.betting.density`) takes the place of e^L: few numbers are learned from
-all releases, instead of two for each event.
+By how much they exceed nulls, in standard errors, chooses among them. The statistic of
+an event S and one of its half-planes is c_P [hit] on D plus c_Q [hit] on D', with mean
+c_P P(S) + c_Q Q(S) and the null's limit for it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.density import sides_of
+from dpaudit.audit.betting.families import NullFamily
 
-__all__ = ["Events", "ScoreRecord", "count_hits", "prior_hits"]
+__all__ = [
+    "DOUBT",
+    "Events",
+    "Excess",
+    "coefficients",
+    "find_anchor",
+    "prior_hits",
+    "violation",
+]
 
 Counts = NDArray[np.intp]
 
-_RANK_RATIO = 1.25
-_REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
-_KNOWN = 1000  # as how many releases one counts whose exact loss is known
-_FITTED = 4  # or of which it is a fitted function of the score,
-_FEWEST = 50  # from as many scores a side on
-_FEWEST_EVENTS = 8  # and if there are so many: two counts tell all of one event
-_CONTRADICTED = 5.0  # standard errors between counts and losses
+_CLEAR = 4.0  # standard errors that chance hardly gives to the best of many events
+_RESOLUTION = 500  # so much of a family is one step of an anchor,
+_AROUND = np.array([-16, -4, -1, 0, 1, 4, 16])  # and it is looked for so near at first
+_LUCK = 1.5  # standard errors that it easily does
+DOUBT = 2.0
+"""Standard errors inside a null from which an event may yet turn out to violate it."""
 
 
 @dataclass(frozen=True)
@@ -142,158 +134,6 @@ class Events:
         return cls(*(np.concatenate(each, axis=-1) for each in columns))
 
 
-class ScoreRecord:
-    """What is remembered of the scores of one fitted attack."""
-
-    def __init__(self) -> None:
-        # Of either side: first what is in increasing order, then what came later.
-        self._scores: tuple[list[Array], list[Array]] = ([np.empty(0)], [np.empty(0)])
-        self._thresholds: Array | None = None
-        self._hits = np.zeros((2, 0), dtype=np.intp)
-        self._shares = np.zeros((2, 1))
-        self.scored = np.zeros(2, dtype=np.intp)
-
-    def add(self, side: int, scores: Array) -> Counts | None:
-        """Remember scores that the attack did not learn from.
-
-        Returns
-        -------
-        ndarray of int, shape (T,), or None
-            How many of them reach each threshold, once thresholds are fixed.
-        """
-        self.scored[side] += len(scores)
-        if self._thresholds is None:
-            self._scores[side].append(scores)
-            return None
-        reached = _reached(scores, self._thresholds)
-        hits = _from_the_rarest(reached, self._thresholds)[:-1]
-        self._hits[side] += hits
-        self._shares[side] += _from_the_rarest(reached, self._thresholds, expit(scores))
-        return hits
-
-    def events(self, attack: int, *, exclusive: bool = False) -> Events:
-        """Return the candidate events of the attack of that index."""
-        if self._thresholds is None:
-            both = self._in_order()
-            thresholds = _thresholds(np.sort(np.concatenate(both), kind="stable"))
-            hits = np.stack([_hits(scores, thresholds) for scores in both])
-            if self.scored.min() >= _REMEMBERED:
-                self._thresholds, self._hits = thresholds, hits
-                self._shares = self._sums(thresholds, expit)
-                self._scores = ([np.empty(0)], [np.empty(0)])
-        else:
-            thresholds, hits = self._thresholds, self._hits
-        shape = (2, len(thresholds))
-        return Events(
-            np.full(len(thresholds), attack, dtype=np.intp),
-            thresholds,
-            hits.copy(),
-            np.broadcast_to(self.scored[:, np.newaxis], shape).copy(),
-            np.full(len(thresholds), exclusive),
-        )
-
-    def counts(self, threshold: float) -> tuple[int, int, int, int]:
-        """Return hits and scores on D, then on D', of one of the candidate events."""
-        if self._thresholds is None:
-            hits = [int((np.concatenate(x) >= threshold).sum()) for x in self._scores]
-        else:
-            place = int(np.flatnonzero(self._thresholds == threshold)[0])
-            hits = self._hits[:, place].tolist()
-        return hits[0], int(self.scored[0]), hits[1], int(self.scored[1])
-
-    def informed(self, events: Events) -> Events:
-        """Return its events as they are if the scores are exact privacy losses.
-
-        They count like those of a past that is `_KNOWN` times as long, since the ratio
-        of their probabilities is not in doubt. Where the counts contradict the losses,
-        the events come back as they were.
-        """
-        if self._thresholds is None:
-            shares = self._sums(events.threshold, expit)
-        else:
-            shares = self._shares
-        mass = self._cells(np.column_stack([events.hits, self.scored])).sum(axis=0)
-        return self._with_ratio(events, mass, self._cells(shares).sum(axis=0), _KNOWN)
-
-    def modelled(self, events: Events) -> Events:
-        """Return its events as they are if the loss is a simple function of the score.
-
-        They count like those of a past that is `_FITTED` times as long. They come back
-        as they were where they are few, where the past is too short, or so long that
-        thresholds are fixed, or contradicts the fit.
-        """
-        few = self.scored.min() < _FEWEST or len(events) < _FEWEST_EVENTS
-        if self._thresholds is not None or few:
-            return events
-        both = self._in_order()
-        largest = max(abs(scores[end]) for scores in both for end in (0, -1))
-        if not (np.isfinite(largest) and largest > 0):
-            return events
-        sums = self._sums(events.threshold, lambda scores: scores / largest)
-        total = np.diff(sums.sum(axis=0), prepend=0.0)
-        cells = self._cells(np.column_stack([events.hits, self.scored]))
-        counts = cells * self.scored[:, np.newaxis]
-        mass, number = cells.sum(axis=0), counts.sum(axis=0)
-        used = number > 0
-        fitted = sides_of(total[used] / number[used], *counts[:, used])
-        if fitted is None:
-            return events
-        share = np.zeros(len(mass))
-        share[used] = fitted
-        return self._with_ratio(events, mass, share * mass, _FITTED)
-
-    def _in_order(self) -> list[Array]:
-        """Return the remembered scores of either side, in increasing order."""
-        for side in self._scores:
-            if len(side) > 1:
-                # A stable sort merges what is in order already.
-                side[:] = [np.sort(np.concatenate(side), kind="stable")]
-        return [side[0] for side in self._scores]
-
-    def _sums(self, thresholds: Array, weight: Callable[[Array], Array]) -> Array:
-        """Return the weights of scores that reach each threshold, and of all, added.
-
-        Shape (2, T + 1).
-        """
-        sums = []
-        for scores in self._in_order():
-            added = np.cumsum(np.append(0.0, weight(scores[::-1])))
-            sums.append(added[np.append(_hits(scores, thresholds), len(scores))])
-        return np.stack(sums)
-
-    def _cells(self, reached: Array) -> Array:
-        """Return what is in the cells between thresholds, over the scores of a side."""
-        return np.diff(reached / self.scored[:, np.newaxis], axis=1, prepend=0.0)
-
-    def _with_ratio(
-        self, events: Events, mass: Array, share: Array, known: int
-    ) -> Events:
-        """Return events whose ratios of probabilities are known.
-
-        Parameters
-        ----------
-        events : Events
-        mass : ndarray, shape (T + 1,)
-            P + Q of the cells between thresholds.
-        share : ndarray, shape (T + 1,)
-            P of the cells, but for a weight that balances them.
-        known : int
-            As how many releases one counts.
-        """
-        weights = _balance(mass, 2 * share - mass)
-        if weights is None:
-            return events
-        scored = events.scored
-        cells = np.stack([weights * share, weights * (mass - share)])
-        expected = np.clip(np.cumsum(cells, axis=1)[:, :-1], 0.0, 1.0)
-        error = np.sqrt(expected * (1 - expected) / scored) + 1 / scored
-        if (np.abs(events.hits / scored - expected) > _CONTRADICTED * error).any():
-            return events
-        scored = known * scored
-        hits = np.rint(expected * scored).astype(np.intp)
-        return replace(events, hits=hits, scored=scored)
-
-
 def prior_hits(hits: Counts, exclusive: NDArray[np.bool_]) -> Array:
     """Return what to add to hits on either side, shape (2, ...), to estimate shares.
 
@@ -303,65 +143,137 @@ def prior_hits(hits: Counts, exclusive: NDArray[np.bool_]) -> Array:
     return np.where(unseen, 0.5 / (2 + hits[::-1]), 0.5)
 
 
-def count_hits(scores: Array, thresholds: Array) -> Counts:
-    """Return how many scores reach each of the decreasing thresholds."""
-    return _from_the_rarest(_reached(scores, thresholds), thresholds)[:-1]
+@dataclass(frozen=True)
+class Excess:
+    """How far each event (T) exceeds each null (M), at its tightest half-plane.
 
-
-def _reached(scores: Array, thresholds: Array) -> Counts:
-    """Return how many of the decreasing thresholds each score reaches."""
-    return np.searchsorted(thresholds[::-1], scores, side="right")
-
-
-def _from_the_rarest(
-    reached: Counts, thresholds: Array, weights: Array | None = None
-) -> NDArray[Any]:
-    """Return the number of scores that reach each threshold, and of all, or weights.
-
-    Shape (T + 1,).
+    A statistic is on_p [S] on D plus on_q [S] on D', with the mean excess over the
+    limit and the variance per release.
     """
-    exactly = np.bincount(reached, weights, minlength=len(thresholds) + 1)
-    return np.cumsum(exactly[::-1])
+
+    on_p: Array
+    on_q: Array
+    excess: Array
+    variance: Array
+
+    @classmethod
+    def of(
+        cls, family: NullFamily, nulls: Counts, events: Events, share: float | Array
+    ) -> "Excess":
+        p, q = events.p, events.q
+        heavy = p >= q  # else D' is the side on which the event is likelier
+        up, low = np.maximum(p, q), np.minimum(p, q)
+        log_ratio, limit = family.half_planes(nulls, up, low)
+        on_d, on_neighbour = share, 1 - np.asarray(share)
+        w_up = np.where(heavy, on_d, on_neighbour)[:, np.newaxis]
+        w_low = np.where(heavy, on_neighbour, on_d)[:, np.newaxis]
+        up, low = up[:, np.newaxis], low[:, np.newaxis]
+        on_up, on_low, limit = _weights(log_ratio, limit)
+        with np.errstate(over="ignore"):
+            excess = on_up * up - on_low * low - limit
+            # At the estimates themselves, a rare event without a hit on one side
+            # would seem certain. The variance is taken half way to the null instead,
+            # as a score test's nearly is.
+            tiny = np.finfo(np.float64).tiny
+            null_low = (on_up * up - limit) / np.maximum(on_low, tiny)
+            null_low = np.minimum(np.maximum(null_low, low), 1.0)
+            null_up = (on_low * low + limit) / np.maximum(on_up, tiny)
+            null_up = np.minimum(np.maximum(null_up, 0.0), up)
+            spread_up = on_up**2 * _spread((up + null_up) / 2)
+            spread_low = on_low**2 * _spread((low + null_low) / 2)
+            variance = spread_up / w_up + spread_low / w_low
+            tight = np.argmax(excess / np.sqrt(variance), axis=2)
+        places = (*np.indices(tight.shape, sparse=True), tight)
+        on_up, on_low, excess, variance = (
+            x[places] for x in (on_up, on_low, excess, variance)
+        )
+        on_p, on_q = np.where(heavy, on_up, -on_low), np.where(heavy, -on_low, on_up)
+        return cls(on_p, on_q, excess, variance)
 
 
-def _balance(mass: Array, tilt: Array) -> Array | None:
-    """Return the weights w = 1/(1 + c tilt/mass) of cells for which sum w tilt is 0.
+def find_anchor(
+    family: NullFamily, events: Events, near: int | None = None
+) -> tuple[int, int]:
+    """Return the largest null that some event violates clearly, and where doubt ends.
 
-    None where there are none: all cells tilt the same way.
+    Near the truth the event that seems to violate a null by most is one that chance
+    favoured. So events are chosen where they stand out from chance, at the anchor, and
+    are kept for the nulls above it.
+
+    Parameters
+    ----------
+    family : NullFamily
+    events : Events
+        At least one.
+    near : int, optional
+        Where the anchor was before: it is looked for there first.
+
+    Returns
+    -------
+    anchor : int
+        The null, or 0 if none is violated clearly.
+    top : int
+        The largest null that the anchor's best event may yet turn out to violate.
     """
-    slope = np.divide(tilt, mass, out=np.zeros_like(tilt), where=mass > 0)
-    if not slope.any():
-        return np.ones_like(mass)
-    if slope.min() >= 0 or slope.max() <= 0:
-        return None
+    anchor, high = 0, len(family) - 1
+    fine = len(family) // _RESOLUTION
+    around = np.empty(0) if near is None else near + max(fine, 1) * _AROUND
+    scored = events.scored.sum(axis=0)
+    error, share = 1 / np.sqrt(scored), events.scored[0] / scored
+    while True:
+        nulls = np.append(np.linspace(anchor, high, 16), np.clip(around, anchor, high))
+        nulls = np.unique(nulls.astype(np.intp))
+        found = Excess.of(family, nulls, events, share)
+        z = found.excess / (np.sqrt(found.variance) * error)
+        clear = np.flatnonzero(np.max(z, axis=1) >= _CLEAR)
+        last = int(clear[-1]) if len(clear) else 0
+        anchor, main = int(nulls[last]), int(np.argmax(z[last]))
+        high = int(nulls[last + 1]) - 1 if last + 1 < len(nulls) else anchor
+        if high - anchor <= fine:
+            break
+    above = np.arange(anchor, len(family), max(fine, 1))
+    found = Excess.of(family, above, events.take([main]), share[main])
+    z = (found.excess / np.sqrt(found.variance))[:, 0] / error[main]
+    doubtful = np.flatnonzero(z > -DOUBT)
+    return anchor, int(above[doubtful[-1]]) if len(doubtful) else anchor
 
-    def imbalance(c: float) -> float:
-        return float((tilt / (1 + c * slope)).sum())
 
-    # It falls from infinity to minus infinity between the poles.
-    low, high = (-(1 - 1e-9) / end for end in (slope.max(), slope.min()))
-    if not imbalance(low) > 0 > imbalance(high):
-        return None
-    return np.asarray(1 / (1 + brentq(imbalance, low, high) * slope))
+def violation(family: NullFamily, null: int, events: Events) -> float:
+    """Return by how many standard errors events seem to exceed a null.
 
-
-def _hits(scores: Array, thresholds: Array) -> Counts:
-    """Return how many of the increasing scores reach each threshold."""
-    return len(scores) - np.searchsorted(scores, thresholds, side="left")
-
-
-def _thresholds(values: Array) -> Array:
-    """Return decreasing thresholds, dense in both tails and at the middle of the ROC.
-
-    The scores come in increasing order.
-
-    Ranks grow geometrically from either end, so that rare events are resolved in
-    relative terms wherever they are. The lowest score would be no event.
+    Negative inside the null. The best of many events looks better than it is, and
+    `_LUCK` standard errors are taken off for that. Rare events lie inside any null by
+    little, whatever the mechanism. So where no event exceeds the null, the one tells
+    how far it is that separates D from D' by most.
     """
-    last = len(values) - 1
-    ranks = [0]
-    while ranks[-1] < len(values) / 2:
-        ranks.append(max(ranks[-1] + 1, int(ranks[-1] * _RANK_RATIO)))
-    both = np.union1d(ranks, last - np.array(ranks)).astype(np.intp)
-    distinct = np.unique(values[both[(both >= 0) & (both <= last)]])
-    return distinct[distinct > values[0]][::-1] if len(values) else distinct
+    if not len(events):
+        return 0.0
+    scored = events.scored.sum(axis=0)
+    past = events.scored[0] / scored
+    found = Excess.of(family, np.array([null]), events, past)
+    z = found.excess[0] / np.sqrt(found.variance[0] / scored)
+    best = float(np.max(z)) - _LUCK
+    widest = int(np.argmax(np.abs(events.p - events.q)))
+    return best if best > 0 else min(best, float(z[widest]))
+
+
+def _spread(p: Array) -> Array:
+    return p * (1 - p)
+
+
+def coefficients(
+    log_ratio: Array, limit: Array, heavy: NDArray[np.bool_]
+) -> tuple[Array, Array, Array]:
+    """Return c_P, c_Q and the limit, divided by the larger of 1 and the ratio.
+
+    `heavy` says where an event is likelier on D than on D'.
+    """
+    likely, other, limit = _weights(log_ratio, limit)
+    on_p, on_q = np.where(heavy, likely, -other), np.where(heavy, -other, likely)
+    return on_p, on_q, limit
+
+
+def _weights(log_ratio: Array, limit: Array) -> tuple[Array, Array, Array]:
+    """Return the coefficient of the likelier side, minus the other's, and the limit."""
+    likely = np.exp(-np.maximum(log_ratio, 0.0))
+    return likely, np.exp(np.minimum(log_ratio, 0.0)), limit * likely

@@ -41,6 +41,20 @@ the alternative against its projection: no e-value of this kind grows faster und
 alternative (Turner, Ly, Grunwald, *Generic E-variables for exact sequential k-sample
 tests*, 2021; Grunwald, de Heide, Koolen, *Safe testing*, JRSS B 2024). A stake t moves
 the alternative along the ray from the projection, which stays its projection.
+
+All rounds
+----------
+Before a round each null of a family picks, from the past alone, the events, the
+half-planes and the stake (`dpaudit.audit.betting.strategy`): one betting game per null.
+After the round its wealth is multiplied by the e-value of that bet. Given the past each
+e-value has mean at most 1 under the null, so the wealth is a non-negative
+supermartingale, and by Ville's inequality it ever reaches 1/alpha with probability at
+most alpha: whatever was tried, however often one looked, whenever one stopped.
+
+A grid has thousands of nulls, which differ little from one to the next. Bets are
+planned for a few dozen of them; any other null plays the bet of the next larger planned
+one. That is fair, because nulls are nested: an e-value against the larger null is one
+against the smaller.
 """
 
 from dataclasses import dataclass
@@ -49,14 +63,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces, Projection
 
-__all__ = ["Bets"]
+__all__ = ["Bets", "PlacedBets", "SequentialTest"]
 
 Counts = NDArray[np.intp]
 
 # More than the rounding of these sums, and of the limits, relative to their terms.
 _ROUNDING = 1e-12
+_RENEWALS = (2000, 8000)  # releases, of both sides, after which wealth is moved
 
 
 @dataclass(frozen=True)
@@ -141,3 +157,173 @@ class Bets:
             + (counts_q[bet] * np.log1p(t * self.on_q[bet])).sum(axis=1)
             - n[bet] * stake * self.slack[bet]
         )
+
+
+@dataclass(frozen=True)
+class PlacedBets:
+    """What the nulls of a family play in one round.
+
+    Parameters
+    ----------
+    bets : Bets
+        M of them.
+    nulls : ndarray of int, shape (M,)
+        Against which they are planned; increasing.
+    events : ndarray of int, shape (M, J)
+        The nested events that cut the outputs into J + 1 cells, rarest first.
+    sizes : tuple of int
+        How many releases the round draws on D and on D'.
+    playing : ndarray of int, shape (G,)
+        The nulls that stake anything, none of them above the planned ones.
+    stakes : ndarray, shape (A, G)
+        What each stakes from each account, below `Bets.largest_stake`.
+    """
+
+    bets: Bets
+    nulls: Counts
+    events: Counts
+    sizes: tuple[int, int]
+    playing: Counts
+    stakes: Array
+
+    @property
+    def bet(self) -> Counts:
+        """Which bet each playing null has: that of the next larger planned one."""
+        return np.searchsorted(self.nulls, self.playing)
+
+    def cells(self, hits: Counts, n: int) -> Counts:
+        """Return the counts in the cells, shape (M, J + 1), from hits (T,) of n."""
+        return np.diff(hits[self.events], axis=1, prepend=0, append=n)
+
+
+class SequentialTest:
+    """Wealth against every null of a family.
+
+    Parameters
+    ----------
+    family : NullFamily
+    alpha : float
+        Error probability, of each lower bound and of the verdict.
+    shares : tuple of float
+        How the initial wealth of 1 is divided among the accounts: eager, careful,
+        deadline.
+    planned : int
+        For how many nulls bets are planned in every round.
+    renewed : float
+        In [0, 1): the share of the wealth that the eager account has again, if it has
+        less, once there is nothing gross left to be found soon. The wealth itself stays
+        as it is, and so does what it proves.
+    shared : float
+        In [0, 1): the share of the wealth of every null below the claim that plays the
+        claim's own bets. Each of them has to fall for a verdict; with such a share it
+        falls at the latest when the evidence against the claim is 1/shared times what
+        is needed, though its own bets were on something else.
+    """
+
+    def __init__(
+        self,
+        family: NullFamily,
+        alpha: float,
+        *,
+        shares: tuple[float, float, float] = (0.4, 0.15, 0.45),
+        planned: int = 40,
+        renewed: float = 0.0,
+        shared: float = 0.0,
+    ) -> None:
+        if min(shares) < 0 or sum(shares) > 1 + 1e-12:
+            raise ValueError(f"shares must be >= 0 and add up to 1, not {shares}")
+        self.family = family
+        self.rejected = np.zeros(len(family), dtype=bool)
+        self._log_goal = -np.log(alpha)
+        self.planned, self._renewed, self._shared = planned, renewed, shared
+        self._renewals, self._settled = list(_RENEWALS), 0
+        # Logarithms of the accounts of every null; the last plays for the deadline.
+        start = np.log(shares)
+        self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
+        self.anchor: int | None = None  # near which the next bets are looked for
+        self._placed: PlacedBets | None = None
+
+    @property
+    def log_wealth(self) -> Array:
+        """The logarithm of the wealth against each null, shape (G,)."""
+        wealth = np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
+        if self._shared and self.family.claimed is not None:
+            below = wealth[: self.family.claimed]
+            claim = wealth[self.family.claimed] + np.log(self._shared)
+            below[:] = np.logaddexp(below + np.log1p(-self._shared), claim)
+        return wealth
+
+    @property
+    def log_progress(self) -> Array:
+        """The logarithm of the deadline account over its goal, shape (G,)."""
+        return self._accounts[-1] - self._log_goal
+
+    @property
+    def lower_bound(self) -> float:
+        """The largest parameter up to which every null is rejected, or 0.
+
+        It exceeds the truth with probability at most alpha, at all times at once: the
+        first null at or above the truth would have to be rejected.
+        """
+        count = self._leading
+        return float(self.family.parameter[count - 1]) if count else 0.0
+
+    @property
+    def refutes_claim(self) -> bool:
+        """Whether the bound has reached the claim: one statement, with one error."""
+        claimed = self.family.claimed
+        return claimed is not None and self._leading > claimed
+
+    @property
+    def _leading(self) -> int:
+        return (
+            len(self.rejected) if self.rejected.all() else int(self.rejected.argmin())
+        )
+
+    @property
+    def frontier(self) -> int:
+        """The smallest null that is not rejected, at most the last."""
+        return min(self._leading, len(self.family) - 1)
+
+    def place(self, bets: "PlacedBets | None") -> None:
+        """Take the bets of the coming round, chosen from earlier ones; or none."""
+        self._placed = bets
+
+    def update(self, hits_p: Counts, hits_q: Counts, n_p: int, n_q: int) -> None:
+        """Settle the bets.
+
+        Parameters
+        ----------
+        hits_p, hits_q : ndarray of int, shape (T,)
+            How many of the round's releases on D and on D' hit each event.
+        n_p, n_q : int
+        """
+        placed = self._placed
+        if placed is None:
+            return
+        if (n_p, n_q) != placed.sizes:
+            raise RuntimeError(
+                f"bets were placed on {placed.sizes} releases, not on {(n_p, n_q)}"
+            )
+        cells = placed.cells(hits_p, n_p), placed.cells(hits_q, n_q)
+        bet = placed.bet
+        for account, stake in zip(self._accounts, placed.stakes, strict=True):
+            account[placed.playing] += placed.bets.log_e(*cells, stake, bet)
+        self.rejected |= self.log_wealth >= self._log_goal
+        self._placed = None
+        self._settled += n_p + n_q
+        if self._renewals and self._settled >= self._renewals[0]:
+            self._renewals.pop(0)
+            self._renew()
+
+    def _renew(self) -> None:
+        """Move wealth from the other accounts to the eager one, up to its share."""
+        if self._renewed == 0:
+            return
+        wealth = np.logaddexp.reduce(self._accounts, axis=0)
+        eager = self._accounts[0].copy()
+        poor = eager < wealth + np.log(self._renewed)
+        self._accounts[0, poor] = wealth[poor] + np.log(self._renewed)
+        others = np.logaddexp.reduce(self._accounts[1:, poor], axis=0)
+        left = wealth[poor] + np.log1p(-self._renewed)
+        self._accounts[1:, poor] += left - others

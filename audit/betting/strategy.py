@@ -46,13 +46,12 @@ from dpaudit.audit.betting.chains import (
     hold,
     pooled_chains,
 )
-from dpaudit.audit.betting.events import Events
-from dpaudit.audit.betting.evidence import Bets
-from dpaudit.audit.betting.excess import DOUBT
+from dpaudit.audit.betting.events import DOUBT, Events, find_anchor
+from dpaudit.audit.betting.evidence import Bets, PlacedBets, SequentialTest
 from dpaudit.audit.betting.families import GaussianNulls, NullFamily
 from dpaudit.audit.betting.projection import project
 
-__all__ = ["PlannedBets", "best_share", "plan_bets"]
+__all__ = ["best_share", "place_bets", "plan_bets"]
 
 Counts = NDArray[np.intp]
 
@@ -75,8 +74,6 @@ class PlannedBets:
 
     Parameters
     ----------
-    nulls : ndarray of int, shape (M,)
-        Increasing.
     events : ndarray of int, shape (M, J)
         The nested events that cut the outputs into J + 1 cells, rarest first.
     bets : Bets
@@ -90,16 +87,11 @@ class PlannedBets:
         eager and the careful account judge it.
     """
 
-    nulls: Counts
     events: Counts
     bets: Bets
     growth: Array
     scored: Counts
     optimism: Array
-
-    def cells(self, hits: Counts, n: int) -> Counts:
-        """Return the counts in the cells, shape (M, J + 1), from hits (T,) of n."""
-        return np.diff(hits[self.events], axis=1, prepend=0, append=n)
 
     def stakes(self, bet: Counts, log_progress: Array, remaining: int) -> Array:
         """Return what each null stakes on its bet, from each account.
@@ -131,13 +123,56 @@ class PlannedBets:
         return np.where(nothing, 0.0, wanted)
 
 
+def place_bets(
+    test: SequentialTest, events: Events, n_p: int, n_q: int, remaining: int
+) -> Counts:
+    """Choose a bet for every open null of a test, for one round.
+
+    Parameters
+    ----------
+    test : SequentialTest
+    events : Events
+        Candidates, estimated from earlier rounds only.
+    n_p, n_q : int
+        How many releases the round will draw on D and on D'.
+    remaining : int
+        Releases on both sides still to come before the audit ends, this round's
+        included.
+
+    Returns
+    -------
+    ndarray of int
+        The events whose counts will be needed.
+    """
+    test.place(None)
+    if not len(events) or test.rejected.all():
+        return np.empty(0, dtype=np.intp)
+    anchor, top = find_anchor(test.family, events, test.anchor)
+    test.anchor = anchor
+    nulls = _worth_planning(test, top)
+    plan = plan_bets(test.family, nulls, events, n_p, n_q, anchor)
+    open_ = np.flatnonzero(~test.rejected[: nulls[-1] + 1])
+    bet = np.searchsorted(nulls, open_)
+    staked = plan.stakes(bet, test.log_progress[open_], remaining)
+    played = (staked > 0).any(axis=0)
+    playing, staked, sizes = open_[played], staked[:, played], (n_p, n_q)
+    placed = PlacedBets(plan.bets, nulls, plan.events, sizes, playing, staked)
+    test.place(placed)
+    return np.unique(plan.events[np.unique(placed.bet)])
+
+
+def _worth_planning(test: SequentialTest, top: int) -> Counts:
+    """Return nulls from the frontier to the last in doubt, the claim included."""
+    last = max(top, test.frontier)
+    nulls = np.linspace(test.frontier, last, test.planned).astype(np.intp)
+    claimed = test.family.claimed
+    if claimed is not None and test.frontier < claimed < last:
+        nulls = np.append(nulls, claimed)
+    return np.unique(nulls)
+
+
 def plan_bets(
-    family: NullFamily,
-    nulls: Counts,
-    events: Events,
-    n_p: int,
-    n_q: int,
-    anchor: int,
+    family: NullFamily, nulls: Counts, events: Events, n_p: int, n_q: int, anchor: int
 ) -> PlannedBets:
     """Plan the bets of one round of n_p and n_q releases against some nulls."""
     share = n_p / (n_p + n_q)
@@ -155,7 +190,6 @@ def plan_bets(
     ).take(rows)
     chosen = chains.events[rows]
     return PlannedBets(
-        nulls,
         chosen,
         bets,
         projection.growth[rows],
@@ -316,16 +350,9 @@ def _agreeing_tails(events: Events) -> _Tails:
             )
         )
         kept = np.flatnonzero(agree)
-        found.append(
-            (
-                mine[kept],
-                mine[mirror[kept]],
-                pooled_p[kept],
-                pooled_q[kept],
-                np.full(len(kept), heavy),
-                np.full(len(kept), n_p + n_q),
-            )
-        )
+        columns = mine, mine[mirror], pooled_p, pooled_q
+        both = np.full(len(mine), heavy), np.full(len(mine), n_p + n_q)
+        found.append([column[kept] for column in (*columns, *both)])
     return _Tails(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 

@@ -6,7 +6,7 @@ few, the best of many noisy predictions is a lucky one. Three models of how D an
 share the scores around a threshold are compared by cross-validated likelihood: a
 logistic regression on the probit of the pooled rank (right for Gaussian scores, and
 nearly noiseless); an average of simple functions of it
-(`dpaudit.audit.betting.density`: about right for Laplace scores, whose loss is constant
+(`dpaudit.audit.betting.scores`: about right for Laplace scores, whose loss is constant
 in the tails); and isotonic regression (right for any score that orders outputs by
 likelihood ratio, atoms and rare leaks included). The first of them stands that is not
 clearly less likely than the best. Under the last, predictions are discounted by the
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.density import sides_of
+from dpaudit.audit.betting.scores import sides_of
 from dpaudit.audit.bounds.laws import Binomial, Poisson
 from dpaudit.audit.bounds.ordering import Nulls
 

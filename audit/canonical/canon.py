@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.features import flatten
+from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical.grid import BITS, SMALLEST, ReleaseGrid
 from dpaudit.batches import Batch, LayoutPart
 from dpaudit.mechanism import Release

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.attacks import Attack, Parameters, Target
-from dpaudit.audit.betting.events import Events, ScoreRecord
-from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.events import Events, violation
 from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.scores import ScoreRecord
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch

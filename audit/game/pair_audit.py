@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Target
-from dpaudit.audit.betting.events import Events
-from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.events import Events, violation
+from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import NullFamily
-from dpaudit.audit.betting.sequential import SequentialTest
-from dpaudit.audit.betting.strategy import best_share
+from dpaudit.audit.betting.strategy import best_share, place_bets
 from dpaudit.audit.canonical import Canon, data_size
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.audit.sampling.draws import Here
@@ -201,7 +200,7 @@ class PairAudit:
         if not even:
             n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
         if bets:
-            bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
+            bet_on = [place_bets(t, events, n_p, n_q, remaining) for t in tests]
             self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
             self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)

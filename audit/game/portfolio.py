@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import PORTFOLIO, Attack, Target
-from dpaudit.audit.betting.events import Events, count_hits
+from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.scores import count_hits
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR

@@ -2,7 +2,7 @@
 
 Before each round everything is fixed from the rounds before: the pair, the fits of the
 attacks, the candidate events, each null's bet, how many releases either side gets. Then
-fresh releases are drawn and the bets are settled (`dpaudit.audit.betting.sequential`).
+fresh releases are drawn and the bets are settled (`dpaudit.audit.betting.evidence`).
 The first round on a pair only teaches. Because the nulls are claims about the
 mechanism, not about one pair, all pairs play for the same wealth, and a violation found
 by searching needs no second look.
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw

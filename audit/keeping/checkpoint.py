@@ -23,7 +23,7 @@ rounds 1, 2, ... are one sequence, in however many processes they were drawn. Ev
 round is played with bets that were fixed before it, so its e-value has mean at most 1
 given all that was told before; a round that is drawn again adds nothing to the
 evidence, since it has to give what is on record; to refuse is to stop. So the evidence
-is a supermartingale of the kind in `dpaudit.audit.betting.sequential`, stopped at some
+is a supermartingale of the kind in `dpaudit.audit.betting.evidence`, stopped at some
 time, and a true claim falls with probability at most alpha over all processes together.
 Two things are assumed. A kill in the middle of a round knows nothing of the outcome,
 which was not reported: mechanisms that end their own process are known only by releases

@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
 
-from dpaudit.attacks.base import score_ordinary
-from dpaudit.attacks.features import features, flatten, learn_features, shift_order
+from dpaudit.attacks.base import (
+    features,
+    flatten,
+    learn_features,
+    score_ordinary,
+    shift_order,
+)
 from dpaudit.attacks.stated import consult_rows
 
 

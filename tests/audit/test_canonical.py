@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS
-from dpaudit.attacks.features import flatten
+from dpaudit.attacks.base import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
 from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid, data_size
 from dpaudit.audit.game.portfolio import Portfolio

@@ -12,7 +12,7 @@ from dpaudit.attacks import (
     MeanShift,
     Target,
 )
-from dpaudit.attacks.features import flatten
+from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.portfolio import Portfolio

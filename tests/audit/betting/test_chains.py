@@ -11,10 +11,10 @@ from dpaudit.audit.betting.chains import (
     hold,
     pooled_chains,
 )
-from dpaudit.audit.betting.events import Events, ScoreRecord
-from dpaudit.audit.betting.excess import find_anchor, violation
+from dpaudit.audit.betting.events import Events, find_anchor, violation
 from dpaudit.audit.betting.families import families_for, verdict_family
 from dpaudit.audit.betting.projection import project
+from dpaudit.audit.betting.scores import ScoreRecord
 from dpaudit.audit.betting.strategy import _agreeing_tails, symmetric_chains
 
 FAMILIES = {

@@ -6,9 +6,9 @@ from scipy import stats
 from scipy.special import expit
 from scipy.stats import laplace, norm
 
-from dpaudit.audit.betting import events as module
-from dpaudit.audit.betting.density import sides_of
-from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting import scores as module
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.scores import ScoreRecord, count_hits, sides_of
 
 # Few distinct values, so that ties are common.
 SCORES = st.lists(

@@ -6,8 +6,9 @@ import pytest
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.audit.betting import power
 from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import families_for, verdict_family
-from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import place_bets
 from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.01
@@ -31,7 +32,7 @@ def refutes(null, p, q, samples, rng):
         )
         size = min(size, left)
         events = Events.single(0.0, tuple(hits), (scored, scored))
-        test.place_bets(events, size, size, 2 * left)
+        place_bets(test, events, size, size, 2 * left)
         fresh = rng.binomial(size, [p, q])
         test.update(fresh[:1], fresh[1:], size, size)
         hits, scored = hits + fresh, scored + size

@@ -13,8 +13,10 @@ from scipy.special import ndtr
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.audit.betting import families
-from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
-from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.evidence import SequentialTest
+from dpaudit.audit.betting.scores import ScoreRecord, count_hits
+from dpaudit.audit.betting.strategy import place_bets
 from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.1
@@ -119,7 +121,7 @@ def rounds(scores, test, rng, samples, *, growth=0.6, share=0.5):
         sizes = (n_p, size - n_p)
         fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
         events = record.events(0)
-        test.place_bets(events, *sizes, 2 * samples - used)
+        place_bets(test, events, *sizes, 2 * samples - used)
         yield events, sizes
         test.update(*(count_hits(x, events.threshold) for x in fresh), *sizes)
         for side in (0, 1):
@@ -132,17 +134,17 @@ def mean_multipliers(test, events, scores, sizes):
 
     The releases being independent, it is a product over them of the mean return of one.
     """
-    plan, (n_p, n_q) = test._plan, sizes
+    plan, (n_p, n_q) = test._placed, sizes
     tails = [scores.tail(events.threshold, side) for side in (0, 1)]
     p, q = (np.diff(t[plan.events], axis=1, prepend=0.0, append=1.0) for t in tails)
     means = []
-    for stake in test._stakes:
-        on_p = np.sum(p * plan.bets.on_p, axis=1)[test._bet]
-        on_q = np.sum(q * plan.bets.on_q, axis=1)[test._bet]
+    for stake in plan.stakes:
+        on_p = np.sum(p * plan.bets.on_p, axis=1)[plan.bet]
+        on_q = np.sum(q * plan.bets.on_q, axis=1)[plan.bet]
         means.append(
             n_p * np.log1p(stake * on_p)
             + n_q * np.log1p(stake * on_q)
-            - (n_p + n_q) * stake * plan.bets.slack[test._bet]
+            - (n_p + n_q) * stake * plan.bets.slack[plan.bet]
         )
     return np.exp(means)
 
@@ -161,9 +163,9 @@ def test_every_bet_is_fair_given_its_past(name):
         test = SequentialTest(family, ALPHA, **MODES[seed % 2], planned=planned)
         rng = np.random.default_rng(seed)
         for events, sizes in rounds(scores, test, rng, 2500, share=share):
-            if test._plan is None:
+            if test._placed is None:
                 continue
-            true = test._playing >= family.claimed
+            true = test._placed.playing >= family.claimed
             means = mean_multipliers(test, events, scores, sizes)[:, true]
             assert (means <= 1 + 1e-9).all()
             played += true.sum()
@@ -212,19 +214,18 @@ def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
         record.add(side, scores.draw(rng, side, 30))
     events = record.events(0)
     for _ in range(12):
-        test.place_bets(events, 20, 10, 1000)
+        place_bets(test, events, 20, 10, 1000)
         sizes = (20, 10)
         fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
         hits = [count_hits(x, events.threshold) for x in fresh]
-        accounts, plan = test._accounts.copy(), test._plan
-        playing, bet, stakes = test._playing, test._bet, test._stakes
+        accounts, plan = test._accounts.copy(), test._placed
         if plan is not None:
             counts = [
                 np.diff(h[plan.events], axis=1, prepend=0, append=n)
                 for h, n in zip(hits, sizes, strict=True)
             ]
-            for account, stake in zip(accounts, stakes, strict=True):
-                account[playing] += plan.bets.log_e(*counts, stake, bet)
+            for account, stake in zip(accounts, plan.stakes, strict=True):
+                account[plan.playing] += plan.bets.log_e(*counts, stake, plan.bet)
         test.update(*hits, *sizes)
         np.testing.assert_allclose(test.log_wealth, np.logaddexp.reduce(accounts))
         highest = np.maximum(highest, test.log_wealth)
@@ -244,11 +245,12 @@ def test_nulls_play_the_bet_of_the_next_larger_planned_one():
     record, rng = ScoreRecord(), np.random.default_rng(0)
     for side in (0, 1):
         record.add(side, laplace(1.0).draw(rng, side, 200))
-    test.place_bets(record.events(0), 50, 50, 1000)
-    planned = test._plan.nulls
+    place_bets(test, record.events(0), 50, 50, 1000)
+    placed = test._placed
+    planned = placed.nulls
     assert family.claimed in planned
     assert planned[0] == 0
-    for null, bet in zip(test._playing, test._bet, strict=True):
+    for null, bet in zip(placed.playing, placed.bet, strict=True):
         assert planned[bet] >= null
         assert bet == 0 or planned[bet - 1] < null
 
@@ -265,7 +267,7 @@ def test_only_the_events_asked_for_are_needed():
     wealth = []
     for junk in (0, 7):
         test = SequentialTest(coarse(PureDP(1.0)), ALPHA)
-        needed = test.place_bets(events, 40, 40, 1000)
+        needed = place_bets(test, events, 40, 40, 1000)
         assert len(needed) < len(events)
         sparse = np.full_like(hits, junk)
         sparse[:, needed] = hits[:, needed]
@@ -312,7 +314,7 @@ def test_wealth_is_renewed_where_it_was_lost():
     assert 10 < poor.sum() < 50
     for renewed in (False, True):  # after 1996 releases, and after 2000
         size = 2 if renewed else 998
-        test.place_bets(events, size, size, 10**4)
+        place_bets(test, events, size, size, 10**4)
         test._stakes = np.zeros_like(test._stakes)  # nothing is won or lost
         test.update(hits, hits, size, size)
         np.testing.assert_allclose(np.logaddexp.reduce(test._accounts, axis=0), wealth)
@@ -350,9 +352,9 @@ def test_a_family_without_the_claim_shares_nothing_and_refutes_nothing():
 
 def test_no_events_no_bets():
     test = SequentialTest(coarse(PureDP(1.0)), 0.05)
-    assert len(test.place_bets(Events.join([]), 4, 4, 100)) == 0
+    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
     test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
     np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
     test.rejected[:] = True
     events = Events.single(0.0, (3, 1), (10, 10))
-    assert len(test.place_bets(events, 4, 4, 100)) == 0
+    assert len(place_bets(test, events, 4, 4, 100)) == 0

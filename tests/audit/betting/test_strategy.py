@@ -3,10 +3,10 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
-from dpaudit.audit.betting.events import Events, ScoreRecord
-from dpaudit.audit.betting.evidence import Bets
-from dpaudit.audit.betting.excess import find_anchor
+from dpaudit.audit.betting.events import Events, find_anchor
+from dpaudit.audit.betting.evidence import Bets, PlacedBets
 from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.scores import ScoreRecord
 from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets
 
 CLAIMS = [
@@ -41,7 +41,6 @@ def a_plan(growth, worst=-0.5, scored=1000, eager=1.5, careful=7.5):
     m = len(growth)
     on_p = np.tile([1.0, worst], (m, 1))
     return PlannedBets(
-        np.arange(m),
         np.zeros((m, 1), dtype=np.intp),
         Bets(on_p, on_p, np.zeros(m)),
         np.asarray(growth, dtype=float),
@@ -60,7 +59,7 @@ def test_stakes_are_within_the_allowed(claim, shift):
     family = family_of(claim)
     for n in (10, 1000):
         plan = plan_for(family, past(shift, n), some_nulls(family))
-        m = len(plan.nulls)
+        m = len(plan.events)
         bet = np.repeat(np.arange(m), 6)
         progress = np.tile([-1e4, -50.0, -3.0, -1e-9, 0.0, 5.0], m)
         largest = plan.bets.largest_stake()[bet]
@@ -122,11 +121,11 @@ def test_plans(claim):
     family, events = family_of(claim), past(1.2, 400)
     nulls = some_nulls(family)
     plan = plan_for(family, events, nulls)
-    np.testing.assert_array_equal(plan.nulls, nulls)
     assert (np.diff(plan.events, axis=1) >= 0).all()
     assert plan.bets.on_p.shape == (len(nulls), plan.events.shape[1] + 1)
     assert (plan.scored == 800).all()
-    cells = plan.cells(events.hits[0], 400)
+    placed = PlacedBets(plan.bets, nulls, plan.events, (400, 400), nulls, None)
+    cells = placed.cells(events.hits[0], 400)
     assert (cells >= 0).all()
     assert (cells.sum(axis=1) == 400).all()
     # The more a null allows, the less there is to gain.
