@@ -18,15 +18,6 @@ infinite, and what stands in for those, is decided from past releases; the answe
 parameters like any other. The same release then gets the same features in every batch.
 Entries are divided by a power of two of their size, so that squares are finite whatever
 the unit.
-
-**Counts.** Of what is counted one by one, an output seen k times in n releases on D and
-m times in n' on D' has the estimate log((k + 1/2)/(n + 1)) - log((m + 1/2)/(n' + 1))
-(Krichevsky and Trofimov, 1981, for each probability), with a standard error of about
-:math:`\sqrt{1/(k + 1/2) + 1/(m + 1/2)}` (Woolf, 1955; Haldane's correction). An event
-is a set of scores above a threshold, so what is ranked on top matters most, and among
-many rare outputs some have a large estimate by chance alone. The score is therefore the
-estimate moved towards 0 by one standard error, and 0 if it would change its sign: a
-bound that the truth exceeds in most cases, in both directions alike.
 """
 
 import math
@@ -36,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import DPAuditError, MechanismError
@@ -52,7 +43,6 @@ __all__ = [
     "consult",
     "flatten",
     "score_ordinary",
-    "shrunk_log_ratio",
 ]
 
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
@@ -333,41 +323,51 @@ def _medians(flat: Array) -> Array:
     return np.where(counts > 0, picked, 0.0)
 
 
-def log_ratio(
-    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
-) -> Array:
-    """Return the estimated log-likelihood ratio of each output.
+def canary_rows(pair: Pair) -> tuple[Array, Array]:
+    """Return the rows that are only in the data, and only in the neighbour.
 
-    Parameters and shape as for `shrunk_log_ratio`. It serves where outputs that are
-    counted at all are there for a reason, and are few.
+    Shapes (0 or 1, d) where rows are vectors in R^d. Of several equal rows it does not
+    matter which one is missing.
     """
-    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
-    return np.asarray(np.log(k / (releases + 1)) - np.log(m / (other_releases + 1)))
+    (ours, place), (theirs, other) = zip(
+        (pair.data, pair.neighbour), pair.changed, strict=True
+    )
+    return (
+        ours[:0] if place is None else ours[place : place + 1],
+        theirs[:0] if other is None else theirs[other : other + 1],
+    )
 
 
-def shrunk_log_ratio(
-    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
-) -> Array:
-    """Return the cautious log-likelihood ratio of each output.
+def common_mean(pair: Pair) -> Array:
+    """Return the mean of the rows that both datasets have; zero if there are none."""
+    place, other = pair.changed
+    longer, place = (pair.neighbour, other) if place is None else (pair.data, place)
+    assert place is not None
+    common = np.delete(longer, place, axis=0)
+    return common.sum(axis=0) / max(len(common), 1)
 
-    Parameters
-    ----------
-    hits, other_hits : array_like of int, shape (...)
-        How often it was seen on D and on D'.
-    releases, other_releases : int
-        Out of how many.
 
-    Returns
-    -------
-    ndarray, shape (...)
+def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
+    """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
 
-    Examples
-    --------
-    >>> from dpaudit.attacks.base import shrunk_log_ratio
-    >>> shrunk_log_ratio([1, 100, 0], 1000, [0, 100, 1000], 1000).round(2)
-    array([ 0.  ,  0.  , -6.19])
+    Taken are d-vectors and d x k or k x d matrices with 0 < k < d, where the rows of
+    the pair are finite vectors in R^d, d > 1. None for anything else.
     """
-    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
-    estimate = log_ratio(hits, releases, other_hits, other_releases)
-    error = np.sqrt(1 / k + 1 / m)
-    return np.sign(estimate) * np.maximum(np.abs(estimate) - error, 0.0) + 0.0
+    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
+        return None
+    match releases.shape[1:], pair.data.shape[1]:
+        case ((a,), d) if a == d > 1:
+            return releases[:, :, np.newaxis]
+        case ((a, b), d) if 0 < b < a == d:
+            return releases
+        case ((a, b), d) if 0 < a < b == d:
+            return releases.swapaxes(1, 2)
+    return None
+
+
+def square_on_rows(pair: Pair, releases: Release) -> bool:
+    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
+    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
+        return False
+    dimension = pair.data.shape[1]
+    return dimension > 1 and releases.shape[1:] == (dimension, dimension)

@@ -27,8 +27,8 @@ from dpaudit.attacks.base import (
     Target,
     consult,
     flatten,
-    shrunk_log_ratio,
 )
+from dpaudit.attacks.learned import shrunk_log_ratio
 from dpaudit.attacks.stated import MeanShift
 from dpaudit.mechanism import HasStatistic, Release
 

@@ -43,10 +43,20 @@ from typing import cast
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, flatten, score_ordinary
+from dpaudit.attacks.base import (
+    Attack,
+    Parameters,
+    Target,
+    canary_rows,
+    common_mean,
+    flatten,
+    score_ordinary,
+    shaped_as_bases,
+    square_on_rows,
+)
 from dpaudit.attacks.stated import ExactLoss, MeanShift
 from dpaudit.mechanism import Release
-from dpaudit.neighbours import Pair, Relation, same_rows
+from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import second_moment
 
 __all__ = ["CanaryOverlap", "CanaryQuadratic", "Reconstruction", "Tracing"]
@@ -249,55 +259,3 @@ def _loss(bases: Array, rows: Array, vectors: bool) -> Array:
         else (rows @ bases) @ np.swapaxes(bases, 1, 2)
     )
     return np.square(rows - copies).sum(axis=(1, 2))
-
-
-def canary_rows(pair: Pair) -> tuple[Array, Array]:
-    """Return the rows that are only in the data, and only in the neighbour.
-
-    Shapes (0 or 1, d) where rows are vectors in R^d. Of several equal rows it does not
-    matter which one is missing.
-    """
-    place = _place(pair)
-    ours, theirs = (side[place : place + 1] for side in (pair.data, pair.neighbour))
-    longer = len(pair.data) - len(pair.neighbour)
-    return ours[: 1 if longer >= 0 else 0], theirs[: 1 if longer <= 0 else 0]
-
-
-def common_mean(pair: Pair) -> Array:
-    """Return the mean of the rows that both datasets have; zero if there are none."""
-    longer = max(pair.data, pair.neighbour, key=len)
-    common = np.delete(longer, _place(pair), axis=0)
-    return common.sum(axis=0) / max(len(common), 1)
-
-
-def _place(pair: Pair) -> int:
-    """Return the first row in which the datasets differ."""
-    length = min(len(pair.data), len(pair.neighbour))
-    same = same_rows(pair.data[:length], pair.neighbour[:length])
-    return int(np.argmin([*same, False]))
-
-
-def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
-    """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
-
-    Taken are d-vectors and d x k or k x d matrices with 0 < k < d, where the rows of
-    the pair are finite vectors in R^d, d > 1. None for anything else.
-    """
-    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
-        return None
-    match releases.shape[1:], pair.data.shape[1]:
-        case ((a,), d) if a == d > 1:
-            return releases[:, :, np.newaxis]
-        case ((a, b), d) if 0 < b < a == d:
-            return releases
-        case ((a, b), d) if 0 < a < b == d:
-            return releases.swapaxes(1, 2)
-    return None
-
-
-def square_on_rows(pair: Pair, releases: Release) -> bool:
-    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
-    if not isinstance(releases, np.ndarray) or not pair.finite or pair.data.ndim != 2:
-        return False
-    dimension = pair.data.shape[1]
-    return dimension > 1 and releases.shape[1:] == (dimension, dimension)

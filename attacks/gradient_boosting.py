@@ -36,11 +36,13 @@ from dpaudit.attacks.base import (
     Attack,
     Parameters,
     Target,
+    canary_rows,
     features,
     flatten,
     learn_features,
+    shaped_as_bases,
+    square_on_rows,
 )
-from dpaudit.attacks.canary import canary_rows, shaped_as_bases, square_on_rows
 from dpaudit.attacks.stated import ExactLoss, GaussianTranscript, MeanShift
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair

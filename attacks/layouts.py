@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import Attack, Parameters, Target, shrunk_log_ratio
-from dpaudit.attacks.learned import Atoms, LogisticClassifier
+from dpaudit.attacks.base import Attack, Parameters, Target
+from dpaudit.attacks.learned import Atoms, LogisticClassifier, shrunk_log_ratio
 from dpaudit.batches import Batch
 from dpaudit.mechanism import Release
 

@@ -22,7 +22,14 @@ Entries are compared to the bit: releases are canonical before an attack sees th
 atom. They have 30 bits, so that among thousands of numbers of one size hardly any two
 are equal by accident, and among a million hardly any three.
 
-The score of what is counted is cautious (`dpaudit.attacks.base`).
+Of what is counted one by one, an output seen k times in n releases on D and
+m times in n' on D' has the estimate log((k + 1/2)/(n + 1)) - log((m + 1/2)/(n' + 1))
+(Krichevsky and Trofimov, 1981, for each probability), with a standard error of about
+:math:`\sqrt{1/(k + 1/2) + 1/(m + 1/2)}` (Woolf, 1955; Haldane's correction). An event
+is a set of scores above a threshold, so what is ranked on top matters most, and among
+many rare outputs some have a large estimate by chance alone. The score is therefore the
+estimate moved towards 0 by one standard error, and 0 if it would change its sign: a
+bound that the truth exceeds in most cases, in both directions alike.
 
 `LogisticClassifier` is the black-box workhorse: it needs no knowledge of the mechanism,
 and its score is an estimated log-likelihood ratio, so that one threshold means the same
@@ -48,14 +55,12 @@ from dpaudit.attacks.base import (
     features,
     flatten,
     learn_features,
-    log_ratio,
     shift_order,
-    shrunk_log_ratio,
 )
 from dpaudit.attacks.stated import MeanShift
 from dpaudit.mechanism import Release
 
-__all__ = ["Atoms", "Identity", "LogisticClassifier"]
+__all__ = ["Atoms", "Identity", "LogisticClassifier", "shrunk_log_ratio"]
 
 
 class Identity(Attack):
@@ -74,6 +79,45 @@ class Identity(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         numbers = flatten(releases)[:, 0]
         return np.where(np.isnan(numbers), -np.inf, numbers)
+
+
+def _log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> Array:
+    """Return the estimated log-likelihood ratio of each output.
+
+    As `shrunk_log_ratio`, where what is counted at all is there for a reason.
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    return np.asarray(np.log(k / (releases + 1)) - np.log(m / (other_releases + 1)))
+
+
+def shrunk_log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> Array:
+    """Return the cautious log-likelihood ratio of each output.
+
+    Parameters
+    ----------
+    hits, other_hits : array_like of int, shape (...)
+        How often it was seen on D and on D'.
+    releases, other_releases : int
+        Out of how many.
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Examples
+    --------
+    >>> from dpaudit.attacks.learned import shrunk_log_ratio
+    >>> shrunk_log_ratio([1, 100, 0], 1000, [0, 100, 1000], 1000).round(2)
+    array([ 0.  ,  0.  , -6.19])
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    estimate = _log_ratio(hits, releases, other_hits, other_releases)
+    error = np.sqrt(1 / k + 1 / m)
+    return np.sign(estimate) * np.maximum(np.abs(estimate) - error, 0.0) + 0.0
 
 
 Codes = NDArray[np.uint8]
@@ -179,7 +223,7 @@ class _Table:
         """Return log-likelihood ratios: cautious ones unless repeats are remarkable."""
         if not self.continuous:
             return shrunk_log_ratio(hits, size, other_hits, other_size)
-        ratio = log_ratio(hits, size, other_hits, other_size)
+        ratio = _log_ratio(hits, size, other_hits, other_size)
         # What hardly ever differs, because nearly all is of one pattern, is no atom.
         return np.where(np.abs(ratio) > _TELLING, ratio, 0.0)
 

@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit.game.pair_audit import OnePair, PairChoice
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.pairs import OnePair, PairChoice, PairSource, pair_source
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.draws import Here, single_threaded
 from dpaudit.audit.settings import (
@@ -29,17 +29,19 @@ from dpaudit.audit.settings import (
 from dpaudit.audit.summary import summarise
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.mechanism import Mechanism
+from dpaudit.errors import InputError
+from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.object_pairs import ObjectPair
+
+_EITHER = " or ".join(each.value for each in Relation)
 
 if TYPE_CHECKING:
     from dpaudit.audit.keeping.checkpoint import Recorder
+    from dpaudit.audit.search.proposals import Proposals
 
-__all__ = ["audit"]
+__all__ = ["audit", "pair_source"]
 
-_FRESH = 2**30  # the first number of pairs that no search has
-_LONGER, _LOOKS = 10, 4000  # releases a side to shrink a pair: per one to refute, more
-_TOLD_TO = "told to"  # end, by whom started the audit
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -151,9 +153,11 @@ def audit(
                 break
         result = summarise(state, mechanism, settings, interrupted=interrupted)
         if source.domain is not None and result.refuted and not interrupted:
-            until = partial(_ends, clock, budget, run)
-            parts = state, settings, mechanism, source.domain
-            result = _shrunk(result, *parts, until)
+            from dpaudit.audit.search.shrinking import with_smaller
+
+            told = partial(summarise, mechanism=mechanism, interrupted=False)
+            ends = partial(_ends, clock, budget, run)
+            result = with_smaller(result, state, settings, source.domain, told, ends)
             interrupted = result.interrupted
             if recorder is not None and interrupted:  # so that it goes on from here
                 recorder.keep(state, clock.seconds, closing=True)
@@ -164,58 +168,98 @@ def audit(
     return result
 
 
-def _shrunk(
-    result: AuditResult,
-    state: AuditState,
-    settings: Settings,
+def pair_source(
     mechanism: Any,
-    domain: Domain,
-    ends: Callable[[], str],
-) -> AuditResult:
-    """Return a refutation with its pair in words, and a smaller one that falls too.
+    pair: Pair | tuple[Any, Any] | None,
+    domain: Domain | str | None,
+    relation: Relation | str | None,
+    seed: int,
+) -> "OnePair | Proposals":
+    """Return where an audit's pairs come from: given, named by the mechanism, or found.
 
-    See `dpaudit.audit.search.shrinking`.
+    Raises
+    ------
+    InputError
+        If the arguments exclude each other, or name no pair, or more than one relation.
     """
-    from dpaudit.audit.search.cut import Cut
-    from dpaudit.audit.search.shrinking import shrunk
+    stated = getattr(mechanism, "relation", None)
+    if relation is not None and stated not in (None, Relation.parse(relation)):
+        raise InputError(
+            f"the mechanism's claim is under {stated}, not {relation}; a claim is "
+            "audited under its own relation"
+        )
+    if isinstance(domain, str):
+        domain = Domain.parse(domain)
+    if not isinstance(domain, Domain | None):
+        raise InputError(f"domain must be a Domain or a string, got {domain!r}")
+    if domain is not None:
+        if pair is not None and not isinstance(pair, Pair):
+            raise InputError(
+                "pair must be a Pair where a domain is given, got "
+                f"{type(pair).__name__}"
+            )
+        wanted = stated if relation is None else Relation.parse(relation)
+        if wanted is None and pair is not None:
+            wanted = pair.relation
+        if wanted is None:
+            raise InputError(
+                f"relation is needed: the mechanism states none; {_EITHER}"
+            )
+        return _proposals(mechanism, domain, wanted, seed, pair)
+    if pair is None:
+        if isinstance(mechanism, HasWorstCase):
+            pair = mechanism.worst_case()
+        elif isinstance(mechanism, HasCanonicalPairs):
+            wanted = stated or relation or mechanism.canonical_pairs()[0].relation
+            return _proposals(mechanism, None, wanted, seed, None)
+        else:
+            raise InputError(
+                "pair or domain is needed: the mechanism names no worst case"
+            )
+    if isinstance(pair, tuple):
+        pair = _object_pair(pair, stated or relation)
+    if not isinstance(pair, Pair):
+        raise InputError(
+            "pair must be a Pair, or a tuple of two datasets of any kind, got "
+            f"{type(pair).__name__}"
+        )
+    stated = stated or (relation and Relation.parse(relation)) or pair.relation
+    if stated != pair.relation:
+        raise InputError(
+            f"the claim is under {stated}, but the pair is "
+            f"{pair.relation}; a claim is audited under its own relation"
+        )
+    return OnePair(pair)
 
-    reasons = {""}
 
-    def stop() -> bool:
-        reasons.add(reason := ends())
-        return bool(reason)
-
-    def audited(pair: Pair, number: int, share: float) -> AuditResult | None:
-        less = replace(settings.budget, releases=most, refine=0.0, stop=True)
-        confidence = 1 - settings.alpha * share
-        if confidence == 1:  # rounded
-            return None
-        own = replace(settings, confidence=confidence, budget=less)
-        choice = OnePair(pair, _FRESH + number)
-        again = AuditState(state.subject, choice, own, state.workers)
-        if any(stop() for _ in again.rounds()):
-            return None
-        found = summarise(again, mechanism, own, interrupted=False)
-        return replace(found, neighbours=Cut.words(pair, domain) or None)
-
-    pair, refuted_at = state.best()[0].target.pair, state.refuted_at or state.samples
-    most = min(settings.budget.releases, _LONGER * refuted_at + _LOOKS)
-    found = shrunk(
-        pair,
-        domain,
-        refuted_at=refuted_at,
-        most=most,
-        excess=lambda pair, n, size: state.excess_of(pair, _FRESH + n, size),
-        audited=audited,
-        stop=stop,
-    )
-    words = Cut.words(pair, domain) or None
-    told_to = _TOLD_TO in reasons
-    return replace(result, neighbours=words, shrunk=found, interrupted=told_to)
+def _object_pair(sides: tuple[Any, ...], relation: Any) -> ObjectPair:
+    if len(sides) != 2:
+        raise InputError(
+            f"pair must be a tuple of two datasets, got one of {len(sides)}"
+        )
+    if relation is None:
+        raise InputError(
+            f"relation is needed with a pair of datasets that are objects: {_EITHER}"
+        )
+    return ObjectPair(*sides, relation)
 
 
-def _choice(source: PairSource, seed: int) -> PairChoice:
+def _proposals(
+    mechanism: Any,
+    domain: Domain | None,
+    relation: Relation | str,
+    seed: int,
+    begin: Pair | None,
+) -> "OnePair | Proposals":
+    from dpaudit.audit.search.proposals import Proposals
+
+    return Proposals(cast(Mechanism, mechanism), domain, relation, seed, begin)
+
+
+def _choice(source: "OnePair | Proposals", seed: int) -> PairChoice:
     """Return what chooses among the pairs of a source."""
+    if isinstance(source, OnePair):
+        return source
     if not source.endless and len(first := source.first()) == 1:
         return OnePair(first[0])
     from dpaudit.audit.search.pair_search import PairSearch
@@ -237,7 +281,7 @@ def _workers(run: Run, subject: Any) -> Here:
 def _ends(clock: "_Clock", budget: Budget, run: Run) -> str:
     """Return why to end, if time is over or somebody wants it."""
     if run.should_stop is not None and run.should_stop():
-        return _TOLD_TO
+        return "told to"
     late = budget.seconds is not None and clock.seconds > budget.seconds
     return "late" if late else ""
 
@@ -270,7 +314,7 @@ def _told_to_end(
 
 
 def _recorder(
-    run: Run, mechanism: Any, source: PairSource, settings: Settings
+    run: Run, mechanism: Any, source: "OnePair | Proposals", settings: Settings
 ) -> "Recorder | None":
     """Return what keeps the audit, if there is a store."""
     if run.store is None:

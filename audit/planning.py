@@ -42,9 +42,9 @@ from scipy.special import expit, ndtri
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.families import verdict_family
-from dpaudit.audit.betting.power import rarest_event
 from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.audit.judged import PrintedResult
+from dpaudit.audit.summary import rarest_event
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu

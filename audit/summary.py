@@ -1,18 +1,47 @@
-"""Putting the outcome of an audit into words and numbers."""
+"""Putting the outcome of an audit into words and numbers.
 
+What a run could have seen: the detectable violation, and the rarest event.
+
+How bad would it have to be for a run of this length to notice nine times in ten?
+Against a fixed event the log evidence of n releases is nearly normal with mean n g and
+variance 2 n g, where g is its growth per release under the truth
+(`dpaudit.audit.betting.projection`). It passes log(1/alpha) with probability 0.9 where
+
+    n g - z sqrt(2 n g) >= log(1/alpha),   z = Phi^-1(0.9).
+
+Learning the event costs releases too; `_LEARNING` allows for them. The tests compare
+the result with audits of mechanisms that leak just so much.
+
+A rare event that betrays one dataset (a raw value in place of a noisy one, an
+exception) must first be noticed, and its probability on the other dataset bounded,
+though it never occurs there. `_NOTICING` allows for both; it was measured with atoms of
+probability 0.003 in Laplace noise: of 12 audits each against (1, 1e-5), epsilon 0.1 and
+epsilon 3, within twice the releases that the formula gives for a known event 12, 10 and
+11 refuted.
+"""
+
+import math
 import platform
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
+from scipy.special import expit, ndtri
 
 from dpaudit import __version__
+from dpaudit.arrays import Array
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
+from dpaudit.audit.betting.events import Events, reaching_tells
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.projection import HalfSpaces, project
+from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.game.state import AuditState, StrongestEvent
+from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.pair_audit import PairAudit
+from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.judged import Verdict
-from dpaudit.audit.keeping.witness import Witness, reaching_tells
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.sampler import Signs
@@ -22,7 +51,13 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
 
-__all__ = ["summarise"]
+__all__ = [
+    "StrongestEvent",
+    "detectable_epsilon",
+    "rarest_event",
+    "strongest_event",
+    "summarise",
+]
 
 _VERSIONS = {
     "python": platform.python_version(),
@@ -30,7 +65,25 @@ _VERSIONS = {
     "numpy": np.__version__,
     "scipy": scipy.__version__,
 }
+_POWER = 0.9
+_LEARNING, _NOTICING = 1.25, 2.0
+_NEVER = 1e-9  # times as likely as on the other dataset
+_EVENTS = 24
+_PLACES, _HALVINGS, _SECTIONS = 48, 20, 4
 _OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is noticed
+
+
+@dataclass(frozen=True)
+class StrongestEvent:
+    """An event: a fitted attack and a threshold, with what was seen of it.
+
+    `roc` has the shares on D' and on D of all events of that attack.
+    """
+
+    fitted: FittedAttack
+    threshold: float
+    counts: tuple[int, int, int, int]
+    roc: tuple[tuple[float, float], ...]
 
 
 def summarise(
@@ -55,8 +108,14 @@ def summarise(
     assert claimed is not None  # the first family is the one that decides
     log_evidence = float(verdict.log_wealth[claimed])
     pair_audit, events = state.best()
-    strongest = state.strongest(pair_audit, events)
-    by_bits = verdict.refutes_claim and state.rests_on_bits(pair_audit, strongest)
+    strongest = strongest_event(state, pair_audit, events)
+    by_bits = (
+        verdict.refutes_claim
+        and strongest is not None
+        and pair_audit.portfolio.rests_on_bits(
+            strongest.fitted, strongest.threshold, verdict.family, claimed
+        )
+    )
     refuted = verdict.refutes_claim and not by_bits
     mu, pair = tests.get("mu"), pair_audit.target.pair
     witness = None
@@ -135,6 +194,34 @@ def summarise(
     return result.withdrawn() if signs.refute_it else result
 
 
+def strongest_event(
+    state: AuditState, pair_audit: PairAudit, events: Events
+) -> StrongestEvent | None:
+    """Return the event with the most evidence against the claim, or nearest to it.
+
+    Chosen with hindsight: it serves witnesses, which are tested afresh, and the
+    description of what the run could see.
+    """
+    family, portfolio = state.verdict.family, pair_audit.portfolio
+    if not len(events):
+        return None
+    assert family.claimed is not None
+    # The frontier is the smallest null that stands; below it something is found.
+    for null in (family.claimed, state.verdict.frontier, 0):
+        plan = plan_bets(family, np.array([null]), events, 1, 1, null)
+        if plan.growth[0] > 0:
+            chosen = plan.events[0]
+            separation = np.abs(events.p[chosen] - events.q[chosen])
+            index = int(chosen[np.argmax(separation)])
+            return StrongestEvent(
+                fitted=portfolio.fitted(int(events.attack[index])),
+                threshold=float(events.threshold[index]),
+                counts=portfolio.counts(events, index),
+                roc=portfolio.roc(int(events.attack[index])),
+            )
+    return None
+
+
 def _in_words(event: StrongestEvent, epsilon: float) -> str:
     """Say what an event is, and how often it was: see `reaching_tells`.
 
@@ -170,3 +257,122 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
         return exact_verdict(mechanism, pair, claim)
     except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
         return None
+
+
+def detectable_epsilon(
+    null: NullFamily, q: Array, samples: int, alpha: float, delta: float
+) -> float | None:
+    """Return the smallest epsilon that nine runs in ten would have refuted.
+
+    Parameters
+    ----------
+    null : NullFamily
+        The claim, alone.
+    q : ndarray, shape (T,)
+        Probabilities on the less likely side of the events that the run ended with.
+    samples : int
+        Releases on either side.
+    alpha : float
+    delta : float
+        Where epsilon is meant.
+
+    Returns
+    -------
+    float or None
+        As `NullFamily.shown_epsilon` measures it: larger than what the claim allows at
+        `delta`, or as large where the claim is a curve other than a Gaussian one.
+        None if no violation of these events is detectable in a run of this length.
+    """
+    if not len(q):
+        return None
+    q = np.unique(np.quantile(q, np.linspace(0, 1, _EVENTS), method="nearest"))
+    needed = _LEARNING * _growth_needed(samples, alpha)
+    # The largest p that a run of this length can estimate, one hit in two being added.
+    most = 1 - 0.5 / (samples + 1)
+    q = q[q < most]
+    p = _from_to(q, most)
+    seen = np.reshape(
+        _growth(null, p.ravel(), np.repeat(q, _PLACES)) >= needed, p.shape
+    )
+    # From there on, all that is further outside the null is seen as well.
+    last_unseen = _PLACES - 1 - np.argmin(seen[:, ::-1], axis=1)
+    last_unseen[seen.all(axis=1)] = 0
+    found = np.flatnonzero(seen[:, -1])
+    if not len(found):
+        return None
+    q, last_unseen = q[found], last_unseen[found]
+    low, high = p[found, last_unseen], p[found, last_unseen + 1]
+    for _ in range(_HALVINGS):
+        middle = _between(low, high)
+        reached = _growth(null, middle, q) >= needed
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    shown = [
+        null.shown_epsilon(float(p), float(q), delta)
+        for p, q in zip(high, q, strict=True)
+    ]
+    return min((e for e in shown if math.isfinite(e)), default=None)
+
+
+def rarest_event(null: NullFamily, samples: int, alpha: float) -> float:
+    """Return how likely an event must be that only one dataset gives, to be found.
+
+    Parameters
+    ----------
+    null : NullFamily
+        The claim, alone.
+    samples : int
+        Releases on either side.
+    alpha : float
+
+    Returns
+    -------
+    float
+        The least probability at which nine runs in ten would have refuted the claim by
+        the event; 1 if there is none below.
+    """
+    needed = _NOTICING * _growth_needed(samples, alpha)
+    low, high = math.log(1e-15), math.log1p(-1e-12)
+    for _ in range(_SECTIONS):
+        # Of so many probabilities at once, the first that is noticed.
+        log_p = np.linspace(low, high, _PLACES)
+        p = np.exp(log_p)
+        noticed = _growth(null, p, _NEVER * p) >= needed
+        if not noticed[-1]:
+            return 1.0
+        place = int(np.argmax(noticed))
+        low, high = log_p[max(place - 1, 0)], log_p[place]
+    return math.exp(high)
+
+
+def _growth_needed(samples: int, alpha: float) -> float:
+    """Return the growth per release with which a known event refutes in time."""
+    z = float(ndtri(_POWER))
+    root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(alpha))) / 2
+    return root**2 / (2 * samples)
+
+
+def _growth(null: NullFamily, p: Array, q: Array) -> Array:
+    """Return the growth per release of evidence from events of probabilities p, q."""
+    log_ratio, limit = (
+        x[0] for x in null.half_planes(np.zeros(1, dtype=np.intp), p, q)
+    )
+    spaces = HalfSpaces(
+        np.ones(log_ratio.shape, dtype=np.intp),
+        np.ones_like(limit),
+        -np.exp(log_ratio),
+        limit,
+    )
+    cells_p, cells_q = (np.stack([x, 1 - x], axis=1) for x in (p, q))
+    return project(cells_p, cells_q, spaces, 0.5, tolerance=1e-3).growth
+
+
+def _from_to(low: Array, high: float) -> Array:
+    """Return probabilities between each low one and the high one, (T, _PLACES)."""
+    ends = np.log(low / (1 - low)), math.log(high / (1 - high))
+    return np.asarray(expit(np.linspace(*ends, _PLACES, axis=1)))
+
+
+def _between(low: Array, high: Array) -> Array:
+    """Return the midpoint in log-odds, fine near 0 and near 1."""
+    odds = np.sqrt(low / (1 - low + 1e-15) * (high / (1 - high + 1e-15)))
+    return odds / (1 + odds)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
-from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.events import Events, reaching_tells
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.strategy import place_bets
 from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid
 from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
-from dpaudit.audit.keeping.witness import Witness, reaching_tells
+from dpaudit.audit.keeping.witness import Witness
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler, Signs
 from dpaudit.batches import Batch
@@ -129,14 +129,15 @@ def verify(
     Raises
     ------
     InputError
-        If the witness names no importable mechanism and none is given, if the mechanism
-        states its claim under another relation, if it asks for the very releases that
-        the witness was found on, or if the witness's parameters or the mechanism do
-        not fit its attack.
+        If the witness contradicts itself, or names no importable mechanism and none is
+        given, if the mechanism states its claim under another relation, if it asks for
+        the very releases that the witness was found on, or if the witness's parameters
+        or the mechanism do not fit its attack.
     MechanismError
         If the mechanism fails where it is asked for more than a release.
     """
     alpha = 1 - check_confidence("confidence", confidence)
+    witness.check()
     wanted = max(_FEWEST, _TIMES * witness.samples)
     limit = min(wanted, _MOST)
     if max_samples is not None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from dpaudit.algorithms import entry, names_of
 from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
+from dpaudit.audit.betting.events import reaching_tells
 from dpaudit.audit.bounds import Counts, clopper_pearson
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
-from dpaudit.audit.keeping.witness import reaching_tells
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair

@@ -14,6 +14,7 @@ an event S and one of its half-planes is c_P [hit] on D plus c_Q [hit] on D', wi
 c_P P(S) + c_Q Q(S) and the null's limit for it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -32,6 +33,7 @@ __all__ = [
     "coefficients",
     "find_anchor",
     "prior_hits",
+    "reaching_tells",
     "violation",
 ]
 
@@ -132,6 +134,26 @@ class Events:
             return cls(none[0], np.empty(0), none, none, none[0].astype(np.bool_))
         columns = zip(*(part._columns for part in parts), strict=True)
         return cls(*(np.concatenate(each, axis=-1) for each in columns))
+
+
+def reaching_tells(counts: tuple[int, int, int, int], epsilon: float) -> bool:
+    """Say whether reaching a threshold shows a larger delta at `epsilon` than missing.
+
+    Parameters
+    ----------
+    counts : tuple of int
+        How many scores reached the threshold, of how many, on D; the same on D'.
+    epsilon : float
+
+    Examples
+    --------
+    >>> reaching_tells((60, 100, 10, 100), 1.0), reaching_tells((60, 100, 99, 100), 1.0)
+    (True, False)
+    """
+    hits, n, hits_neighbour, m = counts
+    p, q, factor = hits / n, hits_neighbour / m, math.exp(min(epsilon, 700.0))
+    reached = max(p - factor * q, q - factor * p)
+    return reached >= max((1 - p) - factor * (1 - q), (1 - q) - factor * (1 - p))
 
 
 def prior_hits(hits: Counts, exclusive: NDArray[np.bool_]) -> Array:

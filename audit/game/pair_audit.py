@@ -1,7 +1,11 @@
-"""One pair of neighbours under attack: its releases, its attacks, its rounds."""
+"""One pair of neighbours under attack: its releases, its attacks, its rounds.
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+And what chooses which pair plays the next one: with one pair there is nothing to
+choose, and `dpaudit.audit.search` chooses among several.
+"""
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +26,12 @@ from dpaudit.audit.sampling.sampler import (
     fingerprint,
 )
 from dpaudit.batches import Batch
+from dpaudit.domains import Domain
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["Look", "PairAudit"]
+__all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round"]
 
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
@@ -66,6 +71,83 @@ class Look(NamedTuple):
             for side, opening in enumerate(self.openings)
         )
         return fingerprint(*again) == self.digest
+
+
+class Round(NamedTuple):
+    """What is played next: an arm, how many releases a side, and whether it is bet on.
+
+    A round without bets only teaches.
+    """
+
+    arm: int
+    size: int
+    bets: bool = True
+
+
+class PairChoice(Protocol):
+    """Which pair plays the coming round, by what was reported of those before.
+
+    `dpaudit.audit.search.pair_search.PairSearch` is one, and says what is meant.
+    """
+
+    @property
+    def searching(self) -> bool:
+        """Whether there is any pair to choose beside the first."""
+        ...
+
+    @property
+    def live(self) -> Set[int]:
+        """The pairs that may be played again, by their numbers."""
+        ...
+
+    def next_round(self, size: int) -> Round:
+        """Return the pair of the coming round and its size: a round of bets.
+
+        It draws at most `size` releases a side; one without bets may draw more.
+        """
+        ...
+
+    def report(self, arm: int, score: float, releases: int) -> None:
+        """Take note of a round."""
+        ...
+
+    def pair(self, arm: int) -> Pair:
+        """Return a pair."""
+        ...
+
+    def best(self) -> int:
+        """Return the pair that seems worst now."""
+        ...
+
+
+class OnePair:
+    """One pair, of which there is nothing to choose: it plays until it is refused."""
+
+    searching = endless = False
+    domain: Domain | None = None
+
+    def __init__(self, pair: Pair, number: int = 0) -> None:
+        self._pair, self._number = pair, number
+        self.live = {number}
+
+    def first(self) -> tuple[Pair, ...]:
+        """Return the pairs to begin with."""
+        return (self._pair,)
+
+    def next_round(self, size: int) -> Round:
+        if not self.live:
+            raise MechanismError("the mechanism refuses the pair")
+        return Round(self._number, size)
+
+    def report(self, arm: int, score: float, releases: int) -> None:
+        if score == -np.inf:
+            self.live.discard(arm)
+
+    def pair(self, arm: int) -> Pair:
+        return self._pair
+
+    def best(self) -> int:
+        return self._number
 
 
 class PairAudit:

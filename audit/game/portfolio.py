@@ -37,7 +37,6 @@ from dpaudit.printable import said
 
 __all__ = ["Portfolio"]
 
-
 _POOL_BYTES = 32 * 2**20  # a side
 _NARROW = 32  # releases of fewer numbers count as if they had so many
 _LATE = 128  # learned attacks wait for this many releases if others apply

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +19,8 @@ import numpy as np
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.strategy import plan_bets
-from dpaudit.audit.game.fitted import FittedAttack
 from dpaudit.audit.game.freezing import freeze, thaw
-from dpaudit.audit.game.pair_audit import Look, PairAudit
-from dpaudit.audit.pairs import PairChoice
+from dpaudit.audit.game.pair_audit import Look, PairAudit, PairChoice
 from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import Sampler, fingerprint
 from dpaudit.audit.settings import Settings, reference_point
@@ -32,7 +28,7 @@ from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["AuditState", "StrongestEvent", "Trail"]
+__all__ = ["AuditState", "Trail"]
 
 _PILOT, _MOST_PILOT = 10, 100  # releases a side; the latter where nothing is bet
 _SMALLEST_ROUND = 4
@@ -62,19 +58,6 @@ _KEPT = (
     *("tests", "drawn", "pairs", "favourite", "trajectory", "_pair_audits"),
     *("limit", "refuted_at"),
 )
-
-
-@dataclass(frozen=True)
-class StrongestEvent:
-    """An event: a fitted attack and a threshold, with what was seen of it.
-
-    `roc` has the shares on D' and on D of all events of that attack.
-    """
-
-    fitted: FittedAttack
-    threshold: float
-    counts: tuple[int, int, int, int]
-    roc: tuple[tuple[float, float], ...]
 
 
 class Trail(NamedTuple):
@@ -260,41 +243,6 @@ class AuditState:
         """Return the pair that seems worst now, and what is known of its events."""
         pair_audit = self._pair_audits[self._search.best()]
         return pair_audit, pair_audit.portfolio.prepare()
-
-    def strongest(self, pair_audit: PairAudit, events: Events) -> StrongestEvent | None:
-        """Return the event with the most evidence against the claim, or nearest to it.
-
-        Chosen with hindsight: it serves witnesses, which are tested afresh, and the
-        description of what the run could see.
-        """
-        family = self.verdict.family
-        if not len(events):
-            return None
-        assert family.claimed is not None
-        # The frontier is the smallest null that stands; below it something is found.
-        for null in (family.claimed, self.verdict.frontier, 0):
-            plan = plan_bets(family, np.array([null]), events, 1, 1, null)
-            if plan.growth[0] > 0:
-                chosen = plan.events[0]
-                separation = np.abs(events.p[chosen] - events.q[chosen])
-                index = int(chosen[np.argmax(separation)])
-                return StrongestEvent(
-                    fitted=pair_audit.portfolio.fitted(int(events.attack[index])),
-                    threshold=float(events.threshold[index]),
-                    counts=pair_audit.portfolio.counts(events, index),
-                    roc=pair_audit.portfolio.roc(int(events.attack[index])),
-                )
-        return None
-
-    def rests_on_bits(
-        self, pair_audit: PairAudit, strongest: StrongestEvent | None
-    ) -> bool:
-        """Say whether the strongest event violates the claim by last bits alone."""
-        family = self.verdict.family
-        assert family.claimed is not None
-        return strongest is not None and pair_audit.portfolio.rests_on_bits(
-            strongest.fitted, strongest.threshold, family, family.claimed
-        )
 
     def _play(self) -> None:
         left = 2 * self.limit - int(self.drawn.sum())

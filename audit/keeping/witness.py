@@ -31,7 +31,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Witness", "reaching_tells"]
+__all__ = ["Witness"]
 
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
 _STEPS = 64  # of the grid of scores
@@ -70,12 +70,6 @@ class Witness(StoredWitness):
     log_evidence : float
     versions : dict
         Of Python and the packages used.
-
-    Raises
-    ------
-    InputError
-        If its parts contradict each other, or it names an attack or a layer that there
-        is not.
     """
 
     form: ClassVar[str] = "dpaudit-witness"
@@ -154,7 +148,7 @@ class Witness(StoredWitness):
                 "threshold": event["score_at_least"],
             }
         )
-        return cls(
+        witness = cls(
             **cls._accusation(stored, values),
             at_epsilon=check_positive("the reference epsilon", reference["epsilon"]),
             at_delta=check_fraction(
@@ -178,8 +172,17 @@ class Witness(StoredWitness):
                 for key, value in stored["versions"].items()
             },
         )
+        witness.check()
+        return witness
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Find out whether the parts belong together: of one that others made.
+
+        Raises
+        ------
+        InputError
+            If they contradict each other, or there is no such attack or layer.
+        """
         hits, scored, hits_neighbour, scored_neighbour = self.counts
         if not (
             0 <= hits <= scored
@@ -218,26 +221,6 @@ class Witness(StoredWitness):
             than 128 MiB.
         """
         return cls.from_dict(read_json(Path(path)))
-
-
-def reaching_tells(counts: tuple[int, int, int, int], epsilon: float) -> bool:
-    """Say whether reaching a threshold shows a larger delta at `epsilon` than missing.
-
-    Parameters
-    ----------
-    counts : tuple of int
-        How many scores reached the threshold, of how many, on D; the same on D'.
-    epsilon : float
-
-    Examples
-    --------
-    >>> reaching_tells((60, 100, 10, 100), 1.0), reaching_tells((60, 100, 99, 100), 1.0)
-    (True, False)
-    """
-    hits, n, hits_neighbour, m = counts
-    p, q, factor = hits / n, hits_neighbour / m, math.exp(min(epsilon, 700.0))
-    reached = max(p - factor * q, q - factor * p)
-    return reached >= max((1 - p) - factor * (1 - q), (1 - q) - factor * (1 - p))
 
 
 def _seen(counts: Any, side: str) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from dpaudit.audit.harness import pair_source
 from dpaudit.audit.keeping.witness import Witness
-from dpaudit.audit.pairs import pair_source
 from dpaudit.audit.replay.execute.executor import place_of_definition
 from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators

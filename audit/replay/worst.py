@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from numpy.random import Generator
 
-from dpaudit.audit.pairs import PairSource
+from dpaudit.audit.game.pair_audit import OnePair
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Pair
+
+if TYPE_CHECKING:
+    from dpaudit.audit.search.proposals import Proposals
 
 __all__ = ["WorstPair"]
 
@@ -21,7 +25,7 @@ class WorstPair:
 
     Parameters
     ----------
-    source : PairSource
+    source : OnePair or Proposals
     judged : callable
         Executes a mechanism on a pair, and says what that shows.
     rng : numpy.random.Generator
@@ -39,7 +43,7 @@ class WorstPair:
 
     def __init__(
         self,
-        source: PairSource,
+        source: "OnePair | Proposals",
         judged: Callable[[Pair], Judgement],
         rng: Generator,
         until: float,
@@ -64,8 +68,8 @@ class WorstPair:
             if self._enough:
                 break
         step = 0.5
-        for turn in range((_RANDOM + _MOVES) * source.endless):
-            if self._enough:
+        for turn in range(_RANDOM + _MOVES):
+            if self._enough or isinstance(source, OnePair) or not source.endless:
                 break
             if self._worst is None or turn < _RANDOM:
                 self._consider(source.random(self._rng))

@@ -35,7 +35,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dpaudit.audit.pairs import PairSource, Round
+from dpaudit.audit.game.pair_audit import Round
+from dpaudit.audit.search.proposals import Proposals
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
@@ -71,7 +72,7 @@ class PairSearch:
 
     Parameters
     ----------
-    source : PairSource
+    source : Proposals
     seed : int
         >= 0. With the same seed and the same reports come the same decisions, so
         replaying the reports restores a search.
@@ -96,7 +97,7 @@ class PairSearch:
 
     def __init__(
         self,
-        source: PairSource,
+        source: Proposals,
         seed: int,
         *,
         share: float = 1 / 3,

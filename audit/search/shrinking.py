@@ -18,16 +18,80 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.game.pair_audit import OnePair
+from dpaudit.audit.game.state import AuditState
+from dpaudit.audit.result import AuditResult
 from dpaudit.audit.search.cut import Cut
+from dpaudit.audit.settings import Settings
 from dpaudit.domains import Domain
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["descent", "shrunk"]
+__all__ = ["descent", "shrunk", "with_smaller"]
 
+_FRESH = 2**30  # the first number of pairs that no search has
+_LONGER, _MORE = 10, 4000  # releases a side of all looks: per one to refute, and more
 _FEWEST, _MOST = 60, 2000  # releases a side of a look
 _SHARE, _LEAST = 0.5, 1.5  # of the excess that must be left, in standard errors
 _TRIED = 3  # pairs that are audited
 _ENTRIES = 50  # of a row that are made simpler in turn, before the next
+
+
+def with_smaller(
+    result: AuditResult,
+    state: AuditState,
+    settings: Settings,
+    domain: Domain,
+    told: Callable[..., AuditResult],
+    ends: Callable[[], str],
+) -> AuditResult:
+    """Return a refutation with its pair in words, and a smaller one that falls too.
+
+    Parameters
+    ----------
+    result : AuditResult
+    state : AuditState
+        That it came to.
+    settings : Settings
+    domain : Domain
+        Of the pair.
+    told : callable
+        What a state has shown, under its `settings`.
+    ends : callable
+        Why to end, if there is a reason: whether it was ``"told to"``.
+    """
+    reasons = {""}
+
+    def stop() -> bool:
+        reasons.add(reason := ends())
+        return bool(reason)
+
+    def audited(pair: Pair, number: int, share: float) -> AuditResult | None:
+        less = replace(settings.budget, releases=most, refine=0.0, stop=True)
+        confidence = 1 - settings.alpha * share
+        if confidence == 1:  # rounded
+            return None
+        own = replace(settings, confidence=confidence, budget=less)
+        choice = OnePair(pair, _FRESH + number)
+        again = AuditState(state.subject, choice, own, state.workers)
+        if any(stop() for _ in again.rounds()):
+            return None
+        found = told(again, settings=own)
+        return replace(found, neighbours=Cut.words(pair, domain) or None)
+
+    pair, refuted_at = state.best()[0].target.pair, state.refuted_at or state.samples
+    most = min(settings.budget.releases, _LONGER * refuted_at + _MORE)
+    found = shrunk(
+        pair,
+        domain,
+        refuted_at=refuted_at,
+        most=most,
+        excess=lambda pair, n, size: state.excess_of(pair, _FRESH + n, size),
+        audited=audited,
+        stop=stop,
+    )
+    words = Cut.words(pair, domain) or None
+    told_to = "told to" in reasons
+    return replace(result, neighbours=words, shrunk=found, interrupted=told_to)
 
 
 def shrunk(

@@ -8,8 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.arrays import Array
-from dpaudit.mechanism import Release
+from dpaudit.arrays import Array, Release
 from dpaudit.outputs import Output, arrays_of, map_arrays, read
 
 __all__ = ["Batch", "LayoutPart"]

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.arrays import Array
+from dpaudit.arrays import Array, Release
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 
@@ -35,9 +35,6 @@ __all__ = [
     "Release",
     "Sensitivity",
 ]
-
-Release: TypeAlias = Array | Mapping[str, Array]
-"""One release, or a batch of them with a leading trial axis."""
 
 
 @runtime_checkable

@@ -44,8 +44,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.arrays import Array
-from dpaudit.mechanism import Release
+from dpaudit.arrays import Array, Release
 from dpaudit.printable import ADDRESS
 
 __all__ = [

@@ -10,7 +10,7 @@ from dpaudit.attacks import (
     Target,
     Tracing,
 )
-from dpaudit.attacks.canary import canary_rows, common_mean
+from dpaudit.attacks.base import canary_rows, common_mean
 from dpaudit.subspace import second_moment
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

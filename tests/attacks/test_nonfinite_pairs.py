@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS, PORTFOLIO, GradientBoosting, Target
-from dpaudit.attacks.canary import canary_rows
+from dpaudit.attacks.base import canary_rows
 from dpaudit.audit import Run, Witness, audit, verify
 from dpaudit.batches import Batch
 from dpaudit.outputs import read

@@ -6,8 +6,8 @@ from attack_cases import SCALARS, auc, black_box, words
 
 from dpaudit import Pair
 from dpaudit.attacks import Abnormal, Atoms, BitPatterns, Target
-from dpaudit.attacks.base import shrunk_log_ratio
 from dpaudit.attacks.bits import _low_bits
+from dpaudit.attacks.learned import shrunk_log_ratio
 
 TARGET = Target(black_box, SCALARS)
 

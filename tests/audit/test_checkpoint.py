@@ -14,10 +14,10 @@ from dpaudit import GaussianDP, Pair
 from dpaudit.attacks import Identity
 from dpaudit.audit import Budget, Run, Store, StoreWarning
 from dpaudit.audit.game.freezing import freeze, thaw
+from dpaudit.audit.game.pair_audit import OnePair
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.harness import _Clock
 from dpaudit.audit.keeping.checkpoint import Recorder
-from dpaudit.audit.pairs import OnePair
 from dpaudit.errors import ExecutorError
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")

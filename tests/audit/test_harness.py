@@ -16,7 +16,7 @@ from dpaudit.algorithms.textbook.sums import Gaussian
 from dpaudit.attacks import BITS, MeanShift
 from dpaudit.audit import Budget, Run, Verdict, audit, verify
 from dpaudit.audit.betting.families import verdict_family
-from dpaudit.audit.betting.power import rarest_event
+from dpaudit.audit.summary import rarest_event
 from dpaudit.claims import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")

@@ -12,6 +12,7 @@ from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.summary import strongest_event
 
 OTHER = Pair([5.0], [5.0, 1.0])
 
@@ -105,7 +106,7 @@ def test_all_pairs_play_for_the_same_wealth():
     assert state.pairs == 2
     pair_audit, events = state.best()
     assert pair_audit.target.pair is OTHER
-    strongest = state.strongest(pair_audit, events)
+    strongest = strongest_event(state, pair_audit, events)
     hits, scored, hits_neighbour, scored_neighbour = strongest.counts
     assert abs(hits / scored - hits_neighbour / scored_neighbour) > 0.2
 

@@ -188,7 +188,8 @@ def test_attacks_of_ones_own_leave_no_witness():
 @pytest.mark.parametrize("epsilon", [0.1, math.nan])
 def test_a_forged_reference_point_is_refused(labels_witness, epsilon):
     """A witness may not claim 1-DP and have 0.1-DP tested in its place."""
-    refuses("is not that of its claim", replace, labels_witness, at_epsilon=epsilon)
+    forged = replace(labels_witness, at_epsilon=epsilon)
+    refuses("is not that of its claim", verify, forged)
 
 
 def test_more_scores_than_releases_prove_nothing(learned_witness):
@@ -313,7 +314,7 @@ ADD_UP = "do not add up"
     ],
 )
 def test_a_witness_is_checked_however_it_is_made(witness, changes, sentence):
-    refuses(sentence, replace, witness, **changes)
+    refuses(sentence, replace(witness, **changes).check)
 
 
 @pytest.mark.parametrize(

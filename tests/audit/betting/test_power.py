@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
-from dpaudit.audit.betting import power
+from dpaudit.audit import summary as power
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import families_for, verdict_family

@@ -5,7 +5,7 @@ n scores on D (side 0) or on D', with the exact probability of {score >= t}.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -315,7 +315,8 @@ def test_wealth_is_renewed_where_it_was_lost():
     for renewed in (False, True):  # after 1996 releases, and after 2000
         size = 2 if renewed else 998
         place_bets(test, events, size, size, 10**4)
-        test._stakes = np.zeros_like(test._stakes)  # nothing is won or lost
+        nothing = np.zeros_like(test._placed.stakes)  # is won or lost
+        test.place(replace(test._placed, stakes=nothing))
         test.update(hits, hits, size, size)
         np.testing.assert_allclose(np.logaddexp.reduce(test._accounts, axis=0), wealth)
         assert np.allclose(test._accounts, before) == (not renewed)
