@@ -18,6 +18,7 @@ from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.algorithms.textbook.sums import Laplace
+from dpaudit.codec import encode, rebuild
 from dpaudit.mechanism import HasExactClaim, HasTranscript, HasWorstCase, Mechanism
 from dpaudit.testing import run_conformance
 
@@ -93,6 +94,7 @@ def test_an_entry_reads_from_its_constructor_what_it_takes():
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_has_a_default(name):
     mechanism, each = entry(name).build(), entry(name)
+    assert rebuild(encode(mechanism)) == mechanism
     assert mechanism.relation is each.relations[0]
     assert mechanism.claim == each.claim
     assert each.claim == (

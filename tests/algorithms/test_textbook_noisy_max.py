@@ -7,15 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import textbook_oracles
 from refusals import refused
 from scipy import stats
-from textbook_oracles import (
-    SIZE,
-    assert_distribution,
-    assert_frequencies,
-    draws,
-    integrate,
-)
 
 from dpaudit.algorithms.textbook import noisy_max
 from dpaudit.algorithms.textbook.counts import neighbours_with
@@ -34,7 +28,7 @@ def laplace_winner(answers, scale):
             others = [law.cdf(z) for i, law in enumerate(laws) if i != place]
             return laws[place].pdf(z) * np.prod(others, axis=0)
 
-        return integrate(integrand, answers, (scale,))
+        return textbook_oracles.integrate(integrand, answers, (scale,))
 
     return np.array([wins(place) for place in range(len(answers))])
 
@@ -69,9 +63,9 @@ def test_places_have_the_right_probabilities(kind, epsilon):
     mechanism = kind(epsilon, queries=3)
     probabilities = WINNER[kind](ANSWERS, 2 / epsilon)
     assert probabilities.sum() == pytest.approx(1.0, rel=1e-12)
-    releases = draws(mechanism, ROWS)
+    releases = textbook_oracles.draws(mechanism, ROWS)
     counts = [np.count_nonzero(releases == place) for place in range(3)]
-    assert_frequencies(counts, probabilities, SIZE)
+    textbook_oracles.assert_frequencies(counts, probabilities, textbook_oracles.SIZE)
 
 
 def first_wins(mechanism):
@@ -127,7 +121,9 @@ def test_the_largest_value_has_the_right_distribution(kind, law):
     def cdf(y):
         return np.prod([law(loc=x, scale=4.0).cdf(y) for x in ANSWERS], axis=0)
 
-    assert_distribution(draws(mechanism, ROWS, size=20_000), cdf)
+    textbook_oracles.assert_distribution(
+        textbook_oracles.draws(mechanism, ROWS, size=20_000), cdf
+    )
 
 
 @pytest.mark.parametrize("queries", [2, 5])
@@ -171,13 +167,15 @@ def test_some_exponential_values_are_impossible_on_the_neighbour(epsilon):
     assert mechanism.true_epsilon == np.inf
     pair = mechanism.worst_case()
     scale, largest = 2 / epsilon, pair.neighbour.sum(axis=0).max()
-    one, two = (draws(mechanism, rows) for rows in (pair.data, pair.neighbour))
+    one, two = (
+        textbook_oracles.draws(mechanism, rows) for rows in (pair.data, pair.neighbour)
+    )
     assert mechanism.in_support(one, pair.data).all()
     assert mechanism.in_support(two, pair.neighbour).all()
     chance = -np.expm1(-1 / scale) * (-np.expm1(-largest / scale)) ** 4
     escaped = np.count_nonzero(~mechanism.in_support(one, pair.neighbour))
     assert np.count_nonzero(two < largest) == 0
-    assert_frequencies([escaped], [chance], SIZE)
+    textbook_oracles.assert_frequencies([escaped], [chance], textbook_oracles.SIZE)
     if epsilon == 0.1:
         assert chance > 0.047
 
@@ -209,7 +207,7 @@ def test_losses_of_the_largest_exponential_value(epsilon):
 def test_the_loss_is_infinite_where_the_support_ends():
     mechanism = noisy_max.NoisyMax4()
     pair = mechanism.worst_case()
-    releases = draws(mechanism, pair.data)
+    releases = textbook_oracles.draws(mechanism, pair.data)
     loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
     inside = mechanism.in_support(releases, pair.neighbour)
     np.testing.assert_array_equal(np.isfinite(loss), inside)

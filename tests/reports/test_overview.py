@@ -2,20 +2,14 @@ import pandas as pd
 import pytest
 from audited_row import audited
 
-from dpaudit.reports.site.mechanisms import (
-    Standing,
-    group_sentences,
-    headline,
-    lead,
-    overview,
-)
+from dpaudit.reports.site import mechanisms
 from dpaudit.reports.tables import verdict_rows
 
 
 def standing(name, family, verdict="NOT_REFUTED", claim="not known", planted=False):
     row = audited(mechanism=name, verdict=verdict, claim=claim)
     (shown,) = verdict_rows(pd.DataFrame([row]))
-    return Standing(name, family, (shown,), planted=planted)
+    return mechanisms.Standing(name, family, (shown,), planted=planted)
 
 
 def by_name(*found):
@@ -29,7 +23,7 @@ PLANTED = standing("planted", "robust", "REFUTED", planted=True)
 MISSED = standing("missed", "robust", planted=True)
 SUITE = standing("suite", "textbook", "REFUTED")
 UNDECIDED = standing("undecided", "online", "NO_VERDICT")
-SILENT = Standing("silent", "online")
+SILENT = mechanisms.Standing("silent", "online")
 
 
 @pytest.mark.parametrize(
@@ -43,21 +37,25 @@ SILENT = Standing("silent", "online")
     ],
 )
 def test_the_headline_counts_claims_of_all_families_that_are_meant(found, expected):
-    assert headline(by_name(*found)) == expected
+    assert mechanisms.headline(by_name(*found)) == expected
 
 
 def test_the_lead_names_what_fell_and_tells_purpose_from_promise():
-    text = lead(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE))
+    text = mechanisms.lead(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE))
     assert text == (
         "Audits refuted what is claimed for broken. One of two mistakes that we "
         "made on purpose was found. What was not refuted is not thereby proven private."
     )
-    assert lead(by_name(FORMULA)) == "False is what is claimed for formula."
-    assert lead({}) == ""
+    assert mechanisms.lead(by_name(FORMULA)) == "False is what is claimed for formula."
+    assert mechanisms.lead({}) == ""
 
 
 def test_each_family_has_a_sentence():
-    told = dict(group_sentences(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE, SILENT)))
+    told = dict(
+        mechanisms.group_sentences(
+            by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE, SILENT)
+        )
+    )
     assert told["robust"].endswith(
         ": one of one audited claim was refuted (broken), and one of two mistakes "
         "that we made on purpose was found; up to 1,000 releases a side."
@@ -70,14 +68,14 @@ def test_each_family_has_a_sentence():
 
 def test_many_audits_may_err_more_often_than_one():
     """By the union bound: every audited claim adds its alpha, planted ones too."""
-    said = overview(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
+    said = mechanisms.overview(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
     assert said["alpha"] == pytest.approx(0.001)
     assert said["any"] == pytest.approx(0.004)
-    assert overview({})["any"] == 0
+    assert mechanisms.overview({})["any"] == 0
 
 
 def test_what_came_to_no_verdict_does_not_stand():
-    said = overview(by_name(SOUND, UNDECIDED, SILENT))
+    said = mechanisms.overview(by_name(SOUND, UNDECIDED, SILENT))
     assert said["undecided"] == ["undecided"]
     assert [each.name for each in said["unknown"]] == ["sound"]
     assert said["left_out"] == ["silent"]
@@ -87,7 +85,7 @@ def test_what_came_to_no_verdict_does_not_stand():
 
 
 def test_what_was_not_audited_is_not_among_what_stands():
-    said = overview(by_name(SOUND, BROKEN, SILENT, FORMULA))
+    said = mechanisms.overview(by_name(SOUND, BROKEN, SILENT, FORMULA))
     names = {kind: [e.name for e in said[kind]] for kind in ("unknown", "broken")}
     assert names == {"unknown": ["sound"], "broken": ["broken", "formula"]}
     assert (said["left_out"], said["kept"]) == (["silent"], [])

@@ -15,11 +15,7 @@ from dpaudit.datasets import Dataset, haystack
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Size
-from dpaudit.reports.sections.robust.conditions import (
-    pca_error_bound,
-    reaper_stability,
-    stability_bound,
-)
+from dpaudit.reports.sections.robust import conditions
 from dpaudit.reports.sections.robust.measures import build_descent
 from dpaudit.reports.sections.theorems import robust
 from dpaudit.reports.sections.theorems.findings import experiments
@@ -70,8 +66,8 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     assert 2 * np.sin(np.arccos(1 - 0.14)) * inside > outside  # (3.1): error < 0.14
     assert error == pytest.approx(1 - cos(asin(0.99) / 2))
     assert error > 0.24
-    assert pca_error_bound(data, 1) == pytest.approx(error)
-    assert np.isnan(pca_error_bound(in_plane(3, 4, 1.0), 1))
+    assert conditions.pca_error_bound(data, 1) == pytest.approx(error)
+    assert np.isnan(conditions.pca_error_bound(in_plane(3, 4, 1.0), 1))
 
 
 def test_the_stability_of_reaper_is_its_definition():
@@ -83,7 +79,7 @@ def test_the_stability_of_reaper_is_its_definition():
     harm = np.linalg.svd(outside)[1][0] * np.linalg.svd(across)[1][0]
     spread = np.abs(turned[data.labels == 1, 0]).sum()
     expected = (spread / 4 - harm) / 80
-    assert reaper_stability(data) == pytest.approx(expected)
+    assert conditions.reaper_stability(data) == pytest.approx(expected)
 
 
 def test_the_bound_on_stability():
@@ -91,7 +87,7 @@ def test_the_bound_on_stability():
     axes = np.eye(4)[:2]
     spheres = made(np.concatenate([axes] * 5 + [np.eye(4)[2:]]), 10, np.eye(4)[:, :2])
     expected = (0.7 * 5 - sqrt(2)) / 12
-    assert stability_bound(spheres, 2, 0.3) == pytest.approx(expected)
+    assert conditions.stability_bound(spheres, 2, 0.3) == pytest.approx(expected)
 
 
 def test_the_stability_of_reaper_in_the_plane():
@@ -105,9 +101,9 @@ def test_the_stability_of_reaper_in_the_plane():
     off_it /= np.linalg.norm(off_it, axis=1, keepdims=True)
     harm = np.linalg.norm(outside, 2) * np.linalg.norm(off_it, 2)
     expected = (spread / (4 * sqrt(2)) - harm) / 90
-    assert reaper_stability(data) == pytest.approx(expected, rel=1e-3)
+    assert conditions.reaper_stability(data) == pytest.approx(expected, rel=1e-3)
     with pytest.raises(InputError, match="of dimension 1 or 2, got 3"):
-        reaper_stability(haystack(90, 5, 3, inlier_share=0.8, rng=rng(6)))
+        conditions.reaper_stability(haystack(90, 5, 3, inlier_share=0.8, rng=rng(6)))
 
 
 def test_where_stability_is_not_positive_nothing_is_bounded(monkeypatch):
@@ -149,7 +145,7 @@ def test_errors_on_reaper_are_what_their_names_say():
         assert row["excess"] == pytest.approx(excess, rel=1e-6)
         cosine = np.abs(top_components(point, 1).T @ data.subspace).item()
         assert row["distance"] == pytest.approx(np.arccos(cosine), rel=1e-4)
-        bound = pi / 2 * excess / reaper_stability(data)
+        bound = pi / 2 * excess / conditions.reaper_stability(data)
         assert row["distance_bound"] == pytest.approx(bound, rel=1e-6)
         assert row["formula"] == pytest.approx(log(n / delta) / n)
 

@@ -19,7 +19,7 @@ from dpaudit.algorithms import entry, names_of
 from dpaudit.reports import writer
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Results, Size, all_sections, plan
-from dpaudit.reports.sections.theorems import findings
+from dpaudit.reports.sections.theorems import findings, measures
 from dpaudit.reports.sections.theorems.findings import (
     CHANCES,
     GRIDS,
@@ -34,12 +34,6 @@ from dpaudit.reports.sections.theorems.judgement import (
     score,
     shares,
     stated,
-)
-from dpaudit.reports.sections.theorems.measures import (
-    FLAT,
-    GAP,
-    check_point,
-    second_moment_errors,
 )
 from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 from dpaudit.reports.writer import write_results
@@ -352,8 +346,8 @@ def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
             assert each.mechanisms
             assert each.repetitions >= 2
             for cell in cells(each):
-                if each.measure is second_moment_errors:
-                    check_point(cell.mechanism, {**cell.options, **cell.point})
+                if each.measure is measures.second_moment_errors:
+                    measures.check_point(cell.mechanism, {**cell.options, **cell.point})
     assert max(OWN["theorems-dp-pca-epsilon"].values) < 0.9
     for grid in GRIDS:
         assert len(set(grid.values)) == len(grid.values) >= 2
@@ -371,7 +365,7 @@ test_points_outside_the_range_are_refused = refused(
     ("theorems-gap-epsilon", {"epsilon": 1e-9}, "gap must be at least"),
     ("theorems-gap-gap", {"gap": 500.0}, "gap must be at least 599"),
     ("theorems-flat-n", {"n": 80.0}, "n must be at least 85"),
-    by=lambda name, changes: check_point(
+    by=lambda name, changes: measures.check_point(
         "analyze-gauss-published", {**OWN[name].fixed, **changes}
     ),
 )
@@ -379,12 +373,12 @@ test_points_outside_the_range_are_refused = refused(
 
 def test_other_mechanisms_are_refused():
     for kind, name, words in (
-        (GAP, "laplace-covariance", "no theorem here says"),
-        (FLAT, "symmetric-noise", "spectrum must be"),
+        (measures.GAP, "laplace-covariance", "no theorem here says"),
+        (measures.FLAT, "symmetric-noise", "spectrum must be"),
         ("steep", "analyze-gauss", "got 'steep'"),
     ):
         setting = {"spectrum": kind, "d": 9, "k": 1, "epsilon": 1.0, "delta": 1e-6}
-        refuses(words, check_point, name, {**setting, "gap": 1e5})
+        refuses(words, measures.check_point, name, {**setting, "gap": 1e5})
     assert "laplace-covariance" in names_of("covariance")
 
 
@@ -394,7 +388,7 @@ def last(name, mechanism, points=3):
     (tiny,) = (each for each in experiments(size) if each.name == name)
     cell = [each for each in cells(tiny) if each.mechanism == mechanism][-1]
     setting = {**cell.options, **cell.point}
-    built, values = check_point(mechanism, setting)
+    built, values = measures.check_point(mechanism, setting)
     releases = built.draw_from(np.diag(values), cell.size, rng=cell.rng())
     return tiny.measure(cell), setting, values, releases
 
@@ -461,8 +455,8 @@ test_what_cannot_be_kept_is_refused = refused(
     ("theorems-kept-kept", "analyze-gauss", {"kept": 0.5}, "kept must be from 1"),
     ("theorems-kept-k", "analyze-gauss", {"kept": 100.0}, "kept must be from 1 to"),
     ("theorems-kept-k", "private-subspace-published", {"k": 1.0}, "kept is for"),
-    ("theorems-kept-k", "analyze-gauss", {"spectrum": FLAT}, "kept is for"),
-    by=lambda name, mechanism, changes: check_point(
+    ("theorems-kept-k", "analyze-gauss", {"spectrum": measures.FLAT}, "kept is for"),
+    by=lambda name, mechanism, changes: measures.check_point(
         mechanism, {**OWN[name].fixed, "k": 1.0, "kept": 2.0, **changes}
     ),
 )

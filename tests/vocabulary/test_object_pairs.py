@@ -10,6 +10,8 @@ from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.audit import Budget, Run, audit, replay
 from dpaudit.object_pairs import ObjectPair
 
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
 PEOPLE = [{"age": 30, "tags": ["a"]}, {"age": 90, "tags": []}]
 MORE = [*PEOPLE, {"age": math.nan, "tags": ["b"]}]
 FRAME = pd.DataFrame({"name": ["x", "y", "z"], "paid": [0.1, 0.2, 0.9]})

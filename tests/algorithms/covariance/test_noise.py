@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.covariance.second_moment import (
-    symmetric_gaussian,
-    symmetric_laplace,
-    wishart,
-)
+from dpaudit.algorithms.covariance import second_moment
 
 TYPE_I_ERROR = 1e-8
 SIZE = 20_000
@@ -64,7 +60,7 @@ GAUSSIAN_CASES = [(1, 1.0, 1.0), (2, 0.5, 3.0), (3, 1.0, np.sqrt(2))]
 
 
 def gaussian(d, off_diagonal, diagonal, seed=0, size=SIZE):
-    return symmetric_gaussian(
+    return second_moment.symmetric_gaussian(
         size,
         d,
         off_diagonal=off_diagonal,
@@ -103,7 +99,9 @@ def test_the_covariance_of_a_gaussian_is_diagonal(case):
 
 
 def laplace(d, scale, seed=0, size=SIZE):
-    return symmetric_laplace(size, d, scale=scale, rng=np.random.default_rng(seed))
+    return second_moment.symmetric_laplace(
+        size, d, scale=scale, rng=np.random.default_rng(seed)
+    )
 
 
 @pytest.mark.parametrize(("d", "scale"), [(1, 2.0), (3, 0.5)])
@@ -131,7 +129,7 @@ WISHART_CASES = [(1, 2, 0.5), (3, 4, 1.0), (3, 40, 2.0)]
 
 def wishart_draws(d, degrees, scale, seed=0, size=SIZE):
     rng = np.random.default_rng(seed)
-    return wishart(size, d, degrees=degrees, scale=scale, rng=rng)
+    return second_moment.wishart(size, d, degrees=degrees, scale=scale, rng=rng)
 
 
 def bartlett(matrices, scale):

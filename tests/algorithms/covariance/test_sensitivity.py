@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit import Relation, UnsupportedError
-from dpaudit.algorithms import (
-    AnalyzeGauss,
-    GOEGaussian,
-    SymmetricNoise,
-    SymmetrisedWishart,
-)
+from dpaudit import Relation, UnsupportedError, algorithms
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.algorithms.covariance.symmetric_noise import semi_definite_trace
 from dpaudit.subspace import second_moment
@@ -39,7 +33,7 @@ def row_triples(draw):
 @given(row_triples(), st.floats(0.01, 100.0))
 def test_neighbours_stay_within_the_sensitivity(norm, relation, triple, row_norm):
     base, first, second = (row_norm * rows for rows in triple)
-    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5, row_norm=row_norm)
+    mechanism = algorithms.AnalyzeGauss.calibrated(1.0, 1e-5, row_norm=row_norm)
     data = np.vstack([base, second])
     if relation is ADD_REMOVE:
         neighbour = np.vstack([data, first])
@@ -54,7 +48,9 @@ def test_neighbours_stay_within_the_sensitivity(norm, relation, triple, row_norm
 
 @pytest.mark.parametrize(("norm", "relation"), CASES)
 def test_basis_vectors_attain_it(norm, relation):
-    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5, relation=relation, row_norm=3.0)
+    mechanism = algorithms.AnalyzeGauss.calibrated(
+        1.0, 1e-5, relation=relation, row_norm=3.0
+    )
     for dimension in (2, 5):
         pair = mechanism.worst_case(dimension)
         moved = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
@@ -64,7 +60,9 @@ def test_basis_vectors_attain_it(norm, relation):
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_in_one_dimension_a_row_joins_or_replaces_zero(relation):
-    pair = AnalyzeGauss.calibrated(1.0, 1e-5, relation=relation).worst_case(1)
+    pair = algorithms.AnalyzeGauss.calibrated(1.0, 1e-5, relation=relation).worst_case(
+        1
+    )
     assert pair.relation is relation
     assert pair.data.sum() == 0
     assert pair.neighbour.sum() == 1
@@ -88,10 +86,10 @@ def test_norms_are_those_of_a_batch(seed, d):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        AnalyzeGauss.calibrated(1.0, 1e-5, row_norm=0.7),
-        GOEGaussian.calibrated(1.0, 1e-5, row_norm=0.7),
-        SymmetrisedWishart.calibrated(1.0, row_norm=0.7),
-        SymmetricNoise.as_published(1.0, row_norm=0.7),
+        algorithms.AnalyzeGauss.calibrated(1.0, 1e-5, row_norm=0.7),
+        algorithms.GOEGaussian.calibrated(1.0, 1e-5, row_norm=0.7),
+        algorithms.SymmetrisedWishart.calibrated(1.0, row_norm=0.7),
+        algorithms.SymmetricNoise.as_published(1.0, row_norm=0.7),
     ],
 )
 def test_rows_beyond_the_norm_are_clipped(mechanism):

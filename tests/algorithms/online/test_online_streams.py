@@ -11,14 +11,10 @@ from refusals import refuses
 from seeded import rng
 
 from dpaudit.algorithms import DoublingOnlinePCA, OnlinePCA, TreeAggregation
+from dpaudit.algorithms.online import tree_aggregation
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence, leading_bases
-from dpaudit.algorithms.online.tree_aggregation import (
-    FollowPerturbedLeader,
-    FreshNoiseTree,
-    StepwiseSums,
-)
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.subspace import largest_principal_angle_sine
 
@@ -28,9 +24,9 @@ OPTIONS = {"epsilon": 400.0, "delta": 1e-5, "length": LENGTH}
 MAKERS = {
     "tree": TreeAggregation.calibrated,
     "tree-published": TreeAggregation.as_published,
-    "stepwise": StepwiseSums.calibrated,
+    "stepwise": tree_aggregation.StepwiseSums.calibrated,
     "online": lambda **options: OnlinePCA.calibrated(n_components=2, **options),
-    "leader": FollowPerturbedLeader.as_published,
+    "leader": tree_aggregation.FollowPerturbedLeader.as_published,
     "factorised": FactorisedSums.calibrated,
     "poles": lambda **options: FactorisedSums.calibrated(poles=8, **options),
     "online-factorised": FactorisedOnlinePCA.calibrated,
@@ -241,7 +237,7 @@ def test_further_refusals():
         build("online").start(1, rng=rng())
     with pytest.raises(InputError, match=r"tolerance must be in \[0, 1\), got 1"):
         build("online").start(4, rng=rng(), tolerance=1)
-    planted = SubspaceSequence(sums=FreshNoiseTree.planted(1.0, 1e-5))
+    planted = SubspaceSequence(sums=tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5))
     with pytest.raises(UnsupportedError, match="FreshNoiseTree has no stream"):
         planted.start(4, rng=rng())
 

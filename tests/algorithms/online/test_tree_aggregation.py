@@ -22,6 +22,7 @@ from seeded import in_ball, rng
 from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, TreeAggregation
 from dpaudit.algorithms.online import factorised as toeplitz
+from dpaudit.algorithms.online import tree_aggregation
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
     PublishedNodeNoise,
@@ -32,11 +33,6 @@ from dpaudit.algorithms.online.noise import (
     parent,
     tree_height,
     unpack,
-)
-from dpaudit.algorithms.online.tree_aggregation import (
-    FreshNoiseTree,
-    ReusedNoiseTree,
-    StepwiseSums,
 )
 from dpaudit.codec import encode, rebuild
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
@@ -55,8 +51,8 @@ MECHANISMS = {
     "tree": TreeAggregation.from_mu(2.0),
     "declared": TreeAggregation.from_mu(2.0, length=11, row_norm=2.0),
     "published": TreeAggregation.as_published(5.0, 0.5),
-    "stepwise": StepwiseSums.calibrated(2.0, 1e-3),
-    "fresh": FreshNoiseTree.planted(2.0, 1e-3, length=9),
+    "stepwise": tree_aggregation.StepwiseSums.calibrated(2.0, 1e-3),
+    "fresh": tree_aggregation.FreshNoiseTree.planted(2.0, 1e-3, length=9),
 }
 mechanisms = pytest.mark.parametrize("name", MECHANISMS)
 
@@ -126,7 +122,7 @@ def test_the_covariance_of_prefixes_is_that_of_their_common_nodes():
     error = np.sqrt((np.outer(diagonal, diagonal) + expected**2) / size)
     assert (np.abs(found - expected) < 7 * error).all()
     # It can fail: one noise per level has another covariance.
-    wrong = ReusedNoiseTree.planted(1.0, 1e-5, length=m)
+    wrong = tree_aggregation.ReusedNoiseTree.planted(1.0, 1e-5, length=m)
     wrong = replace(wrong, noise=mechanism.noise)
     releases = wrong.draw(np.zeros((m, 1)), size, rng=rng(3))[:, :, 0, 0]
     found = releases.T @ releases / size / deviation**2
@@ -219,11 +215,13 @@ def test_the_sensitivity_is_attained_and_never_passed(length, dimension):
 
 
 def test_the_first_row_of_many_steps_is_in_all_of_them():
-    sums = StepwiseSums.as_published(0.7, 1e-4, length=25, row_norm=2.0)
+    sums = tree_aggregation.StepwiseSums.as_published(
+        0.7, 1e-4, length=25, row_norm=2.0
+    )
     mu = sums.exact_claim(sums.worst_case()).parameters["mu"]
     assert mu == pytest.approx(sums.composed_claim().parameters["mu"])
     assert mu == pytest.approx(5 * sums.step_claim().parameters["mu"])
-    calibrated = StepwiseSums.calibrated(0.7, 1e-4)
+    calibrated = tree_aggregation.StepwiseSums.calibrated(0.7, 1e-4)
     exact = calibrated.exact_claim(calibrated.worst_case())
     assert exact.epsilon_at(1e-4) == pytest.approx(0.7, rel=1e-6)
 
@@ -294,7 +292,7 @@ def test_without_noise_a_release_is_the_statistic():
 # Planted bugs
 def test_noise_drawn_afresh_loses_what_the_head_of_the_module_says():
     for length, ratio in ((8, 1.2), (16, 1.4), (64, 1.9)):
-        planted = FreshNoiseTree.planted(1.0, 1e-5, length=length)
+        planted = tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5, length=length)
         exact = planted.exact_claim(planted.worst_case()).parameters["mu"]
         ones = [step.bit_count() for step in range(1, length + 1)]
         expected = sqrt(sum(1 / count for count in ones) / tree_height(length))
@@ -303,7 +301,7 @@ def test_noise_drawn_afresh_loses_what_the_head_of_the_module_says():
 
 
 def test_reused_noise_hides_nothing():
-    planted = ReusedNoiseTree.planted(1.0, 1e-5, length=8)
+    planted = tree_aggregation.ReusedNoiseTree.planted(1.0, 1e-5, length=8)
     rows = in_ball(8, 2)
     one, two, three, *_ = planted.release(rows, rng=rng())
     exact = np.outer(rows[2], rows[2]) - np.outer(rows[0], rows[0])

@@ -12,19 +12,8 @@ from dpaudit.algorithms import (
     IterativeReaper,
     MinibatchGeodesicDescent,
 )
-from dpaudit.algorithms.robust.geometries import (
-    Euclidean,
-    Geodesic,
-    Polar,
-    squared_distance,
-)
+from dpaudit.algorithms.robust import geometries, initialisation
 from dpaudit.algorithms.robust.ggd import NoiselessGGD, least_squares_eigenvalues
-from dpaudit.algorithms.robust.initialisation import (
-    CentralStart,
-    GaussianStart,
-    PrincipalStart,
-    PublicStart,
-)
 from dpaudit.algorithms.robust.objectives import spherise
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
@@ -66,10 +55,13 @@ def test_steps_are_those_of_the_paper():
     assert projector_distance(release, expected) < 1e-12
 
 
-@pytest.mark.parametrize("geometry", [Geodesic(), Polar()])
+@pytest.mark.parametrize("geometry", [geometries.Geodesic(), geometries.Polar()])
 def test_descent_goes_down_and_finds_the_subspace(geometry):
     descent = GeodesicDescent(n_components=2, iterations=2000, geometry=geometry)
-    assert squared_distance(descent.release(HAY.rows, rng=rng()), HAY.subspace) < 1e-20
+    assert (
+        geometries.squared_distance(descent.release(HAY.rows, rng=rng()), HAY.subspace)
+        < 1e-20
+    )
 
 
 def test_batches_of_trials_are_their_trials():
@@ -93,12 +85,12 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
     descent = GeodesicDescent(n_components=2)
     path = list(descent.iterates([inliers], rng=rng()))
     assert np.array_equal(path[0], path[-1])
-    assert squared_distance(path[-1][0], HAY.subspace) < 1e-28
+    assert geometries.squared_distance(path[-1][0], HAY.subspace) < 1e-28
     outliers = HAY.rows[HAY.labels == 0]
     for each in (
         descent,
         MinibatchGeodesicDescent(n_components=2, batches=WithReplacement(batch_size=3)),
-        GeodesicDescent(n_components=7, start=PublicStart()),
+        GeodesicDescent(n_components=7, start=initialisation.PublicStart()),
     ):
         release = each.release(outliers, rng=rng())
         r = each.n_components
@@ -109,11 +101,11 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
 
 test_bad_input_is_named = refused(
     (
-        lambda: GeodesicDescent(n_components=1, geometry=Euclidean()),
+        lambda: GeodesicDescent(n_components=1, geometry=geometries.Euclidean()),
         "geometry must be for subspaces",
     ),
     (
-        lambda: GeodesicDescent(n_components=1, start=CentralStart()),
+        lambda: GeodesicDescent(n_components=1, start=initialisation.CentralStart()),
         "start must be for subspaces",
     ),
     (
@@ -146,7 +138,7 @@ def test_the_refuting_pair_meets_the_condition_of_theorem_11(components):
     """
     mechanism = NoiselessGGD.as_published(1.0, 1e-5, n_components=components)
     assert mechanism.claim == ApproxDP(1.0, 1e-5)
-    assert mechanism.start == PrincipalStart()
+    assert mechanism.start == initialisation.PrincipalStart()
     pair = mechanism.worst_case()
     for rows in (pair.data, pair.neighbour):
         outlying = np.abs(rows[:, components:]).max(axis=1) > 0
@@ -195,11 +187,11 @@ def test_water_filling_of_few_eigenvalues():
 
 @kinds
 def test_the_subspace_is_found(kind):
-    for start in (None, PublicStart()):
+    for start in (None, initialisation.PublicStart()):
         options = {} if start is None else {"start": start}
         mechanism = kind(n_components=2, **options)
         releases = mechanism.draw(HAY.rows, 2, rng=rng(1))
-        assert squared_distance(releases, HAY.subspace).max() < 1e-18
+        assert geometries.squared_distance(releases, HAY.subspace).max() < 1e-18
 
 
 def test_noisy_rows_lead_to_the_minimum_of_reaper():
@@ -239,18 +231,18 @@ def test_extreme_data_are_well_defined(kind):
         release = mechanism.release(rows, rng=rng())
         assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
     found = mechanism.release(inliers, rng=rng())
-    assert squared_distance(found, np.eye(4)[:, :2]) < 1e-20
+    assert geometries.squared_distance(found, np.eye(4)[:, :2]) < 1e-20
     assert mechanism.draw(outliers, 0, rng=rng()).shape == (0, 4, 2)
 
 
 def test_rows_longer_than_they_are_many():
     data = haystack(40, 300, 2, inlier_share=0.7, rng=rng(5))
     release = FastMedianSubspace(n_components=2).release(data.rows, rng=rng())
-    assert squared_distance(release, data.subspace) < 1e-20
+    assert geometries.squared_distance(release, data.subspace) < 1e-20
 
 
 test_bad_arguments_are_named = refused(
-    ({"start": GaussianStart(1.0)}, "start must be under replace-one"),
+    ({"start": initialisation.GaussianStart(1.0)}, "start must be under replace-one"),
     by=lambda kind, change: kind(**{"n_components": 1} | change),
     each=KINDS,
 )

@@ -12,7 +12,6 @@ import pytest
 from refusals import refuses
 from seeded import rng
 
-from dpaudit import Relation
 from dpaudit.algorithms import (
     DPPCA,
     MeanEstimation,
@@ -25,56 +24,11 @@ from dpaudit.algorithms import (
     TwoStagePCA,
 )
 from dpaudit.algorithms.streaming import mean_budget
-from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.streaming.mean_estimation import mean_with_constant_8
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.private_histogram import UnthresholdedHistogram
-from dpaudit.codec import encode, rebuild
-from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
-    HasExactClaim,
-    HasGaussianSteps,
-    HasPrivacyLoss,
-    HasTranscript,
-)
 
 GAUSSIAN = np.random.default_rng(0).standard_normal((400, 10))
-# What is not bottom on nearly all runs.
-PROMISES = {
-    **{"private-oja": (0.5, 1e-3), "dp-pca-published": (30.0, 1e-2)},
-    **{"dp-pca-rank-k": (30.0, 1e-2), "private-histogram": (1.0, 1e-2)},
-    "private-histogram-published": (1.0, 1e-2),
-    **{"private-histogram-no-threshold": (1.0, 1e-2), "top-eigenvalue": (1.0, 1e-2)},
-    **{"mean-estimation": (2.0, 1e-2), "mean-estimation-published": (2.0, 1e-2)},
-    "mean-estimation-constant-8": (2.0, 1e-2),
-}
-HISTOGRAMS = {name for name in PROMISES if "histogram" in name}
-VALUES = HISTOGRAMS | {name for name in PROMISES if "mean" in name or "top" in name}
-STEPS = {"minibatch-oja", "block-oja"}
-entries = pytest.mark.parametrize("entry", STREAMING, ids=lambda entry: entry.name)
-
-
-def made(entry):
-    epsilon, delta = PROMISES.get(entry.name, (8.0, 1e-2))
-    options = {"delta": delta} if entry.approximate else {}
-    return entry.build(epsilon=epsilon, **options)
-
-
-@entries
-def test_what_they_offer(entry):
-    mechanism, name = made(entry), entry.name
-    assert mechanism.relation is Relation.REPLACE_ONE
-    assert rebuild(encode(mechanism)) == mechanism
-    assert isinstance(mechanism, HasComponents) == (name not in VALUES)
-    assert isinstance(mechanism, HasTranscript) == (name not in VALUES | {"oja"})
-    assert isinstance(mechanism, HasGaussianSteps) == (name in STEPS)
-    # An upper bound for the last step is not the truth about it.
-    assert isinstance(mechanism, HasExactClaim) == (name in HISTOGRAMS)
-    assert isinstance(mechanism, HasPrivacyLoss) == (name in HISTOGRAMS)
-    alone = {"oja", "private-oja", "minibatch-oja-search"}
-    assert isinstance(mechanism, HasCanonicalPairs) == (name not in alone)
-
 
 # Of many releases as many as fit are made side by side: of rows so long, few.
 LONG = np.eye(2, 2**18)

@@ -13,13 +13,9 @@ from seeded import rng
 
 from dpaudit import ApproxDP, InputError, Relation
 from dpaudit.algorithms import GOEGaussian, TwoStagePCA, build
+from dpaudit.algorithms.streaming import moments
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import scale_rows
-from dpaudit.algorithms.streaming.moments import (
-    ProductGradients,
-    StreamedMoments,
-    as_moments,
-)
 from dpaudit.algorithms.streaming.windows import Ball
 from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.subspace import projector_distance, top_components
@@ -48,7 +44,7 @@ def test_each_row_is_read_by_one_step(n, k):
         reads.append((where.start, where.stop))
         return rows[where]
 
-    data = StreamedMoments(read, count=n, dimension=3, row_norm=1.0)
+    data = moments.StreamedMoments(read, count=n, dimension=3, row_norm=1.0)
     mechanism = TwoStagePCA.calibrated(**LOUD, n_components=k, scale_share=0.3)
     mechanism.draw(data, 1, rng=rng(1))
     half = n // 2
@@ -112,7 +108,7 @@ def test_the_start_is_what_noise_leaves_of_the_first_half():
 
 def test_gradients_of_a_basis_are_those_of_its_columns():
     rows, bases = graded(7, [1.0, 2.0, 3.0]), rng(1).standard_normal((5, 3, 2))
-    found = ProductGradients(as_moments(rows), 2, 4, bases).read(1, 4)
+    found = moments.ProductGradients(moments.as_moments(rows), 2, 4, bases).read(1, 4)
     assert found.shape == (5, 3, 6)
     for trial in range(5):
         for place, row in enumerate(rows[3:6]):
@@ -290,6 +286,6 @@ def test_bad_data_are_named():
         (np.ones((50, 3)), "n_components must be at most the length of a row, 3"),
         (np.ones((7, 4)), "data must have at least 8 rows, got 7"),
         (np.ones((9, 4, 4)), "data must be rows"),
-        (as_moments(np.ones((9, 4))), "row_norm must be that of the stream"),
+        (moments.as_moments(np.ones((9, 4))), "row_norm must be that of the stream"),
     ):
         refuses(message, mechanism.draw, bad, 1, rng=rng())

@@ -32,19 +32,10 @@ from dpaudit.algorithms import (
     build,
     entry,
 )
-from dpaudit.algorithms.subspace.base import (
-    deflated_frames,
-    uniform_complements,
-    uniform_frames,
-)
+from dpaudit.algorithms.subspace import base, perturbation
 from dpaudit.algorithms.subspace.exact_exponential import MatrixACG
 from dpaudit.algorithms.subspace.gibbs import (
     PlaneRotations,
-)
-from dpaudit.algorithms.subspace.perturbation import (
-    new_direction_pair,
-    repeated_direction_pair,
-    tied_directions_pair,
 )
 from dpaudit.errors import InputError
 
@@ -88,7 +79,7 @@ def test_starts_that_are_far_apart_soon_meet():
     values, size = 6e3 / np.arange(1, 41) ** 2.0, 60
     starts = (
         np.tile(np.eye(40)[:, :3], (size, 1, 1)),
-        uniform_frames(size, 40, 3, rng=np.random.default_rng(1)),
+        base.uniform_frames(size, 40, 3, rng=np.random.default_rng(1)),
     )
     losses = [
         values[0] * (1 - (moved(values, start, 6, seed)[:, 0] ** 2).sum(axis=-1))
@@ -103,7 +94,7 @@ def test_starts_that_are_far_apart_soon_meet():
 @pytest.mark.parametrize(("values", "k"), [([50.0, 30.0, 20.0, 15.0, 0.0, 0.0], 3)])
 def test_it_has_the_law_of_exact_draws(values, k):
     exact = MatrixACG(values, k).draw(3000, rng=np.random.default_rng(1))
-    start = uniform_frames(3000, len(values), k, rng=np.random.default_rng(2))
+    start = base.uniform_frames(3000, len(values), k, rng=np.random.default_rng(2))
     assert_plausible(same_law_p_values(moved(values, start, 12), exact, values))
     with pytest.raises(AssertionError):
         assert_plausible(same_law_p_values(moved(values, start, 1), exact, values))
@@ -120,7 +111,7 @@ def test_more_columns_than_half_are_drawn_by_their_complement():
 
 def test_releases_have_the_density_of_the_definition():
     rng = np.random.default_rng(5)
-    rotation = uniform_frames(1, 4, 4, rng=rng)[0]
+    rotation = base.uniform_frames(1, 4, 4, rng=rng)[0]
     rows = np.repeat(np.diag([2.0, 9.0, 1.0, 0.5]), [5, 2, 6, 1], axis=0) @ rotation.T
     mechanism = GibbsExponential(
         n_components=2,
@@ -150,7 +141,7 @@ def test_draws_are_those_of_the_exact_mechanism_where_it_draws_vectors(relation,
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (8, 8), (30, 4)])
 def test_frames_stay_orthonormal(d, k):
     rng = np.random.default_rng(0)
-    frames = moved(100 * rng.random(d), uniform_frames(5, d, k, rng=rng), 50)
+    frames = moved(100 * rng.random(d), base.uniform_frames(5, d, k, rng=rng), 50)
     gram = frames.swapaxes(-2, -1) @ frames
     np.testing.assert_allclose(gram, np.tile(np.eye(k), (5, 1, 1)), atol=1e-12)
 
@@ -158,7 +149,7 @@ def test_frames_stay_orthonormal(d, k):
 def test_starts_are_left_alone():
     rng = np.random.default_rng(0)
     values = rng.standard_normal(5)
-    start = uniform_frames(6, 5, 2, rng=rng)
+    start = base.uniform_frames(6, 5, 2, rng=rng)
     before = start.copy()
     chains = PlaneRotations(values, start)
     np.testing.assert_array_equal(chains.frames, before)
@@ -187,7 +178,7 @@ def test_a_sweep_turns_every_pair_of_rows(d):
 def test_no_chain_depends_on_the_others():
     # Correlations of the utilities of chains side by side.
     values = [20.0, 10.0, 5.0, 0.0]
-    start = uniform_frames(20_000, 4, 2, rng=np.random.default_rng(0))
+    start = base.uniform_frames(20_000, 4, 2, rng=np.random.default_rng(0))
     chains = PlaneRotations(values, start)
     chains.sweep(6, rng=np.random.default_rng(1))
     utility = (chains.frames**2).sum(axis=-1) @ values
@@ -294,8 +285,8 @@ def assert_orthonormal(frames):
 @pytest.mark.parametrize("size", [0, 40])
 def test_frames_and_complements_are_orthonormal(d, k, size):
     rng = np.random.default_rng(0)
-    frames = uniform_frames(size, d, k, rng=rng)
-    rest = uniform_complements(frames, rng=rng)
+    frames = base.uniform_frames(size, d, k, rng=rng)
+    rest = base.uniform_complements(frames, rng=rng)
     assert frames.shape == (size, d, k)
     assert rest.shape == (size, d, d - k)
     assert_orthonormal(np.concatenate([frames, rest], axis=-1))
@@ -303,7 +294,7 @@ def test_frames_and_complements_are_orthonormal(d, k, size):
 
 def test_entries_of_uniform_frames():
     # Null hypothesis: every entry squared is Beta(1/2, (d - 1)/2), with either sign.
-    frames = uniform_frames(20_000, 3, 2, rng=np.random.default_rng(0))
+    frames = base.uniform_frames(20_000, 3, 2, rng=np.random.default_rng(0))
     # In three dimensions an entry is uniform.
     law = stats.uniform(-1, 2)
     for values in frames.reshape(-1, 6).T:
@@ -311,7 +302,7 @@ def test_entries_of_uniform_frames():
 
 
 def test_square_frames_have_uniform_angles_and_either_determinant():
-    frames = uniform_frames(20_000, 2, 2, rng=np.random.default_rng(0))
+    frames = base.uniform_frames(20_000, 2, 2, rng=np.random.default_rng(0))
     angle = np.arctan2(frames[:, 1, 0], frames[:, 0, 0])
     law = stats.uniform(-np.pi, 2 * np.pi)
     assert stats.kstest(angle, law.cdf).pvalue >= TYPE_I_ERROR / 2
@@ -322,7 +313,7 @@ def test_square_frames_have_uniform_angles_and_either_determinant():
 def test_bases_of_complements_are_uniform():
     # Null hypothesis: in the complement of e_1, the first column's angle is uniform.
     frames = np.tile(np.eye(3)[:, :1], (20_000, 1, 1))
-    rest = uniform_complements(frames, rng=np.random.default_rng(0))
+    rest = base.uniform_complements(frames, rng=np.random.default_rng(0))
     angle = np.arctan2(rest[:, 2, 0], rest[:, 1, 0])
     law = stats.uniform(-np.pi, 2 * np.pi)
     assert stats.kstest(angle, law.cdf).pvalue >= TYPE_I_ERROR
@@ -332,13 +323,13 @@ def test_bases_of_complements_are_uniform():
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(0, 4))
 def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
     rng = np.random.default_rng(seed)
-    frames = uniform_frames(7, q + more, q, rng=rng)
-    directions = uniform_frames(7, q, 1, rng=rng)[..., 0]
+    frames = base.uniform_frames(7, q + more, q, rng=rng)
+    directions = base.uniform_frames(7, q, 1, rng=rng)[..., 0]
     # Along and against the first column, too.
     directions[:2] = 0.0
     directions[:2, 0] = [1.0, -1.0]
     before = frames.copy()
-    rest = deflated_frames(frames, directions)
+    rest = base.deflated_frames(frames, directions)
     np.testing.assert_array_equal(frames, before)
     assert rest.shape == (7, q + more, q - 1)
     taken = frames @ directions[..., np.newaxis]
@@ -355,11 +346,11 @@ def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
 @pytest.mark.parametrize("copies", [1, 5, 10**9])
 def test_pairs_are_neighbours_of_few_rows(relation, k, d, copies):
     pairs = [
-        new_direction_pair(k, d, copies, relation, 2.0),
-        repeated_direction_pair(d, copies, relation, 2.0),
+        perturbation.new_direction_pair(k, d, copies, relation, 2.0),
+        perturbation.repeated_direction_pair(d, copies, relation, 2.0),
     ]
     if k < d:
-        pairs.append(tied_directions_pair(k, d, copies, relation, 2.0))
+        pairs.append(perturbation.tied_directions_pair(k, d, copies, relation, 2.0))
     for pair in pairs:
         assert pair.relation is relation
         assert len(pair.neighbour) <= 10_001
