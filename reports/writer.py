@@ -42,44 +42,27 @@ def write_report(
 ) -> Written:
     """Run the experiments of a profile and write the comparison report.
 
-    Parameters
-    ----------
-    output : Path
-        A folder, created if need be. It receives the site (``index.html`` and the
-        folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
-        file per figure and one JSON file per witness, which replace at the very end
-        what an earlier report left there; anything else in the folder stays. Text in a
-        CSV file that a spreadsheet would take for a formula has an apostrophe in front
-        (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits.
-    profile : str
-        ``"quick"``, ``"standard"`` or ``"full"``.
-    seed : int
-        >= 0. The same seed gives the same results, except for run times. What
-        ``dpaudit bench-audit`` and ``make third-party`` have left in the folders
-        ``bench`` and ``third-party`` beside `output` is shown as well.
-    sections : sequence of str
-        Names of those to write, and no others; by default all.
-    store : Path, optional
-        The file in which finished work is kept, and found again: a report that was
-        stopped goes on. By default ``work.db`` in the folder.
-    progress : callable, optional
-        Called with how far the work is.
-    executor : concurrent.futures.Executor, optional
-        Where to work, with processes rather than threads
-        (`dpaudit.audit.process_pool`): linear algebra is held to one thread per
-        process. No result depends on it.
+    ``output``: a folder, created if need be. It receives the site (``index.html`` and
+    the folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
+    file per figure and one JSON file per witness, which replace at the very end what an
+    earlier report left there; anything else in the folder stays. Text in a CSV file
+    that a spreadsheet would take for a formula has an apostrophe in front
+    (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits. ``profile``: one of
+    `PROFILES`. ``seed``: >= 0. The same seed gives the same results, except for run
+    times. What ``dpaudit bench-audit`` and ``make third-party`` have left in the
+    folders ``bench`` and ``third-party`` beside `output` is shown as well.
+    ``sections``: names of those to write, and no others; by default all. ``store``: the
+    file in which finished work is kept, and found again: a report that was stopped goes
+    on; by default ``work.db`` in the folder. ``progress``: called with how far the work
+    is. ``executor``: where to work, with processes rather than threads
+    (`dpaudit.audit.process_pool`): linear algebra is held to one thread per process. No
+    result depends on it.
 
-    Returns
-    -------
-    Written
-        A section that fails is shown as failed, and the others stand.
+    A section that fails is shown as failed, and the others stand.
 
-    Raises
-    ------
-    InputError
-        If the profile or a section is unknown, the seed is negative, the folder cannot
-        be written to, or what the others have left not be read (all of which is found
-        out before the work begins).
+    Raises `~dpaudit.errors.InputError` if the profile or a section is unknown, the seed
+    is negative, the folder cannot be written to, or what the others have left not be
+    read (all of which is found out before the work begins).
     """
     chosen = chosen_sections(sections)
     experiments = plan(profile, seed, chosen)

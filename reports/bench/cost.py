@@ -299,11 +299,7 @@ class Cost(Costs):
         "peak memory": CostCase(
             ("Laplace", 500.0, "MB"),
             partial(memory_alone, "audited"),
-            {
-                "quick": (1, 50_000),
-                "standard": (1, 5_000_000),
-                "full": (1, 50_000_000),
-            },
+            {"quick": (1, 50_000), "standard": (1, 5_000_000), "full": (1, 50_000_000)},
         ),
     }
 

@@ -55,17 +55,12 @@ def compare(
     Raises `InputError` if an argument is not allowed, or no mechanism could be
     compared.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``mechanism``, ``epsilon``, ``measure`` (one of `MEASURES`), ``median``,
-        ``low``, ``high`` (the quartiles over releases), ``seconds`` (the median time of
-        a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``,
-        ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN
-        where the mechanism could not be compared.
+    Returned is a table: ``mechanism``, ``epsilon``, ``measure`` (one of `MEASURES`),
+    ``median``, ``low``, ``high`` (the quartiles over releases), ``seconds`` (the median
+    time of a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``,
+    ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN where
+    the mechanism could not be compared.
 
-    Examples
-    --------
     >>> from dpaudit.reports import compare
     >>> table = compare(
     ...     ["goe-gaussian"], epsilons=[1.0], repetitions=3, budget=20
@@ -95,40 +90,19 @@ def compared(
 ) -> MechanismComparison:
     """Do what `compare` does, and return all that was found.
 
-    Parameters
-    ----------
-    mechanisms : sequence of str
-    own : mapping of str to object, optional
-        Further mechanisms of your own, by the names that they are to have.
-    data : array_like, shape (n, d), optional
-        By default scikit-learn's digits, which are public.
-    source : str
-        What to call the data.
-    row_norm : float, optional
-        Public bound on the length of a row: longer ones are scaled down. By default 1,
-        and 64 for the digits.
-    n_components : int, optional
-        k; by default half of the columns, and 10 at most.
-    epsilons : sequence of float
-    delta : float
-        In [0, 1).
-    relation : Relation or str
-    repetitions : int
-        Releases behind every median.
-    budget : Budget or int
-        Of each audit; only its ``releases`` can be chosen.
-    seed : int
-        >= 0. The same seed gives the same results, but for the times.
-    output : Path, optional
-    run : Run
-        Its ``executor``, ``store`` and ``progress``; no result depends on them. The
-        store is a path: where finished work is kept and found again; by default
-        ``work.db`` in `output`. ``progress`` is called with how far the work is.
+    ``own``: further mechanisms of your own, by the names that they are to have.
+    ``data``: array_like, shape (n, d); by default scikit-learn's digits, which are
+    public. ``source``: what to call the data. ``row_norm``: public bound on the length
+    of a row: longer ones are scaled down; by default 1, and 64 for the digits.
+    ``n_components``: k; by default half of the columns, and 10 at most. ``delta``: in
+    [0, 1). ``repetitions``: releases behind every median. ``budget``: of each audit;
+    only its ``releases`` can be chosen. ``seed``: >= 0. The same seed gives the same
+    results, but for the times. ``run``: its ``executor``, ``store`` and ``progress``;
+    no result depends on them. The store is a path: where finished work is kept and
+    found again; by default ``work.db`` in `output`. ``progress`` is called with how far
+    the work is.
 
-    Raises
-    ------
-    InputError
-        As `compare`.
+    Raises `InputError` as `compare` does.
     """
     budget = Budget.of(budget)
     refuse("compare", budget, "seconds", "refine", "stop")
@@ -184,8 +158,6 @@ def epsilon_list(epsilons: Sequence[float]) -> list[float]:
 
     Raises `InputError` if there is none, or one is not a finite number > 0.
 
-    Examples
-    --------
     >>> epsilon_list([2, 0.5, 2])
     [0.5, 2.0]
     """

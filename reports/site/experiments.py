@@ -69,11 +69,6 @@ def _context(
         "experiment": experiment,
         "section": section,
         "question": _question(inspect.getdoc(experiment.measure)),
-        "measure": (
-            f"{experiment.measure.__module__}.{experiment.measure.__qualname__}"
-            if hasattr(experiment.measure, "__qualname__")
-            else ""
-        ),
         "grid": {name: _told(values) for name, values in experiment.grid.items()},
         "options": {name: text for name, text in options.items() if len(text) < 200},
         "notes": [] if failed else _notes(section, experiment, table),

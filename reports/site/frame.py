@@ -111,20 +111,14 @@ def _commit() -> str:
 
 @dataclass
 class Frame:
-    """Makes pages, and remembers them.
-
-    Attributes
-    ----------
-    pages : dict of str to str
-        The text of each page by its path, in the order in which they were made.
-    failed : dict of str to Exception
-        What went wrong, by what was to be shown.
-    """
+    """Makes pages, and remembers them."""
 
     shared: Mapping[str, Any]  # what every template is given
     # all pages about one thing, so that others can refer to them
     topics: Sequence[TopicPage] = ()
+    # the text of each page by its path, in the order in which they were made
     pages: dict[str, str] = field(default_factory=dict)
+    # what went wrong, by what was to be shown
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

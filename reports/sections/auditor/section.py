@@ -7,8 +7,6 @@ from dpaudit.reports.bench import study
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.sections import Part, Results, Section
 
-__all__ = ["SECTION"]
-
 
 def beside(folder: Path) -> study.Summary | None:
     return study.load_summary(folder / "bench")

@@ -14,7 +14,6 @@ clips gradients adds it in proportion to their length.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -34,8 +33,6 @@ from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLO
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, listed, number, plain, setting, signed
-
-__all__ = ["SECTION"]
 
 GRADIENTS = "dp-pca-gradients"
 GAUSSIAN, NEAR_A_LINE = "gaussian", "example-4.1"
@@ -195,32 +192,24 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         ("dp-pca-example-tuned", measures.TUNED, "noise", size.rate_spreads),
     ):
         place = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
+        source = f"{_PAPER}, {'Example 4.1' if variable == 'noise' else place}"
         options = {**fixed, "n": float(size.rate_base), "steps": steps}
-        made = partial(
-            Experiment,
-            title="Errors of streaming PCA",
-            source=f"{_PAPER}, {'Example 4.1' if variable == 'noise' else place}",
-            measure=measures.component_errors,
-            options={key: options[key] for key in options if key != variable},
-        )
         grid = tuple(map(float, values))
         # Of what a random order asks for, all rows are in memory.
         held = tuple(x for x in grid if variable != "n" or x <= measures.ORDERED)
         found += [
-            made(
-                name=name,
-                mechanisms=_FAST,
-                grid={variable: grid},
-                repetitions=size.rate_sets,
-                effort=3.0,
-            ),
-            made(
-                name=name + SLOW,
-                mechanisms=_SLOW,
-                grid={variable: held},
-                repetitions=size.rate_single_sets,
-                effort=6.0,
-            ),
+            declared(name + end, "Errors of streaming PCA", source)(
+                measure=measures.component_errors,
+                mechanisms=mechanisms,
+                grid={variable: several},
+                repetitions=sets,
+                options={key: options[key] for key in options if key != variable},
+                effort=effort,
+            )
+            for end, mechanisms, several, sets, effort in (
+                ("", _FAST, grid, size.rate_sets, 3.0),
+                (SLOW, _SLOW, held, size.rate_single_sets, 6.0),
+            )
         ]
     found += [
         declared(name, "Errors on hard instances", f"{_PAPER}, Theorems 5.3, 5.4")(

@@ -8,7 +8,7 @@ from where the report shows them: the comparison is made in an environment of it
 (``make third-party``).
 
 The sampler behind the eigenvectors of both other libraries rejects so many candidates
-that in more than a few dimensions nobody can wait for one that it accepts
+that in more than a few dimensions one that it accepts does not come in time
 (`dpaudit.algorithms.third_party.diffprivlib`). So a fit has a time limit, and runs in a
 process of its own, which is killed at the limit.
 """
@@ -237,7 +237,7 @@ def _fit_and_tell(
 
 
 def _end_with_the_parent() -> None:
-    """End a fit that nobody waits for any more, though it may take for ever."""
+    """End a fit whose result is not awaited any more: it may take for ever."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -28,8 +28,6 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION"]
-
 
 @dataclass(frozen=True)
 class Beside:

@@ -51,8 +51,6 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION"]
-
 _PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
 _EXPONENTS = (ALGORITHM_3, ALGORITHM_4)
 _LENGTHS = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)

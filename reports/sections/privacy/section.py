@@ -22,8 +22,6 @@ from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION"]
-
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = names_of("covariance")

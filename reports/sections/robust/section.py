@@ -15,8 +15,6 @@ from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.robust import conditions, findings, measures
 
-__all__ = ["SECTION"]
-
 _LENGTH = 20  # D, where it is not said
 _PAPER = "Maunu, Yu, Lerman, MSML 2022"
 _LENGTHS = (10, 20, 50, 100, 200, 400)

@@ -21,8 +21,6 @@ from dpaudit.reports.svg import INK
 from dpaudit.reports.tables import Quartiles, quarters
 from dpaudit.reports.words import decimal, number, signed, spread
 
-__all__ = ["SECTION"]
-
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0
 _ROWS = (100_000, 200_000, 400_000, 800_000)

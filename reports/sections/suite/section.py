@@ -10,8 +10,6 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION"]
-
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 
 

@@ -20,8 +20,6 @@ from dpaudit.reports.svg import INK, MUTED
 from dpaudit.reports.tables import quartiles, refuted_mechanisms
 from dpaudit.reports.words import count, delta, listed, percent, setting, short
 
-__all__ = ["SECTION"]
-
 PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""
 

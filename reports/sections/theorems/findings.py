@@ -16,11 +16,7 @@ from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.streaming.measures import streaming_errors
 from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca, judgement, robust
 from dpaudit.reports.sections.theorems.judgement import Ruling
-from dpaudit.reports.sections.theorems.rows import (
-    SYMBOLS,
-    Chance,
-    ExponentRow,
-)
+from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, ExponentRow
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
 

@@ -24,8 +24,6 @@ from dpaudit.reports.svg import SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, percent, setting, spread
 
-__all__ = ["SECTION"]
-
 _HEIGHTS = {False: 220, True: 190}  # of a panel, by narrow
 _AROUND = {"left": 48.0, "right": 72.0, "top": 42.0, "bottom": 46.0}
 _USEFUL = Line("useful", SERIES[0], marker="o")

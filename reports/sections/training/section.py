@@ -10,8 +10,6 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
 
-__all__ = ["SECTION"]
-
 _RIGHT = "dp-sgd"
 
 

@@ -33,8 +33,6 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-__all__ = ["SECTION"]
-
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
 _DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": DELTA}
