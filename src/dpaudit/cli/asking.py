@@ -187,11 +187,7 @@ def _parameters(subject: Any) -> dict[str, Any]:
 
 
 def _check_said(
-    subject: Any,
-    pair: Any,
-    domain: str | None,
-    claim: Any,
-    relation: str | None,
+    subject: Any, pair: Any, domain: str | None, claim: Any, relation: str | None
 ) -> None:
     """Raise one sentence on all that has to be said of a mechanism, and is not."""
     claimed = claim is not None or getattr(subject, "claim", None) is not None

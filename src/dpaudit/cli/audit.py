@@ -119,9 +119,7 @@ _run_options = grouped(
 _output_options = grouped(
     "output",
     click.option(
-        "--witness",
-        type=FILE,
-        help="Where to write the witness of a refutation.",
+        "--witness", type=FILE, help="Where to write the witness of a refutation."
     ),
     click.option(
         "--html",
@@ -291,11 +289,7 @@ def _sampled(
 
 
 def _told(
-    results: list[Any],
-    files: dict[str, Any],
-    output: dict[str, Any],
-    *,
-    stopped: bool,
+    results: list[Any], files: dict[str, Any], output: dict[str, Any], *, stopped: bool
 ) -> int:
     """Print results and keep what is to be kept; return the exit code."""
     from dpaudit.audit import AuditResult, Verdict

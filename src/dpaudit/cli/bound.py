@@ -212,11 +212,7 @@ def _without_padding(column: Any) -> Any:
     return numbers(column.iloc[:length], column.name)
 
 
-@click.command(
-    "plan",
-    cls=Command,
-    examples=("dpaudit plan --epsilon 1 --true 2",),
-)
+@click.command("plan", cls=Command, examples=("dpaudit plan --epsilon 1 --true 2",))
 @click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
 @click.option(
     "--true",

@@ -25,13 +25,7 @@ from dpaudit.errors import DPAuditError
 from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
-__all__ = [
-    "Command",
-    "Exit",
-    "Group",
-    "ended",
-    "failed",
-]
+__all__ = ["Command", "Exit", "Group", "ended", "failed"]
 
 
 _LONGEST = 5000  # characters of a sentence

@@ -28,9 +28,7 @@ __all__ = ["bench_audit_command", "report_command"]
 _UNSOUND = 1
 
 _profile = click.option(
-    "--profile",
-    default="quick",
-    help=f"How much of everything: {', '.join(PROFILES)}.",
+    "--profile", default="quick", help=f"How much of everything: {', '.join(PROFILES)}."
 )
 _third_party = click.option("--output", type=FOLDER, default=Path("build/third-party"))
 
@@ -154,11 +152,7 @@ def _tell(line: str) -> None:
 @_third_party
 @click.option("--repetitions", default=20)
 @click.option(
-    "--limit",
-    "limit_s",
-    default=60.0,
-    show_default=False,
-    help="Seconds for a fit.",
+    "--limit", "limit_s", default=60.0, show_default=False, help="Seconds for a fit."
 )
 @seed_option
 def libraries_command(output: Path, **options: Any) -> None:

@@ -17,13 +17,7 @@ import click
 
 from dpaudit.printable import printable
 
-__all__ = [
-    "Interrupt",
-    "auditing",
-    "printing_aside",
-    "watch",
-    "working",
-]
+__all__ = ["Interrupt", "auditing", "printing_aside", "watch", "working"]
 
 _NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two

@@ -25,11 +25,7 @@ _NAME = "test_my_mechanism.py"
 _EXAMPLE = Path(__file__).with_name("init.txt")
 
 
-@click.command(
-    "verify",
-    cls=Command,
-    examples=("dpaudit verify witness.json",),
-)
+@click.command("verify", cls=Command, examples=("dpaudit verify witness.json",))
 @click.argument("witness", type=FILE)
 @click.option(
     "--mechanism",
@@ -97,23 +93,13 @@ def verify_command(
 
 
 @click.command(
-    "export",
-    cls=Command,
-    examples=("dpaudit export audits.db --output audits.csv",),
+    "export", cls=Command, examples=("dpaudit export audits.db --output audits.csv",)
 )
 @click.argument("store", type=FILE)
 @click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["csv", "parquet"]),
-    default="csv",
+    "--format", "format_", type=click.Choice(["csv", "parquet"]), default="csv"
 )
-@click.option(
-    "--output",
-    type=FILE,
-    required=True,
-    help="Where to write it.",
-)
+@click.option("--output", type=FILE, required=True, help="Where to write it.")
 def export_command(store: Path, format_: str, output: Path) -> int:
     """Write the finished audits of a STORE as one table, a row each.
 
@@ -151,9 +137,7 @@ def export_command(store: Path, format_: str, output: Path) -> int:
 
 
 @click.command(
-    "init",
-    cls=Command,
-    examples=("dpaudit init && pytest test_my_mechanism.py",),
+    "init", cls=Command, examples=("dpaudit init && pytest test_my_mechanism.py",)
 )
 @click.argument(
     "path", default=Path(_NAME), metavar="[PATH]", type=click.Path(path_type=Path)

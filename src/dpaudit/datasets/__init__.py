@@ -50,8 +50,7 @@ def load_digits() -> Dataset:
     (1797, 64)
     """
     return _shipped(
-        "digits",
-        "test part of the UCI Optical Recognition of Handwritten Digits",
+        "digits", "test part of the UCI Optical Recognition of Handwritten Digits"
     )
 
 

@@ -32,9 +32,7 @@ from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_generator, check_matrix
 
-__all__ = [
-    "stylised_genotypes",
-]
+__all__ = ["stylised_genotypes"]
 
 
 _THRESHOLD = 0.43

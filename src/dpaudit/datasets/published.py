@@ -28,13 +28,7 @@ from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import DataUnavailableError, InputError
 from dpaudit.validation import check_name
 
-__all__ = [
-    "IdxFile",
-    "find_file",
-    "load_covertype",
-    "load_mnist",
-    "search_folders",
-]
+__all__ = ["IdxFile", "find_file", "load_covertype", "load_mnist", "search_folders"]
 
 _UNSIGNED_BYTE = 0x08
 # What reading a damaged gzip file may raise; gzip.BadGzipFile is an OSError.
