@@ -2,7 +2,7 @@ r"""Errors of mechanisms for private PCA: how they are measured, and those on a 
 
 Mechanisms that read nothing but the second moment of the rows depend on the rows by
 its eigenvalues and axes alone. So a second moment with given eigenvalues, in random
-axes, is enough to measure what is to be expected of rows that nobody has looked at.
+axes, is enough to measure what is to be expected of rows that are not looked at.
 Rows are no longer than 1 here: for rows no longer than R, eigenvalues are in units of
 R^2.
 

@@ -51,12 +51,7 @@ from dpaudit.algorithms.online.doubling_rules import (
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.noise import (
-    coordinates,
-    pack_rows,
-    tree_height,
-    unpack,
-)
+from dpaudit.algorithms.online.noise import coordinates, pack_rows, tree_height, unpack
 from dpaudit.algorithms.online.streams import RowStream, Streamed
 from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_bases
 from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient
@@ -294,7 +289,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
     right, and so is all else; but at which row an epoch ends, and V_1 comes again, is
     then a function of the rows that has no noise. Where one row more in the direction
     of the leader makes X pass the guess, everybody sees it: private at no epsilon, and
-    at no delta < 1. An audit must refute it; nobody should use it.
+    at no delta < 1. An audit must refute it: do not use it.
     """
 
     @hands_on()
@@ -305,7 +300,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
         return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
     def start(self, dimension: int, *, rng: Rng) -> DoublingStream:
-        """Raise: nobody should run it on rows that arrive."""
+        """Raise: it must not run on rows that arrive."""
         raise UnsupportedError("a planted bug has no stream")
 
     def worst_case(self, dimension: int | None = None) -> Pair:

@@ -102,11 +102,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import toeplitz
 
-from dpaudit.algorithms.online.noise import (
-    NoiseMemory,
-    PastMemory,
-    PolesMemory,
-)
+from dpaudit.algorithms.online.noise import NoiseMemory, PastMemory, PolesMemory
 from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array

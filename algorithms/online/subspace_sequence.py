@@ -24,11 +24,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, replaced_row
-from dpaudit.algorithms.online.streams import (
-    StreamableSums,
-    Streamed,
-    SubspaceStream,
-)
+from dpaudit.algorithms.online.streams import StreamableSums, Streamed, SubspaceStream
 from dpaudit.algorithms.shared.bases import (
     Rng,
     Values,

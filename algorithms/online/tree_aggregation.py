@@ -81,7 +81,7 @@ place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on
 
 **Planted bugs**: trees whose noise is drawn too often, or not often enough. Both have
 the noise that is right for `TreeAggregation`, and its promise, which is false for them.
-An audit must refute them; nobody should use them.
+An audit must refute them: do not use them.
 
 - `FreshNoiseTree`: a node is noised anew at every use, where a program that keeps only
   the exact sums of nodes and adds noise to what it puts out would do just that. All

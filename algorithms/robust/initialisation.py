@@ -249,9 +249,7 @@ class PublishedStart(WishartStart):
     def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
         """What perturbs A."""
         return SymmetricNoise(
-            scale=1.5 / self.epsilon,
-            claim=PureDP(self.epsilon),
-            relation=self.relation,
+            scale=1.5 / self.epsilon, claim=PureDP(self.epsilon), relation=self.relation
         )
 
 

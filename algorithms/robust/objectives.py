@@ -205,10 +205,7 @@ class Glad(Objective):
         residuals = rows - coefficients @ points.swapaxes(-2, -1)
         lengths = np.linalg.norm(residuals, axis=-1, keepdims=True)
         unit = np.divide(
-            residuals,
-            lengths,
-            out=np.zeros_like(residuals),
-            where=lengths > _ROUNDING,
+            residuals, lengths, out=np.zeros_like(residuals), where=lengths > _ROUNDING
         )
         inner = np.sum((unit @ noisy) * coefficients, axis=-1)
         gram = unit @ unit.swapaxes(1, 2)

@@ -262,7 +262,7 @@ class OverlappingDPPCA(DPPCA):
 
     Both parts are paid for as if they read different rows. A row of the first half is
     then paid for once and used twice, (2 epsilon, 2 delta) by adding up. An audit must
-    refute it; nobody should use it.
+    refute it: do not use it.
 
     Neither part breaks the promise by itself, so the event to look at is that both
     happen: an unlikely scale wins, and the noise of the mean favours one side. The row

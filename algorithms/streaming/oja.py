@@ -291,7 +291,7 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 
         All rows, or matrices x x^T, are at e_1; one is half-way between e_1 and e_2 on
         one side, and between e_1 and -e_2 on the other (R e_1 against a zero row for
-        d = 1). Nobody knows whose turn is when, so no place is worse than another. The
+        d = 1). The order is secret, so no place is worse than another. The
         default d is 2, the least in which the direction moves. This is the canonical
         pair, and not proven to be the worst.
         """

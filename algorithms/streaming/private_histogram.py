@@ -1,4 +1,4 @@
-r"""PrivateHistogram: noisy counts of bins that nobody had to list beforehand.
+r"""PrivateHistogram: noisy counts of bins that are not listed beforehand.
 
 Source: Karwa, Vadhan, *Finite sample differentially private confidence intervals*, ITCS
 2018, Lemma 2.3; it is the histogram of Algorithms 4 and 5 in Liu et al., NeurIPS 2022.
@@ -207,7 +207,7 @@ class UnthresholdedHistogram(PrivateHistogram):
     """A planted bug: a private histogram that shows every bin that is not empty.
 
     Whether a lonely row is there is then visible in every release: private at no
-    epsilon, and at no delta < 1. An audit must refute it; nobody should use it.
+    epsilon, and at no delta < 1. An audit must refute it: do not use it.
 
     Examples
     --------

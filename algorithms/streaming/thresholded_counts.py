@@ -216,9 +216,7 @@ class CountNoise(ThresholdedCounts):
         margin = (self.threshold - counts) / self.scale
         with np.errstate(divide="ignore", over="ignore"):
             hidden = np.where(
-                margin <= 0,
-                margin - log(2),
-                np.log1p(-np.exp(-np.abs(margin)) / 2),
+                margin <= 0, margin - log(2), np.log1p(-np.exp(-np.abs(margin)) / 2)
             )
         shown = -np.abs(values - counts) / self.scale - log(2 * self.scale)
         shown = np.where((counts > 0) & (values >= self.threshold), shown, -np.inf)

@@ -237,8 +237,8 @@ class _NoisyHistogram(base.LaplaceNoise, ABC):
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a person of the first of `dimension` bins (default 5), added."""
         bins = check_length(dimension, 5)
-        first, nobody = np.eye(1, bins), np.zeros((1, bins))
-        return Pair(nobody, np.vstack([nobody, first]), self.relation)
+        first, empty = np.eye(1, bins), np.zeros((1, bins))
+        return Pair(empty, np.vstack([empty, first]), self.relation)
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class RowsInTurn(Batches):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedBatchSGD(_Planted):
-    """Batches that nobody drew, with noise for batches that were."""
+    """Batches of fixed rows, with noise for random ones."""
 
     @classmethod
     def planted(cls, epsilon: float, delta: float) -> Self:

@@ -49,7 +49,7 @@ class Subject:
     stated : str
         Where the claim, and the relation if there is one, are stated.
     least : int
-        Datasets with fewer rows are refused: that nothing can be computed of nobody is
+        Datasets with fewer rows are refused: that nothing can be computed of no rows is
         no finding.
     sized : bool
         Whether the number of rows is public and fixed: that of the domain.

@@ -214,9 +214,7 @@ def _end(
     owner: int,
     threads: Sequence[threading.Thread],
     channels: tuple[
-        "queue.SimpleQueue[bytes | None]",
-        "queue.Queue[bytes | None]",
-        threading.Event,
+        "queue.SimpleQueue[bytes | None]", "queue.Queue[bytes | None]", threading.Event
     ],
 ) -> None:
     """Kill a process and those that it has started; let the threads run out."""
