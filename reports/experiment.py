@@ -105,7 +105,7 @@ def declared(
     name: str, title: str, source: str = "dpaudit", **same: Any
 ) -> Callable[..., Experiment]:
     """Return what declares an experiment of this name, given the rest of it."""
-    return partial(Experiment, name, title, source, **same)
+    return partial(Experiment, name, title, **{"source": source, **same})
 
 
 def exact(

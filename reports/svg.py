@@ -58,7 +58,11 @@ class Canvas(Figure):
 
 
 def told(
-    axes: Axes, x: ArrayLike, y: ArrayLike, texts: Sequence[str], *, tile: bool = False
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    texts: Sequence[str],
+    size: tuple[float, float] | None = None,
 ) -> None:
     """Say what the marks of a series stand for, beside a pointer at them.
 
@@ -66,23 +70,20 @@ def told(
     at one place speak together.
 
     ``axes``: of a figure by `canvas`. Its scales may still change. ``x``, ``y``: where
-    the marks are, in data units. ``texts``: one for each. ``tile``: whether a mark is
-    the square of side 1 whose lower left corner is the place.
+    the marks are, in data units. ``texts``: one for each. ``size``: of marks that are
+    rectangles whose lower left corners are there.
     """
     figure = axes.figure
     assert isinstance(figure, Canvas)
     places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
-    sizes = np.ones_like(places) if tile else None
+    sizes = None if size is None else np.broadcast_to(size, places.shape)
     figure.told.append(_Told(axes, places, list(texts), sizes))
 
 
 def told_whole(axes: Axes, text: str) -> None:
     """Say what axes show, beside a pointer where no mark says more."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    figure = axes.figure
-    assert isinstance(figure, Canvas)
-    spans = np.array([[right - left, top - bottom]])
-    figure.told.append(_Told(axes, np.array([[left, bottom]]), [text], spans))
+    told(axes, [left], [bottom], [text], (right - left, top - bottom))
 
 
 def to_svg(

@@ -175,7 +175,7 @@ def test_marks_stand_before_their_panel(axes):
 def test_tiles_and_panels_speak_where_they_are(axes):
     axes.set_ylim(4, 0)
     told_whole(axes, "the panel")
-    told(axes, [2], [3], ["a tile"], tile=True)
+    told(axes, [2], [3], ["a tile"], (1, 1))
     (panel, whole), (tile, text) = shapes(axes)
     assert (whole, text) == ("the panel", "a tile")
     found = [[float(e.get(k)) for k in _BOX] for e in (panel, tile)]

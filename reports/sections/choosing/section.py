@@ -202,7 +202,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
             x, y = signals.index(field.signal), lengths.index(field.d)
             colour = colours.get(field.mechanism, PAPER)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
-            svg.told(axes, [x], [y], [_sentence(field)], tile=True)
+            svg.told(axes, [x], [y], [_sentence(field)], (1, 1))
             letter = letters.get(field.mechanism, "–")
             style: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
             style["color"] = PAPER if field.mechanism else MUTED

@@ -277,7 +277,7 @@ def _draw(
         (_, across, words), (_, up, others) = spec.across, spec.up
         place = f"{across} = {words(x)}, {up} = {others(y)}"
         said = f"{name}, {place}, {spec.quantity}: {spec.label(value)}{spec.unit}"
-        svg.told(axes, [i], [j], [said], tile=True)
+        svg.told(axes, [i], [j], [said], (1, 1))
     axes.set(xlim=(0, len(ticks[0])), ylim=(0, len(ticks[1])))
     for axis, values, (_, label, text) in (
         (axes.xaxis, ticks[0], spec.across),

@@ -69,9 +69,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             *("robust", "Audits of robust PCA", size.robust_samples, 10.0),
             grid={"epsilon": (1.0,)},
         ),
-        declared(
-            "robust-constants", "Theorem 6 with other constants", f"{_PAPER}, Theorem 6"
-        )(
+        declared("robust-constants", "Theorem 6 with other constants")(
+            source=f"{_PAPER}, Theorem 6",
             measure=conditions.audited_constants,
             mechanisms=("dp-sggd-published",),
             grid={"constant": size.constants, "ratio": size.ratios},
@@ -81,22 +80,16 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             },
             effort=4.0,
         ),
-        declared(
-            "robust-recovery",
-            "Recovery of a subspace, step by step",
-            f"{_PAPER}, Figure 1",
-        )(
+        declared("robust-recovery", "Recovery of a subspace, step by step")(
+            source=f"{_PAPER}, Figure 1",
             measure=measures.recovery_paths,
             mechanisms=(*measures.PUBLISHED, *measures.CORRECTED, measures.NOISELESS),
             repetitions=size.haystacks,
             options=recovery,
             effort=4.0,
         ),
-        declared(
-            "robust-stability",
-            "Conditions of the theorems",
-            f"{_PAPER}, Theorem 1, (3.2), (4.5)",
-        )(
+        declared("robust-stability", "Conditions of the theorems")(
+            source=f"{_PAPER}, Theorem 1, (3.2), (4.5)",
             measure=conditions.conditions,
             mechanisms=(measures.NOISELESS,),
             repetitions=size.haystacks,

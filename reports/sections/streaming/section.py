@@ -39,22 +39,16 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
         audit_experiment(
             "streaming", "Audits of streaming PCA", size.stream_samples, 8.0
         ),
-        made(
-            "streaming-rates",
-            "Rates of streaming PCA in n",
-            f"{paper}, Theorem 5.1, {corollary}",
-        )(
+        made("streaming-rates", "Rates of streaming PCA in n")(
+            source=f"{paper}, Theorem 5.1, {corollary}",
             mechanisms=(measures.DP_PCA,),
             grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
             repetitions=size.streams,
             options={**_OPTIONS, "d": 20},
             effort=3.0,
         ),
-        made(
-            "streaming-dimensions",
-            "Rates of streaming PCA in d",
-            f"{paper}, {corollary}",
-        )(
+        made("streaming-dimensions", "Rates of streaming PCA in d")(
+            source=f"{paper}, {corollary}",
             mechanisms=(measures.DP_PCA,),
             grid={"d": (5.0, 10.0, 20.0, 40.0)},
             repetitions=size.length_streams,

@@ -158,8 +158,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 declared(
                     f"sn-{variable}-{dataset}{end}",
                     f"Captured variance {title}{_told(end)}",
-                    f"{paper}, {figure}",
                 )(
+                    source=f"{paper}, {figure}",
                     measure=measures.captured,
                     mechanisms=MECHANISMS,
                     grid={variable: tuple(map(float, values))},
@@ -169,11 +169,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
                 )
             )
         found.append(
-            declared(
-                f"sn-errors-{dataset}",
-                f"Errors of a classifier, {dataset}",
-                f"{paper}, Table 1",
-            )(
+            declared(f"sn-errors-{dataset}", f"Errors of a classifier, {dataset}")(
+                source=f"{paper}, Table 1",
                 measure=measures.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
                 grid={"n": measures.TRAINING},

@@ -55,11 +55,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
     epsilons = tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))
     return (
-        declared(
-            "captured-variance",
-            "Captured variance",
-            "after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
-        )(
+        declared("captured-variance", "Captured variance")(
+            source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
             measure=measures.captured_variance,
             mechanisms=covariance,
             grid={"epsilon": epsilons},
@@ -73,11 +70,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             options=_DATA,
             effort=0.1,
         ),
-        declared(
-            "components",
-            "Ten components of a known spectrum",
-            "after Imtiaz, Sarwate, ICASSP 2016, section 5",
-        )(
+        declared("components", "Ten components of a known spectrum")(
+            source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
             measure=measures.captured_variance,
             mechanisms=several,
             grid={"epsilon": (1.0,)},
