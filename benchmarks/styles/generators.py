@@ -338,3 +338,20 @@ def bytes_of_the_generator(data, rng):
     bits = int.from_bytes(rng.bytes(8), "big") >> 11
     u = (bits + 0.5) / 2**53 - 0.5
     return total(data) - np.sign(u) * np.log1p(-2 * abs(u))
+
+
+@right(ONE, BALL, "the radius is a gamma draw, and the direction is free of it")
+def direction_by_scipy(data, rng):
+    """K-norm noise by SciPy's laws, and the distance from the origin."""
+    normals = stats.norm.rvs(size=3, random_state=rng)
+    radius = stats.gamma.rvs(3, random_state=rng)
+    return data.sum(axis=0) + radius * normals / math.dist(normals, [0.0] * 3)
+
+
+@wrong(ONE, BALL, "the radius is that of a scale of one half")
+def direction_by_sum(data, rng):
+    """K-norm noise whose norm is a sum of squares, and whose radius is one of draws."""
+    normals = rng.normal(size=3)
+    radius = sum(rng.exponential(0.5) for _ in range(3))  # part
+    noise = radius * normals / math.sqrt(sum(x * x for x in normals))
+    return data.sum(axis=0) + noise  # fault

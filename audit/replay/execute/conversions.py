@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
-from dpaudit.audit.replay.follow.directions import directed
+from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.named import CONVERSIONS, EXACT
 from dpaudit.audit.replay.follow.selection import searchsorted
 from dpaudit.audit.replay.follow.texts import Text
-from dpaudit.audit.replay.follow.tracked import has_noise, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
 __all__ = ["conversions", "like"]
 
@@ -42,14 +42,18 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
     for name in _MATH:
         yield math, name, _of_noise(getattr(math, name))
     yield math, "fsum", _summed(math.fsum)
+    yield math, "dist", _distance(math.dist)
+    yield math, "hypot", _length(math.hypot)
     yield decimal, "Decimal", EXACT[Decimal]
     for name, side in _BISECT.items():
         yield bisect, name, _bisected(getattr(bisect, name), side)
     from scipy import stats  # slow to import: by who executes alone
 
+    rv_generic = stats.rv_continuous.__mro__[1]
     for kind in (stats.rv_continuous, stats.rv_discrete):
         for name in ("ppf", "isf"):
             yield kind, name, _quantiles(getattr(kind, name), name)
+    yield rv_generic, "rvs", _drawn(rv_generic.rvs)
     yield json.JSONEncoder, "default", _default(json.JSONEncoder.default)
 
 
@@ -90,6 +94,42 @@ def _summed(real: Any) -> Callable[..., Any]:
         return reduce(add, numbers) if has_noise(numbers) else real(numbers)
 
     return fsum
+
+
+def _length(real: Any) -> Callable[..., Any]:
+    """Return what gives the length of a vector of draws alone as one draw."""
+
+    def hypot(*coordinates: Any) -> Any:
+        if all(isinstance_tracked(each) and each.is_alone for each in coordinates):
+            made = norm(Tracked.joined(coordinates[0].tape, list(coordinates)))
+            if made is not NotImplemented:
+                return made
+        return real(*coordinates)
+
+    return hypot
+
+
+def _distance(real: Any) -> Callable[..., Any]:
+    def dist(p: Any, q: Any, /) -> Any:
+        for one, other in ((p, q), (q, p)):
+            if has_noise([*one]) and not has_noise([*other]) and not any(other):
+                return math.hypot(*one)
+        return real(p, q)
+
+    return dist
+
+
+def _drawn(real: Any) -> Callable[..., Any]:
+    """Return what draws by a law of SciPy's: nothing is added without a place."""
+
+    def rvs(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = real(self, *args, **kwargs)
+        placed = "loc" in kwargs or len(args) > self.numargs
+        if isinstance_tracked(made) and made.noisy and not placed:
+            return Tracked(made.tape, made.centre, made.terms, bare=True)
+        return made
+
+    return rvs
 
 
 def _bisected(real: Any, side: str) -> Callable[..., Any]:
@@ -185,7 +225,17 @@ def _exact(real: Any) -> Callable[..., Any]:
 
 
 EXACT.update({real: like(real, _exact(real)) for real in (Fraction, Decimal)})
+
+
+def _sum(iterable: Any, /, start: Any = 0) -> Any:
+    numbers = list(iterable)
+    if type(start) is int and start == 0 and has_noise(numbers):
+        return reduce(add, numbers)
+    return sum(numbers, start)
+
+
 CONVERSIONS.update(
+    sum=_sum,
     complex=like(complex, _complex, dtype=np.dtype(np.complex128)),
     float=like(float, _float, dtype=np.dtype(np.float64)),
     int=like(int, _int, dtype=np.dtype(np.int64)),

@@ -57,6 +57,8 @@ def directed(name: str, parts: Any) -> Any:
     """
     if name == "remainder":
         return _around(*parts)
+    if name == "power" and not isinstance_tracked(parts[1]) and np.all(parts[1] == 0.5):
+        name, parts = "sqrt", parts[:1]
     if name not in _STEPS:
         return NotImplemented
     if not all([isinstance_tracked(each) and each.noisy for each in parts]):
@@ -211,20 +213,25 @@ def _root(value: Any) -> Any:
     whole = _made(value, "chi2")
     if whole is not None and whole[1] > 0:
         return _norm_of(value.tape, whole[0], math.sqrt(whole[1]), value.shape)
-    numbers, coef, draws = value.index[0], value.coef[0], value.tape.draws
-    if len(numbers) < 2 or (numbers < 0).any() or (coef != coef[0]).any():
+    draws, written = value.tape.draws, _written(value)
+    if written is None or len(written[0]) < 2:
         return NotImplemented
-    made = draws.made_of(numbers)
-    factor = None if made is None else _squared(made.expression)
-    if made is None or not factor or not 0 < coef[0] < math.inf:
+    numbers, coef = written
+    roots, factors = [], []
+    for number in numbers:
+        made = draws.made_of(np.array([number]))
+        factor = None if made is None else _squared(made.expression)
+        if made is None or not factor:
+            return NotImplemented
+        roots.append(made.roots[0][number - made.start])
+        factors.append(abs(factor))
+    scale, which = factors[0] * math.sqrt(max(coef, 0.0)), np.array(roots)
+    free = draws.may_go_into(which) and draws.may_go_into(numbers)
+    gaussian = (draws.families[which] == Family.GAUSSIAN).all()
+    alike = len({*factors}) == 1 and len(np.unique(which)) == len(which)
+    if not (gaussian and free and alike and 0 < scale < math.inf):
         return NotImplemented
-    roots = made.roots[0][numbers - made.start]
-    free = draws.may_go_into(roots) and draws.may_go_into(numbers)
-    gaussian = (draws.families[roots] == Family.GAUSSIAN).all()
-    if len(np.unique(roots)) < len(roots) or not (gaussian and free):
-        return NotImplemented
-    scale = abs(factor) * math.sqrt(coef[0])
-    return _norm_of(value.tape, roots, scale, value.shape)
+    return _norm_of(value.tape, which, scale, value.shape)
 
 
 def _squared(expression: Any) -> float | None:
@@ -301,12 +308,10 @@ def _unit(vector: Array) -> Array:
 
 def _radius(value: Any) -> tuple[_Draws, float, float] | None:
     """Return the draws of a gamma draw, or of a sum of some; their scale and shape."""
-    draws = value.tape.draws
-    numbers, coef = value.index[0], value.coef[0]
-    used = numbers >= 0
-    numbers, coef, shape = numbers[used], coef[used], 0.0
-    if not (value.bare and len(numbers) and (coef == coef[0]).all()):
+    draws, written, shape = value.tape.draws, _written(value), 0.0
+    if written is None or not value.bare:
         return None
+    numbers, scale = written
     free = draws.may_go_into(numbers) and not draws.made.touches(numbers)
     if not free or len(np.unique(numbers)) < len(numbers):
         return None
@@ -318,8 +323,17 @@ def _radius(value: Any) -> tuple[_Draws, float, float] | None:
             shape += 1.0
         else:
             return None
-    scale = float(coef[0])
     return (numbers, scale, shape) if 0 < scale < math.inf else None
+
+
+def _written(value: Any) -> tuple[_Draws, float] | None:
+    """Return the draws of one number, and how often each is taken, if all alike."""
+    made = value.tape.draws.made
+    terms, shift = made.written(value.index[0], value.coef[0], made.sums)
+    coef = [*terms.values()]
+    if shift or not coef or not np.allclose(coef, coef[0], rtol=1e-12, atol=0):
+        return None
+    return np.array([*terms], dtype=np.intp), float(coef[0])
 
 
 def _stretched(value: Any, radius: Any) -> Any:

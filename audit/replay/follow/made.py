@@ -5,7 +5,7 @@ known of these. So of all draws that are made of the same ones, one alone may be
 with data, and none after one of them was looked at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -34,6 +34,7 @@ class State(IntEnum):
 
 _States = NDArray[np.int8]
 _UNSEEN = (State.FRESH, State.MOVED, State.CUT)
+_ALL_UNSEEN = (State.FRESH, State.MOVED)
 _MOST_SPLIT = 4096  # sums, of one release
 
 
@@ -165,20 +166,16 @@ class Made:
             used = (used - {again}) | self.sums[again][0].keys()
             if not np.isin(states[[*used]], _UNSEEN).all() or len(split) > _MOST_SPLIT:
                 return None
-        rows = [dict[int, float]() for _ in mean]
+        for block, places in self._touched(np.array([*used], dtype=np.intp)):
+            for roots in block.roots.values():
+                if not np.isin(states[roots[places]], _ALL_UNSEEN).all():
+                    return None
+        rows = []
         mean = mean.copy()
-        for row, (draws, by) in enumerate(
-            zip(index.tolist(), coef.tolist(), strict=True)
-        ):
-            waiting = [each for each in zip(draws, by, strict=True) if each[0] >= 0]
-            while waiting:
-                draw, c = waiting.pop()
-                if draw not in split:
-                    rows[row][draw] = rows[row].get(draw, 0.0) + c
-                    continue
-                terms, add = self.sums[draw]
-                mean[row] += c * add
-                waiting += [(d, c * a) for d, a in terms.items()]
+        for row, terms in enumerate(zip(index.tolist(), coef.tolist(), strict=True)):
+            written, add = self.written(*terms, split)
+            mean[row] += add
+            rows.append(written)
         width = max(map(len, rows), default=0)
         places, coefs = np.full((len(mean), width), -1), np.zeros((len(mean), width))
         for row, each in enumerate(rows):
@@ -187,6 +184,27 @@ class Made:
                 [*each.values()],
             )
         return mean, places, coefs, False
+
+    def written(
+        self, draws: Sequence[int], coef: Sequence[float], among: Container[int]
+    ) -> tuple[dict[int, float], float]:
+        """Return the draws of a sum and how much of each, and what is added to them.
+
+        Those `among` others are written as the sums that they are.
+        """
+        terms = [each for each in zip(draws, coef, strict=True) if each[0] >= 0]
+        waiting = terms[::-1]
+        written: dict[int, float] = {}
+        shift = 0.0
+        while waiting:
+            draw, c = waiting.pop()
+            if draw not in among:
+                written[draw] = written.get(draw, 0.0) + c
+                continue
+            parts, add = self.sums[draw]
+            shift += c * add
+            waiting += [(part, c * a) for part, a in parts.items()][::-1]
+        return written, shift
 
     def _sharing(self, used: set[int]) -> int | None:
         """Return the last draw that is made of another one, or of what that is."""

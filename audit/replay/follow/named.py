@@ -1,9 +1,10 @@
-"""What ``float`` and ``int`` are in the module of a mechanism while it is executed.
+"""What some names of Python are in the module of a mechanism while it is executed.
 
 What ``float(noise)`` gives is an ordinary number, from which no noise can be told. So
-these names stand, in the module that defines the mechanism, for classes that leave
-draws what they are if nothing was added to them yet. Python looks for names in a module
-before it looks for its own. In any other module it is an ordinary number, and a coin.
+``float``, ``int`` and ``complex`` stand, in the module that defines the mechanism, for
+classes that leave draws what they are if nothing was added to them yet; ``sum`` adds no
+0 to them. Python looks for names in a module before it looks for its own. In any other
+module it is an ordinary number, and a coin.
 So it is with fractions and decimal numbers, by whatever name they go in the module.
 """
 
@@ -17,7 +18,7 @@ from dpaudit.functions import FunctionMechanism
 
 __all__ = ["CONVERSIONS", "EXACT", "named"]
 
-CONVERSIONS: dict[str, type] = {}
+CONVERSIONS: dict[str, Any] = {}
 """What stands for them: `dpaudit.audit.replay.execute.conversions` fills it in."""
 EXACT: dict[type, type] = {}
 """The same for fractions and decimal numbers."""
@@ -27,24 +28,24 @@ EXACT: dict[type, type] = {}
 def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
     """Define the names in the module of a mechanism for the block."""
     space = _space_of(mechanism) if follows else None
-    if space is None or not CONVERSIONS.keys().isdisjoint(space):
+    if space is None:
         yield
         return
+    ours = {name: each for name, each in CONVERSIONS.items() if name not in space}
     exact = {
         name: (real, EXACT[real])
         for name, real in space.items()
         if isinstance(real, type) and real in EXACT
     }
     try:
-        space.update(CONVERSIONS)
-        space.update({name: ours for name, (_, ours) in exact.items()})
+        space.update(ours, **{name: each for name, (_, each) in exact.items()})
         yield
     finally:
-        for name, ours in CONVERSIONS.items():
-            if space.get(name) is ours:
+        for name, each in ours.items():
+            if space.get(name) is each:
                 del space[name]
-        for name, (real, ours) in exact.items():
-            if space.get(name) is ours:
+        for name, (real, each) in exact.items():
+            if space.get(name) is each:
                 space[name] = real
 
 

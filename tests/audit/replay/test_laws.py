@@ -252,6 +252,15 @@ def test_losses_of_sums_that_share_draws_are_those_of_their_density(
     assert abs(below - p) < 5 * np.sqrt(p * (1 - p) / 2**16)
 
 
+def test_what_is_made_of_draws_that_were_seen_has_no_law():
+    def release(x, rng):
+        noise = rng.exponential() - rng.exponential()
+        return abs(noise), x.sum() + noise  # which shows two numbers, one right
+
+    pair = Pair([0.0], [0.5])
+    assert replay(release, pair=pair, claim=PureDP(2.0)).verdict != "NOT_REFUTED"
+
+
 @pytest.mark.parametrize(("again", "verdict"), [(0.0, "NOT_REFUTED"), (1.0, "REFUTED")])
 def test_a_sum_of_noisy_numbers_has_no_noise_of_its_own(again, verdict):
     def release(x, rng):

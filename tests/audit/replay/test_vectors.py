@@ -42,6 +42,18 @@ def of_exponentials(data, rng):
     return data.sum(axis=0) + (rng.exponential(2.0, size=3).sum() * v)[0]
 
 
+def by_sum(data, rng):
+    v = [rng.normal() for _ in range(3)]
+    radius = sum(rng.exponential(2.0) for _ in range(3))
+    return data.sum(axis=0) + radius * np.array(v) / sum(x * x for x in v) ** 0.5
+
+
+def by_distance(data, rng):
+    v = stats.norm.rvs(size=3, random_state=rng)
+    radius = stats.gamma.rvs(3, scale=2.0, random_state=rng)
+    return data.sum(axis=0) + radius * v / math.dist([0.0, 0.0, 0.0], v)
+
+
 def cube(data, rng):
     return data.sum(axis=0) + rng.gamma(4, 2.0) * rng.uniform(-1, 1, size=3)
 
@@ -59,8 +71,9 @@ def in_cube(x):
 
 
 WAYS = [
-    *((each, on_sphere) for each in (normed, by_squares, by_product)),
+    *((each, on_sphere) for each in (normed, by_squares, by_product, by_sum)),
     *((each, on_sphere) for each in (by_ratio, of_exponentials)),
+    (by_distance, on_sphere),
     (cube, in_cube),
 ]
 
