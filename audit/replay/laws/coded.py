@@ -258,6 +258,11 @@ class GammaDifference:
     shape: float
     other: float
 
+    @property
+    def jumps(self) -> Array:
+        """Where the density may be infinite."""
+        return np.zeros(1)
+
     def log_density(self, u: Array) -> Array:
         """Return the logarithm of its density, if both shapes are one."""
         order, size = self.shape - 0.5, np.abs(u)

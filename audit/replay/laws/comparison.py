@@ -6,7 +6,7 @@ The head of `dpaudit.audit.replay.laws.affine` says what these are, and proves i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
+from dpaudit.audit.replay.laws.apart import moved_by, suprema_of
 from dpaudit.audit.replay.laws.coded import (
     FIRST,
-    Lattice,
     groups_of,
     is_joint,
     lattice_of,
-    law_of,
     take_vectors,
 )
 from dpaudit.audit.replay.laws.points import with_points
@@ -44,6 +43,7 @@ _SAME = 1e-9  # relative: what differs by less is one scale, or one slope
 _ROUNDED = 1e-12  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
 _LINEAR = [*(family for family in STANDARD if STANDARD[family].linear), Family.CHOICE]
+_MOST_APART = 256  # units of two kinds, or of two scales, that are compared
 _none: Callable[[], Array] = partial(np.empty, 0)
 _no_families: Callable[[], NDArray[np.intp]] = partial(np.array, [], np.intp)
 
@@ -280,57 +280,39 @@ def are_one(law: AnyLaw, other: AnyLaw) -> bool:
 
 
 def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawComparison:
-    """Return a comparison that knows the suprema of laws that have a code."""
-    if not (coded := (made.family >= FIRST) & (made.other_family >= FIRST)).any():
+    """Return a comparison that knows the suprema of laws that have a code.
+
+    And those of two families whose tails fall alike.
+    """
+    codes = made.family, made.other_family
+    odd = (codes[0] >= FIRST) | (codes[1] >= FIRST)
+    odd |= (codes[0] != codes[1]) & np.isin(codes, _LINEAR[:-1]).all(axis=0)
+    odd &= ~(is_joint(codes[0]) | is_joint(codes[1]))
+    if not odd.any():
         return made
-    ratio, other_ratio = (each.ratio[each.first] for each in (law, other))
-    mean, other_mean = (each.mean[each.first] for each in (law, other))
+    means, ratios = zip(
+        *((e.mean[e.first], e.ratio[e.first]) for e in (law, other)), strict=True
+    )
     with np.errstate(all="ignore"):
-        steps = np.where(made.shift == 0, 0.0, (other_mean - mean) / ratio)
+        steps = np.where(made.shift == 0, 0.0, (means[1] - means[0]) / ratios[0])
+    near = _near(made.scale, made.other_scale)
     suprema, back, shift = made.by_unit.copy(), made.by_unit.copy(), made.shift.copy()
     there = made.other_family.copy()
-    coded &= ~is_joint(made.family)
-    same = coded & _near(made.scale, made.other_scale)
-    for unit in np.flatnonzero(coded & ~same).tolist():
-        at, at_other = (mean, ratio), (other_mean, other_ratio)
-        suprema[unit], back[unit] = _finite_suprema(
-            (int(made.family[unit]), *[float(each[unit]) for each in at]),
-            (int(made.other_family[unit]), *[float(each[unit]) for each in at_other]),
+    for count, unit in enumerate(np.flatnonzero(odd).tolist()):
+        one, two = (
+            (int(code[unit]), float(mean[unit]), float(ratio[unit]))
+            for code, mean, ratio in zip(codes, means, ratios, strict=True)
         )
-    for unit in np.flatnonzero(same).tolist():
-        one, two = (int(each[unit]) for each in (made.family, made.other_family))
-        suprema[unit], back[unit] = _suprema(one, two, float(steps[unit]))
-        moved = getattr(law_of(one), "moves", lambda other: None)(law_of(two))
-        if moved is not None and not shift[unit]:
-            shift[unit], there[unit] = moved, one
-        if ratio[unit] * other_ratio[unit] < 0:
+        if not near[unit] and count >= _MOST_APART:
             suprema[unit] = back[unit] = math.nan
+            continue
+        step = float(steps[unit]) if near[unit] else math.nan
+        suprema[unit], back[unit] = suprema_of(one, two, step, log_density)
+        moved = moved_by(one[0], two[0]) if near[unit] else None
+        if moved is not None and not shift[unit]:
+            shift[unit], there[unit] = moved, one[0]
     made = replace(made, suprema=suprema, back=back)
     return replace(made, shift=shift, other_family=there)
-
-
-def _finite_suprema(
-    *sides: tuple[float, ...],
-) -> tuple[float, float]:
-    """Return the suprema, both ways, of two laws on finitely many numbers each."""
-    laws = [law_of(int(code)) for code, *_ in sides]
-    if not all(isinstance(law, Lattice) and law.finite for law in laws):
-        return math.inf, math.inf
-    one, two = (law.atoms(*at) for law, (_, *at) in zip(laws, sides, strict=True))
-    if one.keys() != two.keys():
-        return math.inf, math.inf
-    gaps = [math.log(p / two[x]) for x, p in one.items()]
-    return max(0.0, max(gaps) - _ROUNDED), max(0.0, -min(gaps) - _ROUNDED)
-
-
-@lru_cache(maxsize=4096)
-def _suprema(code: int, other: int, steps: float) -> tuple[float, float]:
-    law, there = law_of(code), None if code == other else law_of(other)
-    if hasattr(law, "suprema"):
-        forth, back = law.suprema(steps, there)
-        return forth, back
-    both = law.supremum(steps, there)
-    return both, both
 
 
 def loss(
