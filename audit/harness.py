@@ -188,6 +188,7 @@ def pair_source(
             f"the mechanism's claim is under {stated}, not {relation}; a claim is "
             "audited under its own relation"
         )
+    wanted: Relation | str | None = None  # if there are pairs to search among
     if isinstance(domain, str):
         domain = Domain.parse(domain)
     if not isinstance(domain, Domain | None):
@@ -205,17 +206,19 @@ def pair_source(
             raise InputError(
                 f"relation is needed: the mechanism states none; {_EITHER}"
             )
-        return _proposals(mechanism, domain, wanted, seed, pair)
-    if pair is None:
+    elif pair is None:
         if isinstance(mechanism, HasWorstCase):
             pair = mechanism.worst_case()
         elif isinstance(mechanism, HasCanonicalPairs):
             wanted = stated or relation or mechanism.canonical_pairs()[0].relation
-            return _proposals(mechanism, None, wanted, seed, None)
         else:
             raise InputError(
                 "pair or domain is needed: the mechanism names no worst case"
             )
+    if wanted is not None:
+        from dpaudit.audit.search.proposals import Proposals
+
+        return Proposals(mechanism, domain, wanted, seed, cast(Pair | None, pair))
     if isinstance(pair, tuple):
         pair = _object_pair(pair, stated or relation)
     if not isinstance(pair, Pair):
@@ -242,18 +245,6 @@ def _object_pair(sides: tuple[Any, ...], relation: Any) -> ObjectPair:
             f"relation is needed with a pair of datasets that are objects: {_EITHER}"
         )
     return ObjectPair(*sides, relation)
-
-
-def _proposals(
-    mechanism: Any,
-    domain: Domain | None,
-    relation: Relation | str,
-    seed: int,
-    begin: Pair | None,
-) -> "OnePair | Proposals":
-    from dpaudit.audit.search.proposals import Proposals
-
-    return Proposals(cast(Mechanism, mechanism), domain, relation, seed, begin)
 
 
 def _choice(source: "OnePair | Proposals", seed: int) -> PairChoice:

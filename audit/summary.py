@@ -36,8 +36,7 @@ from dpaudit.audit.betting.events import Events, reaching_tells
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.audit.betting.strategy import plan_bets
-from dpaudit.audit.canonical import BITS_ONLY
-from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.fitted import BITS_ONLY, FittedAttack
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.game.state import AuditState
 from dpaudit.audit.judged import Verdict
@@ -228,7 +227,7 @@ def _in_words(event: StrongestEvent, epsilon: float) -> str:
     Examples
     --------
     >>> from dpaudit.attacks import PORTFOLIO
-    >>> from dpaudit.audit.game.fitted import FittedAttack
+    >>> from dpaudit.audit.game.fitted import BITS_ONLY, FittedAttack
     >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
     >>> fitted = FittedAttack(identity, {}, 1e-9, "")
     >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()), 1.0)

@@ -13,10 +13,10 @@ from dpaudit.audit.betting.events import Events, reaching_tells
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.strategy import place_bets
-from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid
-from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.canonical import Canon
+from dpaudit.audit.game.fitted import BITS_ONLY, FittedAttack
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult
-from dpaudit.audit.keeping.witness import Witness
+from dpaudit.audit.keeping.witness import Witness, grid_of
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler, Signs
 from dpaudit.batches import Batch
@@ -162,7 +162,7 @@ def verify(
     test = SequentialTest(family, alpha)
     canon = None
     if attack not in BITS:
-        grids = {name: ReleaseGrid.of(grid) for name, grid in witness.canon.items()}
+        grids = {name: grid_of(grid) for name, grid in witness.canon.items()}
         canon = Canon(seed, 0, grids=grids)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0

@@ -25,13 +25,29 @@ would lie on a boundary for ever. Where y is continuous, an event of cells chang
 probability by the mass within kappa u s of its boundaries; docs/statistics.md says what
 that can do to an audit.
 
-Grids have steps (`dpaudit.audit.canonical.grid`) that follow from sizes of entries
-which are learned (`dpaudit.audit.canonical.canon`). What is read as rounding and tells
-D from D' is said in the result (`Canon.doubts`); attacks that read bits ask the other
-question, about the doubles themselves.
+An audit has one grid for each layout of releases, whose steps follow from sizes that
+are learned from the past. A column's size is the 10 % quantile of the magnitudes seen,
+so that a few huge entries do not make all others alike; what is larger has its own.
+
+- *Fine* columns, that vary by less than 2^-20 of their size (a timestamp with noise of
+  a second), have steps of 2^-10 of their spread. Below 2^-38 of it all is rounding.
+- *Residues* are entries below 2^-40 of the other entries of their array, or of the
+  data, that look like what is left of a sum that should be 0, and are no smaller than
+  squares of that (the variance of a constant). What is left of one sum has few bits,
+  because it is a multiple of the last bit of the summands. Beside larger entries of
+  their own array, columns are residues, too, whose values repeat (a difference of two
+  constants) or, where they are no squares, have either sign (one of noisy values). The
+  other reading would be that of noise, or of constants, so far below everything else.
+  They are read on the grid of what they are left of, which is to say as 0.
+- *Lattices*, whose entries are multiples of one power of two with 36 bits in all
+  (integers, eighths), have steps of that power at most: they are exact.
+- *Single precision*: entries of 19 to 24 bits that are no integers have u = 2^-24 and
+  steps of 2^-12 of their size.
+
+What is read as rounding and tells D from D' is said in the result (`Canon.doubts`);
+attacks that read bits ask the other question, about the doubles themselves.
 """
 
-from dpaudit.audit.canonical.canon import BITS_ONLY, Canon, data_size
-from dpaudit.audit.canonical.grid import ReleaseGrid
+from dpaudit.audit.canonical.canon import Canon, ReleaseGrid
 
-__all__ = ["BITS_ONLY", "Canon", "ReleaseGrid", "data_size"]
+__all__ = ["Canon", "ReleaseGrid"]

@@ -1,58 +1,150 @@
-r"""The grids of an audit: one for each layout of releases, learned from the past.
-
-A column's size is the 10 % quantile of the magnitudes seen, so that a few
-huge entries do not make all others alike; what is larger has a size of its own.
-
-- *Fine* columns, that vary by less than 2^-20 of their size (a timestamp with noise of
-  a second), have steps of 2^-10 of their spread. Below 2^-38 of it all is rounding.
-- *Residues* are entries below 2^-40 of the other entries of their array, or of the
-  data, that look like what is left of a sum that should be 0: see `_are_residues`.
-  They are read on the grid of what they are left of, which is to say as 0.
-- *Lattices*, whose entries are multiples of one power of two with 36 bits in all
-  (integers, eighths), have steps of that power at most: they are exact.
-- *Single precision*: entries of 19 to 24 bits that are no integers have u = 2^-24 and
-  steps of 2^-12 of their size.
-"""
+"""Grids for releases: their steps, and how these are learned from the past."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.arrays import Array
+from dpaudit.arrays import Array, Release
 from dpaudit.attacks.base import flatten
-from dpaudit.audit.canonical.grid import BITS, SMALLEST, ReleaseGrid
 from dpaudit.batches import Batch, LayoutPart
-from dpaudit.mechanism import Release
 from dpaudit.outputs import arrays_of, map_arrays
 from dpaudit.streams import stream
 
-__all__ = ["BITS_ONLY", "Canon", "data_size"]
+__all__ = ["Canon", "ReleaseGrid"]
 
 Ints = NDArray[np.int_]
-Bools = NDArray[np.bool_]
 
-BITS_ONLY = (
-    "what seemed a violation differs in its last bits only: over the real numbers this "
-    "is no violation; attacks.BITS audit the doubles themselves"
-)
-"""What is said of a refutation that vanished when releases were nudged."""
-
+_BITS = 30  # which an entry keeps, at most
+_SMALLEST = -1074  # the exponent of the least double
+_ALIKE = 2  # exponents that differ by so much are as good
+_NUDGE = 2.0**-8  # of a step
+_CHUNK = 2**15  # entries that stay in a processor's cache
 _LEARNED = 2**20  # entries that a grid is learned from
 _SEEN = 5  # releases a side: equal laws lie apart by chance once in 126 entries, then
 _AGAIN, _ENOUGH = 4, 2000  # more releases before a grid is learned again; and the last
-
 _SINGLE_BITS = 12  # of an entry in single precision
-_ROUNDING = {BITS: 38, _SINGLE_BITS: 19}  # what varies by 2^-38 of itself is rounding
+_ROUNDING = {_BITS: 38, _SINGLE_BITS: 19}  # what varies by 2^-38 of itself is rounding
 _WITHIN = 10  # what varies by little has steps of 2^-10 of its spread
 # Residues lie below 2^-40 of what they are left of, by 2^-30 more; squares by 2^-90.
 _RESIDUE, _BAND, _DEEP = 40, 30, 90
 _LATTICE = 36  # bits that exact numbers may have
-_SINGLE = (19, 24)
-_FEW_BITS = 24
+_SINGLE, _FEW_BITS = (19, 24), 24
 _LOW, _HIGH = 0.1, 0.9  # quantiles
+
+
+@dataclass(frozen=True)
+class ReleaseGrid:
+    """The grid for the releases of one layout, entries in the order of `flatten`.
+
+    Parameters
+    ----------
+    exponent : ndarray of int, shape (m,) or (1,)
+        Steps are 2^exponent at least.
+    bits : ndarray of int, shape (m,) or (1,)
+        Larger entries keep that many.
+    reach : ndarray, shape (m,) or (1,)
+        Up to this magnitude steps are 2^exponent, even if entries are larger.
+    offset : float
+        U, in [0, 1).
+    binade : float
+        In [1/2, 1): steps double at this times a power of two.
+    """
+
+    exponent: Ints
+    bits: Ints
+    reach: Array
+    offset: float
+    binade: float
+
+    @property
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """The grid as named arrays, as witnesses keep it."""
+        return {
+            "exponent": self.exponent,
+            "bits": self.bits,
+            "reach": self.reach,
+            "offset": np.array([self.offset, self.binade]),
+        }
+
+    def apply(self, numbers: Release) -> Release:
+        """Return canonical releases, shapes (size, ...); NaN and infinities stay."""
+        return self._changed(numbers, self._rounded)
+
+    def nudged(self, numbers: Release, rng: np.random.Generator) -> Release:
+        """Move releases by 2^-8 of their steps at most, at random."""
+
+        def moved(entries: Array, columns: "ReleaseGrid") -> Array:
+            step = np.ldexp(1.0, columns._exponents(entries))
+            return entries + rng.uniform(-_NUDGE, _NUDGE, entries.shape) * step
+
+        return self._changed(numbers, moved)
+
+    def resembles(self, other: "ReleaseGrid") -> bool:
+        """Say whether another grid is about as good for the same releases."""
+        return bool(
+            np.all(np.abs(self.exponent - other.exponent) <= _ALIKE)
+            and np.all(self.bits == other.bits)
+            and np.all((self.reach > 0) == (other.reach > 0))
+        )
+
+    def _columns(self, start: int, stop: int) -> "ReleaseGrid":
+        if len(self.exponent) == 1:
+            return self
+        s = slice(start, stop)
+        return replace(
+            self, exponent=self.exponent[s], bits=self.bits[s], reach=self.reach[s]
+        )
+
+    def _changed(self, numbers: Release, change: Any) -> Release:
+        if not isinstance(numbers, Mapping):
+            flat = numbers.reshape(len(numbers), -1)
+            with np.errstate(all="ignore"):
+                return np.asarray(change(flat, self).reshape(numbers.shape))
+        changed, start = dict[str, Array](), 0
+        for key in sorted(numbers):
+            width = numbers[key].size // max(len(numbers[key]), 1)
+            columns = self._columns(start, start + width)
+            changed[key] = arrays_of(columns._changed(numbers[key], change))[0]
+            start += width
+        return {key: changed[key] for key in numbers}
+
+    def _exponents(self, entries: Array) -> Ints:
+        """Return the exponent of the step of each entry."""
+        significand, exponent = np.frexp(entries)
+        own = exponent + (np.abs(significand) >= self.binade) - self.bits
+        coarse = (np.abs(entries) > self.reach) & (own > self.exponent)
+        return np.maximum(np.where(coarse, own, self.exponent), _SMALLEST)
+
+    def _rounded(self, entries: Array, columns: "ReleaseGrid") -> Array:
+        rounded = np.empty_like(entries)
+        rows = max(_CHUNK // max(entries.shape[1], 1), 1)
+        # Up to where steps are those of the column; and a step, by which it is exact to
+        # multiply and to divide.
+        edge = np.maximum(
+            np.ldexp(columns.binade, columns.exponent + columns.bits - 1), columns.reach
+        )
+        step = np.ldexp(1.0, columns.exponent)
+        simple = bool(np.all((columns.exponent > -1000) & (columns.exponent < 1000)))
+        for start in range(0, len(entries), rows):
+            part, out = entries[start : start + rows], rounded[start : start + rows]
+            if simple and np.all(np.abs(part) < edge):
+                np.multiply(part, 1 / step, out=out)
+                out += columns.offset
+                np.floor(out, out=out)
+                out *= step
+                continue
+            exponent = columns._exponents(part)
+            # In two halves, for 2^-exponent may be no double.
+            half = -exponent // 2
+            scaled = np.ldexp(np.ldexp(part, half), -exponent - half)
+            canonical = np.ldexp(np.floor(scaled + columns.offset), exponent)
+            # The last step below infinity, NaN, and what is infinite.
+            out[...] = np.where(np.isfinite(canonical), canonical, part)
+        rounded += 0.0  # there is one zero
+        return rounded
 
 
 @dataclass
@@ -87,13 +179,7 @@ class Canon:
         return before < _ENOUGH and count >= _AGAIN * before
 
     def learn(self, on_data: Batch, on_neighbour: Batch) -> list[str]:
-        """Learn from past releases as they were returned; return what changed.
-
-        Returns
-        -------
-        list of str
-            The layouts whose canonical releases are others now.
-        """
+        """Learn from releases as they came back; return the layouts that changed."""
         changed = []
         for layout in {**on_data.parts, **on_neighbour.parts}:
             count = on_data.count(layout) + on_neighbour.count(layout)
@@ -147,29 +233,10 @@ class Canon:
 
     def _grid(self, layout: str) -> ReleaseGrid:
         """Return the grid of a layout; of one that is new, of sizes of its entries."""
-        known = self.grids.get(layout)
-        if known is not None:
-            return known
-        return ReleaseGrid(
-            np.array([SMALLEST]),
-            np.array([BITS]),
-            np.zeros(1),
-            self._offset,
-            self._binade,
-        )
-
-
-def data_size(*datasets: Any) -> float:
-    """Return the largest finite magnitude in datasets, 0 where there are no numbers."""
-    largest = 0.0
-    for data in datasets:
-        try:
-            numbers = np.abs(np.asarray(data, dtype=np.float64))
-        except (TypeError, ValueError):
-            continue
-        finite = np.isfinite(numbers)
-        largest = max(largest, float(numbers.max(initial=0.0, where=finite)))
-    return largest
+        if layout in self.grids:
+            return self.grids[layout]
+        sizes = np.array([_SMALLEST]), np.array([_BITS]), np.zeros(1)
+        return ReleaseGrid(*sizes, self._offset, self._binade)
 
 
 def _few(batch: Batch, layout: str) -> Release | None:
@@ -221,13 +288,10 @@ def _learned_grid(
         _compact(np.concatenate(parts)) for parts in zip(*found, strict=True)
     )
     longest = max(len(exponent), len(bits), len(reach))
-    return ReleaseGrid(
-        np.broadcast_to(exponent, longest),
-        np.broadcast_to(bits, longest),
-        np.broadcast_to(reach, longest),
-        offset,
-        binade,
+    exponent, bits, reach = (
+        np.broadcast_to(part, longest) for part in (exponent, bits, reach)
     )
+    return ReleaseGrid(exponent, bits, reach, offset, binade)
 
 
 def _compact(values: NDArray[Any]) -> NDArray[Any]:
@@ -246,19 +310,19 @@ def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
     bits, lattice = _bits(entries)
     # On one side alone it may be in single precision, too.
     single = np.any([_is_single(*_bits(side)) for side in sides], axis=0)
-    lattice = np.where(single, SMALLEST, lattice)
-    precision = np.where(single, _SINGLE_BITS, BITS)
+    lattice = np.where(single, _SMALLEST, lattice)
+    precision = np.where(single, _SINGLE_BITS, _BITS)
 
     exponent = np.frexp(small)[1] - precision
     # A column of zeros has the size of what is beside it.
     around = max(float(large.max(initial=0.0)), data)
-    exponent[counts == 0] = np.frexp(around)[1] - _RESIDUE if around else SMALLEST
+    exponent[counts == 0] = np.frexp(around)[1] - _RESIDUE if around else _SMALLEST
 
     # Fine columns, by the middle of what was seen of them.
     ordered = np.sort(np.where(finite, entries, np.inf), axis=0)
     low, high = (_picked(ordered, finite.sum(axis=0), q, 0.0) for q in (_LOW, _HIGH))
     spread, middle = high - low, np.maximum(np.abs(low), np.abs(high))
-    rounding = np.where(single, _ROUNDING[_SINGLE_BITS], _ROUNDING[BITS])
+    rounding = np.where(single, _ROUNDING[_SINGLE_BITS], _ROUNDING[_BITS])
     fine = (spread > np.ldexp(middle, -rounding)) & (
         spread < np.ldexp(middle, _WITHIN - precision)
     )
@@ -268,7 +332,7 @@ def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
     )
     exponent = np.where(fine, np.minimum(exponent, within), exponent)
 
-    exact = lattice > SMALLEST
+    exact = lattice > _SMALLEST
     finest = exact & (exponent > lattice)
     # What is beyond the bits of a lattice has last bits of its own.
     reach = np.where(finest, np.ldexp(1.0, lattice + _LATTICE), reach)
@@ -276,9 +340,9 @@ def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
 
     for size, own in ((float(large.max(initial=0.0)), True), (data, False)):
         residue = _are_residues(entries, small, bits, size, own)
-        exponent = np.where(residue, np.frexp(size)[1] - BITS, exponent)
+        exponent = np.where(residue, np.frexp(size)[1] - _BITS, exponent)
         reach = np.where(residue, 0.0, reach)
-    return np.maximum(exponent, SMALLEST), precision, reach
+    return np.maximum(exponent, _SMALLEST), precision, reach
 
 
 def _picked(ordered: Array, counts: Ints, q: float, empty: float) -> Array:
@@ -302,25 +366,20 @@ def _bits(entries: Array) -> tuple[Ints, Ints]:
     lowest = np.where(seen, exponent - 53 + trailing, 2000).min(axis=0, initial=2000)
     highest = np.where(seen, exponent, -2000).max(axis=0, initial=-2000)
     exact = (highest > -2000) & (highest - lowest <= _LATTICE)
-    return most, np.where(exact, lowest, SMALLEST)
+    return most, np.where(exact, lowest, _SMALLEST)
 
 
-def _is_single(bits: Ints, lattice: Ints) -> Bools:
+def _is_single(bits: Ints, lattice: Ints) -> NDArray[np.bool_]:
     """Say which columns are in single precision: with its bits, and no integers."""
     return (bits >= _SINGLE[0]) & (bits <= _SINGLE[1]) & (lattice < 0)
 
 
 def _are_residues(
     entries: Array, small: Array, bits: Ints, size: float, own: bool
-) -> Bools:
+) -> NDArray[np.bool_]:
     """Say which columns look like what is left of sums of that size that should be 0.
 
-    They lie below 2^-40 of it, and not by more than squares of them do (the variance of
-    a constant). What is left of one sum has few bits, because it is a multiple of the
-    last bit of the summands. Beside larger entries of their own array, columns are
-    residues, too, whose values repeat (a difference of two constants) or, where they
-    are no squares, have either sign (one of noisy values). The other reading would be
-    that of noise, or of constants, so far below everything else.
+    `own` says whether it is the size of entries of the same array.
     """
     if not 0 < size < np.inf:
         return np.zeros(len(small), dtype=np.bool_)

@@ -19,7 +19,13 @@ from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = ["CandidateAttack", "FittedAttack"]
+__all__ = ["BITS_ONLY", "CandidateAttack", "FittedAttack"]
+
+BITS_ONLY = (
+    "what seemed a violation differs in its last bits only: over the real numbers this "
+    "is no violation; attacks.BITS audit the doubles themselves"
+)
+"""What is said of a refutation that vanished when releases were nudged."""
 
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 

@@ -15,7 +15,7 @@ from dpaudit.audit.betting.events import Events, violation
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.strategy import best_share, place_bets
-from dpaudit.audit.canonical import Canon, data_size
+from dpaudit.audit.canonical import Canon
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.audit.sampling.draws import Here
 from dpaudit.audit.sampling.sampler import (
@@ -31,7 +31,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 
-__all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round"]
+__all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round", "data_size"]
 
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
@@ -328,6 +328,19 @@ class PairAudit:
             self._considered = seen
         n_p = min(max(round(total * self._share), 1), total - 1)
         return n_p, total - n_p
+
+
+def data_size(*datasets: Any) -> float:
+    """Return the largest finite magnitude in datasets, 0 where there are no numbers."""
+    largest = 0.0
+    for data in datasets:
+        try:
+            numbers = np.abs(np.asarray(data, dtype=np.float64))
+        except (TypeError, ValueError):
+            continue
+        finite = np.isfinite(numbers)
+        largest = max(largest, float(numbers.max(initial=0.0, where=finite)))
+    return largest
 
 
 def _joined(sampler: Sampler, sizes: Sequence[int]) -> tuple[Batch, Batch]:

@@ -8,11 +8,13 @@ witness is confirmed with probability at most 1 - confidence. Reading one runs n
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.canonical import ReleaseGrid
@@ -31,9 +33,10 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Witness"]
+__all__ = ["Witness", "grid_of"]
 
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
+_BITS, _SMALLEST = 30, -1074  # that an entry keeps; the least exponent
 _STEPS = 64  # of the grid of scores
 _MOST_PARAMETERS = 2**24  # entries, of the attack's arrays together
 
@@ -287,8 +290,40 @@ def _canon(value: Any) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
         raise InputError(f"the witness's grids must be named by layout, got {value!r}")
     grids = {text("a layout", name): _parameters(grid) for name, grid in value.items()}
     for grid in grids.values():
-        ReleaseGrid.of(grid)
+        grid_of(grid)
     return grids
+
+
+def grid_of(parameters: Mapping[str, NDArray[Any]]) -> ReleaseGrid:
+    """Return the grid with these parameters.
+
+    Raises
+    ------
+    InputError
+        If they are not those of a grid.
+    """
+    try:
+        exponent, bits, reach, offset = (
+            parameters[name] for name in ("exponent", "bits", "reach", "offset")
+        )
+        proper = (
+            exponent.shape == bits.shape == reach.shape == (len(exponent),)
+            and exponent.dtype.kind == bits.dtype.kind == "i"
+            and {reach.dtype.kind, offset.dtype.kind} == {"f"}
+            and offset.shape == (2,)
+            and 0 <= offset[0] < 1
+            and 0.5 <= offset[1] < 1
+            and np.all((exponent >= _SMALLEST) & (exponent <= -_SMALLEST))
+            and np.all((bits > 0) & (bits <= _BITS))
+            and np.all(reach >= 0)
+        )
+    except (KeyError, TypeError, AttributeError, ValueError):
+        proper = False
+    if not proper:
+        raise InputError(
+            f"these are no parameters of a grid for releases: {parameters}"
+        )
+    return ReleaseGrid(exponent, bits, reach, float(offset[0]), float(offset[1]))
 
 
 def _threshold(value: Any) -> float:

@@ -10,8 +10,11 @@ from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS
 from dpaudit.attacks.base import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
-from dpaudit.audit.canonical import BITS_ONLY, Canon, ReleaseGrid, data_size
+from dpaudit.audit.canonical import Canon
+from dpaudit.audit.game.fitted import BITS_ONLY
+from dpaudit.audit.game.pair_audit import data_size
 from dpaudit.audit.game.portfolio import Portfolio
+from dpaudit.audit.keeping.witness import grid_of
 from dpaudit.batches import Batch
 from dpaudit.outputs import Output
 from dpaudit.reports.bench.equal_reals import FORMS, UNITS, EqualReals
@@ -220,7 +223,7 @@ def test_a_grid_is_what_its_parameters_say():
     numbers = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1e-9, 1e9]
     _, _, canon = canonical(numbers)
     grid = canon.grids["x"]
-    again = ReleaseGrid.of(grid.parameters)
+    again = grid_of(grid.parameters)
     np.testing.assert_array_equal(again.apply(numbers), grid.apply(numbers))
     for name, value in [
         *(("offset", np.array([1.0, 0.6])), ("offset", np.array([0.5, 0.4]))),
@@ -229,7 +232,7 @@ def test_a_grid_is_what_its_parameters_say():
         ("reach", "far"),
     ]:
         with pytest.raises(InputError, match="no parameters of a grid"):
-            ReleaseGrid.of(grid.parameters | {name: value})
+            grid_of(grid.parameters | {name: value})
 
 
 @pytest.mark.parametrize(
