@@ -21,13 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks.base import (
-    Attack,
-    Parameters,
-    Target,
-    consult,
-    flatten,
-)
+from dpaudit.attacks.base import Attack, Parameters, Target, consult, flatten
 from dpaudit.attacks.learned import shrunk_log_ratio
 from dpaudit.attacks.stated import MeanShift
 from dpaudit.mechanism import HasStatistic, Release

@@ -40,12 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.chains import (
-    Chains,
-    forward_chains,
-    hold,
-    pooled_chains,
-)
+from dpaudit.audit.betting.chains import Chains, forward_chains, hold, pooled_chains
 from dpaudit.audit.betting.events import DOUBT, Events, find_anchor
 from dpaudit.audit.betting.evidence import Bets, PlacedBets, SequentialTest
 from dpaudit.audit.betting.families import GaussianNulls, NullFamily

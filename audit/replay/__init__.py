@@ -16,11 +16,7 @@ from dpaudit.audit.replay.auditing import (
 from dpaudit.audit.replay.declare.libraries import register
 from dpaudit.audit.replay.declare.primitives import invariant, primitive
 from dpaudit.audit.replay.judge.judgement import Finding, Step
-from dpaudit.audit.replay.result import (
-    ReplayResult,
-    ReplayVerdict,
-    ReplayVerification,
-)
+from dpaudit.audit.replay.result import ReplayResult, ReplayVerdict, ReplayVerification
 from dpaudit.audit.replay.witness import ReplayWitness
 
 __all__ = [

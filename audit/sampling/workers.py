@@ -29,12 +29,7 @@ import numpy as np
 
 from dpaudit.audit.sampling.draws import Here, Task, draw_unit, single_threaded
 from dpaudit.batches import Batch
-from dpaudit.errors import (
-    DPAuditError,
-    ExecutorError,
-    InputError,
-    MechanismError,
-)
+from dpaudit.errors import DPAuditError, ExecutorError, InputError, MechanismError
 from dpaudit.neighbours import WRITTEN, checksum
 from dpaudit.object_pairs import ObjectPair
 from dpaudit.outputs import raised_by_signal

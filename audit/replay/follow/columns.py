@@ -15,11 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 
-from dpaudit.audit.replay.follow.tracked import (
-    Tracked,
-    has_noise,
-    isinstance_tracked,
-)
+from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 
 __all__ = ["FRAMED", "NoisyColumn", "bare", "boxed", "column_of"]
 

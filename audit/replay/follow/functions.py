@@ -19,14 +19,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.arithmetic import (
-    arithmetic,
-    linear,
-    sums,
-)
-from dpaudit.audit.replay.follow.complex_numbers import (
-    called,
-)
+from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
+from dpaudit.audit.replay.follow.complex_numbers import called
 from dpaudit.audit.replay.follow.derived import derived, joined_noise
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame

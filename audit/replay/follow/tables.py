@@ -14,11 +14,7 @@ from dpaudit.audit.replay.follow.columns import (
     column_of,
 )
 from dpaudit.audit.replay.follow.places import reads_by_name
-from dpaudit.audit.replay.follow.tracked import (
-    Tracked,
-    isinstance_tracked,
-    numeric,
-)
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 
 __all__ = ["FRAMED", "called", "noise_of", "parts", "replacements"]
 

@@ -31,11 +31,7 @@ from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.comparison import compare
-from dpaudit.audit.replay.laws.composition import (
-    Composition,
-    most_loss,
-    pure_epsilon,
-)
+from dpaudit.audit.replay.laws.composition import Composition, most_loss, pure_epsilon
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair

@@ -44,11 +44,7 @@ from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.harness import audit
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.replay.declare.libraries import declared_libraries
-from dpaudit.audit.replay.declare.untrusted import (
-    Handed,
-    UntrustedCall,
-    listening,
-)
+from dpaudit.audit.replay.declare.untrusted import Handed, UntrustedCall, listening
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.audit.settings import Budget, Run

@@ -31,11 +31,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace
-from dpaudit.audit.replay.follow.observations import (
-    Observation,
-    Observations,
-    Shapes,
-)
+from dpaudit.audit.replay.follow.observations import Observation, Observations, Shapes
 from dpaudit.audit.replay.laws.affine import AffineLaw, log_density
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.coded import FIRST

@@ -13,11 +13,7 @@ from numpy import full  # the real one, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import (
-    Lattice,
-    code_of,
-    lattice_of,
-)
+from dpaudit.audit.replay.laws.coded import Lattice, code_of, lattice_of
 
 __all__ = ["with_points"]
 

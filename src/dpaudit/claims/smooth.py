@@ -5,13 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from dpaudit.arrays import Array
-from dpaudit.claims.polygons import (
-    SMALLEST,
-    Claim,
-    check_fpr,
-    lines_tpr,
-    polygon_delta,
-)
+from dpaudit.claims.polygons import SMALLEST, Claim, check_fpr, lines_tpr, polygon_delta
 from dpaudit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dpaudit.validation import check_fraction, check_positive
 
