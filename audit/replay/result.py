@@ -86,7 +86,8 @@ class Explored:
 _DECLARE = "draw noise from the generator that is handed over, or declare a primitive"
 _SETTLE = (
     "show by proof that the release hides it, draw more releases (budget=), or say "
-    "sees='transcript' if every noisy value is seen"
+    "sees='transcript' if every noisy value is seen; declare what hides noise (a loop "
+    "that draws until a number fits: Laplace noise that is truncated) one primitive"
 )
 _REMEDIES = {
     "ordinary number": "add the noise to the data by itself, as one expression, or "
