@@ -250,18 +250,18 @@ def test_a_newcomers_script_refutes_on_a_smaller_pair(folder):
 
 
 @pytest.mark.parametrize("page", ["streaming", "robust", "online", "tracing"])
-def test_the_code_of_a_page_runs(page, folder):
+def test_the_code_of_a_page_runs(page, folder, here_in_few_rounds):
     for kind, text in blocks(page):
         if kind == "python":
             exec(compile(text, f"{page}.md", "exec"), {})
 
 
-def test_the_page_on_training_runs(folder):
+def test_the_page_on_training_runs(folder, here_in_few_rounds):
     """Besides a replay of DP-SGD, which tests/audit/replay/test_batches.py has."""
     list(follow("training", few=FEW, besides='replay(build("dp-sgd")'))
 
 
-def test_the_guides_to_what_people_have_run(folder):
+def test_the_guides_to_what_people_have_run(folder, here_in_few_rounds):
     assert not [*follow("yours")]  # whose commands say how they end
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dpaudit.audit.replay.follow import foreign
+from dpaudit.audit.replay.judge import settling
 
 listed_anew = foreign.all_objects
 generators: list[Any] = []
@@ -38,3 +39,23 @@ def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def released_in_few_rounds(in_few_rounds: Any) -> None:
     """What is judged by its releases is audited for a moment only."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def proofs_repeated_less() -> Iterator[None]:
+    """Of what recorded noise proves, 20 executions again, where 200 may be made.
+
+    That they are needed at all, and how many, is in test_hidden.py, of what has no
+    recorded noise.
+    """
+    repeat = settling._repeat
+
+    def in_few(*given: Any, bare: bool, until: float) -> tuple[bool, int]:
+        with pytest.MonkeyPatch.context() as patch:
+            if not bare:
+                patch.setattr(settling, "_MOST", settling._MOST // 10)
+            return repeat(*given, bare=bare, until=until)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settling, "_repeat", in_few)
+        yield
