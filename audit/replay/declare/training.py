@@ -34,6 +34,7 @@ from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.declarations import gaussian
+from dpaudit.audit.replay.declare.tensor_draws import DRAWN_TENSORS, TensorDraws
 from dpaudit.audit.replay.follow.outside import note_outside
 
 __all__ = ["TRAINING", "replaced", "training_libraries"]
@@ -259,21 +260,18 @@ _STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 
 
 _DRAWING = (
-    *(f"torch.{name}" for name in ("normal", "rand", "randn", "randint", "randperm")),
-    *(f"torch.{name}" for name in ("rand_like", "randn_like", "bernoulli", "poisson")),
-    "torch.distributions.distribution.Distribution.sample",
-    *(
-        f"torch.distributions.{name.lower()}.{name}.{method}"
-        for name in ("Normal", "Laplace", "Uniform", "Exponential", "Gamma")
-        for method in ("sample", "rsample")
-    ),
+    *(f"torch.{name}" for name in ("randint", "randperm", "bernoulli", "poisson")),
     *(f"jax.random.{name}" for name in ("normal", "laplace", "uniform", "bernoulli")),
     *(f"jax.random.{name}" for name in ("exponential", "gumbel", "choice", "gamma")),
     *(f"jax.random.{name}" for name in ("bits", "randint", "permutation")),
 )
 """Functions of libraries that draw, and whose draws are not followed."""
 
-_HEADS = {path.partition(".")[0] for path in (*dict(_STAND_INS), *_DRAWING)}
+_INHERITED = ("normal_", "uniform_", "exponential_")
+"""Methods of a class of C, which the class under it may have for a while."""
+_HEADS = {
+    path.partition(".")[0] for path in (*dict(_STAND_INS), *_DRAWING, *DRAWN_TENSORS)
+}
 
 
 def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
@@ -292,8 +290,18 @@ def training_libraries(rng: Any) -> Iterator[None]:
     jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
     told = ((path, partial(_told, rng, path)) for path in _DRAWING)
-    every = chain(stand_ins, told) if _HEADS & sys.modules.keys() else ()
-    with nullcontext() if jax is None else jax.disable_jit(), replaced(every):
+    draws, tensors = None, {}
+    if hasattr(sys.modules.get("torch"), "default_generator"):
+        draws = TensorDraws(rng)
+        tensors = {path: partial(draws.draws, path) for path in DRAWN_TENSORS}
+    every = (
+        chain(stand_ins, told, tensors.items()) if _HEADS & sys.modules.keys() else ()
+    )
+    with (
+        nullcontext() if jax is None else jax.disable_jit(),
+        nullcontext() if draws is None else draws.kept(),
+        replaced(every),
+    ):
         yield
 
 
@@ -312,11 +320,16 @@ def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[No
             if path.partition(".")[0] not in sys.modules:
                 continue
             owner, name = _owner(path)
-            real = vars(owner).get(name) if owner is not None else None
+            own = vars(owner).get(name) if owner is not None else None
+            inherited = own is None and name in _INHERITED
+            real = getattr(owner, name, None) if inherited else own
             new = replacement(real) if callable(real) else None
             if new is not None:
                 setattr(owner, name, new)
-                stack.callback(setattr, owner, name, real)
+                if inherited:
+                    stack.callback(delattr, owner, name)
+                else:
+                    stack.callback(setattr, owner, name, real)
         yield
 
 

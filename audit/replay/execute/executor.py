@@ -21,6 +21,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
+from dpaudit.audit.replay.declare.tensors import NoisyTensor
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
@@ -148,7 +149,7 @@ class Trace:
         """Say whether another execution releases the same, up to rounding."""
         if other.layout != self.layout or len(other.value) != len(self.value):
             return False
-        values = other.value, self.value
+        values, atol = (other.value, self.value), atol + self.tape.draws.rough
         return bool(np.allclose(*values, rtol=rtol, atol=atol, equal_nan=True))
 
 
@@ -312,6 +313,9 @@ class _Reader:
         elif type(value) is TrackedComplex and value.tape is self._tape:
             self.words.append(read(np.zeros(value.shape, dtype=np.complex128)).layout)
             self._numbers(value.both().moved(lambda places: np.moveaxis(places, 0, -1)))
+        elif type(value) is NoisyTensor:
+            self.words.append(read(value.like()).layout)
+            self.read(value.held)
         elif type(value) is dict and depth < 30:
             self.words.append("{")
             for key, part in value.items():

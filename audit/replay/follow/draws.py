@@ -132,7 +132,7 @@ class Draws:
 
     def __init__(self) -> None:
         self._size = 0
-        self._rough = 0.0  # what rounding leaves of differences of large numbers
+        self.rough = 0.0  # what rounding leaves of differences of large numbers
         self.values = np.empty(256)
         self._family = np.empty(256, dtype=np.int32)
         self.states = np.zeros(256, dtype=np.int8)
@@ -285,7 +285,7 @@ class Draws:
         """
         with np.errstate(all="ignore"):
             size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
-            if not 4 * self._rough < _ROUGH * size < math.inf:
+            if not 4 * self.rough < _ROUGH * size < math.inf:
                 return  # nothing is lost, or not much more than was already
             least = float(np.abs(result).min(initial=math.inf))
             if least >= _CANCELLED * size:
@@ -296,16 +296,16 @@ class Draws:
                 wide = np.maximum(wide, np.abs(part))
             gone = np.abs(result) < _CANCELLED * wide
             lost = _ROUGH * float(wide[gone].max(initial=0.0))
-            self._rough = max(self._rough, lost)
+            self.rough = max(self.rough, lost)
 
     def with_rounding(self, law: AffineLaw, noisy: Any = True) -> AffineLaw:
         """Return a law that knows by how much its noisy entries may be off."""
-        if not self._rough:
+        if not self.rough:
             return law
         apart = law.known and len(law.first) == len(law.mean)
-        if apart and (self._rough <= _NOTHING * law.scale).all():
+        if apart and (self.rough <= _NOTHING * law.scale).all():
             return law
-        return replace(law, rough=np.where(noisy, self._rough, np.zeros(len(law.mean))))
+        return replace(law, rough=np.where(noisy, self.rough, np.zeros(len(law.mean))))
 
     def use_up(self, draws: NDArray[np.intp]) -> None:
         """Mark draws that became part of others, and may not be used again."""

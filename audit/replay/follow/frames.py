@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dpaudit.audit.replay.follow.looked import Composed
+
 __all__ = ["in_frame", "is_framed", "noise_of", "tables"]
 
 _known: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
@@ -54,5 +56,7 @@ def in_frame(ufunc: Any, inputs: Any, kwargs: Any) -> Any:
 
 
 def noise_of(value: Any) -> Any:
-    """Return the numbers with noise that a table of pandas holds, None if none."""
+    """Return the numbers with noise that a table, or a tensor, holds, None if none."""
+    if issubclass(type(value), Composed) and hasattr(type(value), "held"):
+        return value.held
     return tables().noise_of(value) if is_framed(value) else None

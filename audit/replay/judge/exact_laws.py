@@ -147,7 +147,10 @@ def _confirms(plain: Trace, trace: Trace) -> bool:
     wanted = draws.value(whole.centre, whole.index, whole.coef)
     with np.errstate(all="ignore"):
         size = np.where(whole.index >= 0, np.abs(whole.coef), 0.0).sum(axis=1)
-        near = np.abs(plain.value - wanted) <= 1e-9 * np.abs(wanted) + 1e-7 * size
+        rough = draws.rough
+        near = (
+            np.abs(plain.value - wanted) <= 1e-9 * np.abs(wanted) + 1e-7 * size + rough
+        )
     same = (plain.value == wanted) | (np.isnan(plain.value) & np.isnan(wanted))
     return bool((near | same).all())
 

@@ -1,0 +1,388 @@
+"""Tensors of PyTorch with noise: what is done with them is done by NumPy's functions.
+
+A `NoisyTensor` holds numbers with noise (`dpaudit.audit.replay.follow.tracked`). What
+is done with it and with ordinary tensors is done with these, as real numbers: sums,
+multiples, what moves entries, comparisons. All else looks at the numbers, and gets an
+ordinary tensor.
+
+**Rounding.** A sum in single precision is off by many units in its last place. So
+whatever has met a tensor of less than double precision may be off by 8 of these, of the
+largest number, which is taken off distances (`dpaudit.audit.replay.follow.draws`).
+
+An ordinary tensor that is written into (``x += noise``) gets ordinary numbers, which
+are looked at.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import asarray  # the real one, in an execution too
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.looked import Composed
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+
+__all__ = [
+    "NoisyTensor",
+    "as_tensor",
+    "dtype_of",
+    "is_int",
+    "loaded_torch",
+    "note_rounding",
+    "numbers_of",
+]
+
+_UNITS = 8.0  # in the last place: what many operations leave
+_FARTHEST = 40.0  # scales, beyond which no draw lies
+
+
+def loaded_torch() -> Any:
+    """Return PyTorch, which the code under audit has loaded."""
+    return sys.modules["torch"]
+
+
+class NoisyTensor(Composed):
+    """Numbers with noise where a tensor is expected.
+
+    Parameters
+    ----------
+    held : Tracked
+    dtype : torch.dtype
+    """
+
+    __slots__ = ("dtype", "held")
+    __array_priority__ = 1000
+
+    def __init__(self, held: Tracked, dtype: Any) -> None:
+        self.held, self.dtype = held, dtype
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # so that it is an instance
+        return loaded_torch().Tensor
+
+    @property
+    def noisy(self) -> bool:
+        return self.held.noisy
+
+    @property
+    def shape(self) -> Any:
+        return loaded_torch().Size(self.held.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self.held.ndim
+
+    @property
+    def T(self) -> Any:
+        return as_tensor(self.held.T, self.dtype)
+
+    device = property(lambda self: loaded_torch().device("cpu"))
+    requires_grad = property(lambda self: False)
+    is_leaf = property(lambda self: True)
+    grad = property(lambda self: None)
+
+    def looked_at(self, how: str) -> Array:
+        """Return the numbers as an ordinary array, with a note on the tape."""
+        return self.held.looked_at(how)
+
+    def ordinary(self, how: str) -> Any:
+        """Return an ordinary tensor, with a note on the tape."""
+        return loaded_torch().as_tensor(
+            self.held.looked_at(how).copy(), dtype=self.dtype
+        )
+
+    def like(self) -> Any:
+        """Return an ordinary tensor of zeros that is like it."""
+        return loaded_torch().zeros(self.held.shape, dtype=self.dtype)
+
+    # -- out of PyTorch
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self.held
+
+    def item(self) -> Any:
+        if self.held.is_alone and self.held.size == 1:
+            return self.held.reshape(())
+        return float(self)
+
+    def tolist(self) -> Any:
+        return self.held.tolist() if self.held.ndim else self.item()
+
+    def __float__(self) -> float:
+        return float(self.held.looked_at("float").reshape(()))
+
+    def __int__(self) -> int:
+        return int(self.held.looked_at("int").reshape(()))
+
+    def __bool__(self) -> bool:
+        return bool(self.held.looked_at("bool"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return asarray(self.held, dtype=dtype)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return func(*_within(args), **_within(kwargs))
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        return getattr(ufunc, method)(*map(numbers_of, inputs), **kwargs)
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __iter__(self) -> Any:
+        return (self[place] for place in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        key = tuple(map(numbers_of, key)) if type(key) is tuple else numbers_of(key)
+        return as_tensor(self.held[key], self.dtype)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.held[numbers_of(key)] = numbers_of(value)
+
+    # -- what tensors are asked for
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        return self.held.size
+
+    def dim(self) -> int:
+        return self.held.ndim
+
+    def is_floating_point(self) -> bool:
+        return True
+
+    def _itself(self, *args: Any, **kwargs: Any) -> Any:
+        return as_tensor(self.held.copy(), self.dtype)
+
+    clone = detach = cpu = contiguous = requires_grad_ = resolve_conj = _itself
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        kinds = [each for each in args if isinstance(each, loaded_torch().dtype)]
+        dtype = kwargs.get("dtype") or next(iter(kinds), self.dtype)
+        if not dtype.is_floating_point:
+            return self.ordinary("to").to(dtype)
+        return as_tensor(self.held.copy(), dtype)
+
+    type = type_as = to
+
+    def double(self) -> Any:
+        return self.to(loaded_torch().float64)
+
+    def float(self) -> Any:
+        return self.to(loaded_torch().float32)
+
+    def reshape(self, *shape: Any) -> Any:
+        shape = shape[0] if len(shape) == 1 and not is_int(shape[0]) else shape
+        return as_tensor(self.held.reshape(tuple(map(int, shape))), self.dtype)
+
+    view = reshape
+
+    def flatten(self) -> Any:
+        return self.reshape(-1)
+
+    def unsqueeze(self, dim: int) -> Any:
+        return as_tensor(np.expand_dims(self.held, dim), self.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name.rstrip("_") in _FUNCTIONS:
+            method = getattr(loaded_torch().Tensor, name)
+            return lambda *args, **kwargs: _called(method, (self, *args), kwargs)
+        return getattr(self.ordinary(name), name)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return _called(function, args, kwargs or {})
+
+
+def is_int(value: Any) -> bool:
+    """Say whether something is one length of a shape."""
+    return isinstance(value, int | np.integer)
+
+
+def as_tensor(value: Any, dtype: Any) -> Any:
+    """Return numbers as a tensor, those with noise as one that keeps it."""
+    if isinstance_tracked(value) and value.noisy:
+        return NoisyTensor(value, dtype)
+    value = value.centre if isinstance_tracked(value) else asarray(value)
+    kept = value.dtype.kind not in "f"
+    return loaded_torch().as_tensor(value.copy(), dtype=None if kept else dtype)
+
+
+def numbers_of(value: Any) -> Any:
+    """Return what NumPy knows of a tensor, in double precision; others as they are."""
+    if type(value) is NoisyTensor:
+        return value.held
+    if not isinstance(value, loaded_torch().Tensor):
+        return value
+    value = value.detach().cpu()
+    return value.double().numpy() if value.is_floating_point() else value.numpy()
+
+
+def _within(value: Any) -> Any:
+    """Return what NumPy knows of tensors, in lists too."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_within, value))
+    if type(value) is dict:
+        return {key: _within(each) for key, each in value.items()}
+    return value.held if type(value) is NoisyTensor else value
+
+
+def dtype_of(values: list[Any]) -> Any:
+    """Return the type of what is made of tensors."""
+    torch, found = loaded_torch(), None
+    for each in values:
+        if isinstance(each, torch.Tensor) and each.dtype.is_floating_point:
+            found = (
+                each.dtype if found is None else torch.promote_types(found, each.dtype)
+            )
+    return torch.get_default_dtype() if found is None else found
+
+
+def note_rounding(result: Any, parts: list[Any], dtype: Any) -> None:
+    """Note by how much numbers of a type may be off."""
+    if not isinstance_tracked(result) or dtype == loaded_torch().float64:
+        return
+    with np.errstate(all="ignore"):
+        size = float(np.abs(result.coef).sum(axis=1).max(initial=0.0)) * _FARTHEST
+        for each in (result, *parts):
+            mean = numeric(each.centre if isinstance_tracked(each) else each)
+            if mean is not None:
+                size = max(size, float(np.max(np.abs(mean), initial=0.0)))
+    off = _UNITS * loaded_torch().finfo(dtype).eps * size
+    draws = result.tape.draws
+    draws.rough = max(draws.rough, off if math.isfinite(off) else 0.0)
+
+
+def _followed(by: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return what a function of NumPy gives, as a tensor; NotImplemented if nothing."""
+    if set(kwargs) - _KEYWORDS.keys():
+        return NotImplemented
+    several = bool(args) and type(args[0]) in (list, tuple)
+    flat = [*args[0], *args[1:]] if several else list(args)
+    numbers = [*map(numbers_of, flat)]
+    given = [numbers[: len(args[0])], *numbers[len(args[0]) :]] if several else numbers
+    dtype = dtype_of(flat)
+    try:
+        result = by(*given, **{_KEYWORDS[key]: each for key, each in kwargs.items()})
+    except (TypeError, ValueError):
+        return NotImplemented
+    note_rounding(result, numbers, dtype)
+    return as_tensor(result, dtype)
+
+
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
+    """Return what a function of PyTorch gives, some of whose arguments have noise."""
+    name = str(getattr(function, "__name__", ""))
+    inner = name.startswith("__")
+    writes = name.endswith("_") and not inner
+    plain = name.strip("_")
+    if inner and plain not in _FUNCTIONS and plain.startswith("i"):
+        writes, plain = True, plain[1:]
+    by, made = _FUNCTIONS.get(plain), NotImplemented
+    if by is not None:
+        made = _followed(by, args, kwargs)
+    if made is not NotImplemented and not writes:
+        return made
+    if made is NotImplemented:
+        args, kwargs = _looked_at(args, name), _looked_at(kwargs, name)
+        return function(*args, **kwargs)
+    target = args[0]
+    if type(target) is NoisyTensor and type(made) is NoisyTensor:
+        target.held = made.held
+        return target
+    if type(target) is NoisyTensor:
+        target.held = Tracked.plain(target.held.tape, made.double().numpy())
+        return target
+    made = made.ordinary(name) if type(made) is NoisyTensor else made
+    with loaded_torch().no_grad():
+        return target.copy_(made)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """Return what an operator does with a noisy tensor, and others."""
+    by = _FUNCTIONS[name]
+
+    def operate(*args: Any) -> Any:
+        made = _followed(by, args, {})
+        if made is NotImplemented:
+            first, *others = _looked_at(args, name)
+            return getattr(first, f"__{name}__")(*others)
+        return made
+
+    return operate
+
+
+def _looked_at(value: Any, how: str) -> Any:
+    if type(value) is NoisyTensor:
+        return value.ordinary(how)
+    if type(value) in (list, tuple):
+        return type(value)(_looked_at(each, how) for each in value)
+    if type(value) is dict:
+        return {key: _looked_at(each, how) for key, each in value.items()}
+    return value
+
+
+def _over(function: Any) -> Callable[..., Any]:
+    """Return a function over an axis, called as PyTorch does."""
+
+    def call(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return function(x, axis=axis, keepdims=keepdims)
+
+    return call
+
+
+def _joining(function: Any) -> Callable[..., Any]:
+    return lambda several, axis=0: function(list(several), axis=axis)
+
+
+def _swapped(function: Any) -> Callable[..., Any]:
+    return lambda x, y: function(y, x)
+
+
+def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+    return np.clip(x, low, high)
+
+
+_KEYWORDS = {
+    **{"dim": "axis", "axis": "axis", "keepdim": "keepdims", "keepdims": "keepdims"},
+    **{"min": "low", "max": "high"},
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide},
+    **{"truediv": np.true_divide, "true_divide": np.true_divide, "matmul": np.matmul},
+    **{"subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide},
+    **{"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal},
+    **{
+        "remainder": np.remainder,
+        "mod": np.remainder,
+        "pow": np.power,
+        "mm": np.matmul,
+    },
+    **{"radd": np.add, "rsub": _swapped(np.subtract), "rmul": np.multiply},
+    **{"rdiv": _swapped(np.true_divide), "rtruediv": _swapped(np.true_divide)},
+    **{"rmatmul": _swapped(np.matmul), "neg": np.negative, "exp": np.exp},
+    **{"log": np.log, "log1p": np.log1p, "abs": np.abs, "sqrt": np.sqrt},
+    **{"sign": np.sign, "cos": np.cos, "sin": np.sin, "square": np.square},
+    **{"floor": np.floor, "round": np.rint, "squeeze": np.squeeze, "mv": np.matmul},
+    **{"clamp": _clamp, "clip": _clamp, "sum": _over(np.sum), "mean": _over(np.mean)},
+    **{"stack": _joining(np.stack), "cat": _joining(np.concatenate), "dot": np.matmul},
+    **{"argmax": np.argmax, "cumsum": np.cumsum, "t": np.transpose},
+}
+"""By their names in PyTorch, what functions do with numbers."""
+_OPERATORS = """
+    add sub mul truediv matmul mod pow radd rsub rmul rtruediv rmatmul
+    neg abs lt le gt ge
+"""
+for _name in _OPERATORS.split():
+    setattr(NoisyTensor, f"__{_name}__", _operator(_name))

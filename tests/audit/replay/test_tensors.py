@@ -1,0 +1,174 @@
+"""Noise that code draws with PyTorch, where it is installed, in tensors of data."""
+
+import numpy as np
+import pytest
+from replay_cases import line_of
+
+from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit.audit.replay import replay
+
+torch = pytest.importorskip("torch")
+
+ROWS = Pair([[0.6, 0.8]], [[0.6, 0.8], [0.0, 1.0]])
+MANY = Pair([0.7] * 800, [0.7] * 800 + [1.0])
+NORMAL, PURE = (ROWS, GaussianDP(1.0)), (MANY, PureDP(1.0))
+Laplace = torch.distributions.Laplace
+
+
+def total(x):
+    return torch.tensor(x, dtype=torch.float32).sum(dim=0)
+
+
+def seeded(rng):
+    return torch.Generator().manual_seed(int(rng.integers(2**31)))
+
+
+def fill(z):
+    return z.normal_(0, 1.0)
+
+
+def again_by_seed(x, rng):
+    seed = int(rng.integers(2**31))
+    torch.manual_seed(seed)
+    first = total(x) + torch.randn(2)
+    torch.manual_seed(seed)
+    return first, total(x) + torch.randn(2)
+
+
+def again_by_state(x, rng):
+    state = torch.get_rng_state()
+    first = total(x) + 2 * torch.randn(2)
+    torch.set_rng_state(state)
+    return first - torch.randn(2)
+
+
+def filled_by_name(x, rng, fills=fill):
+    z = torch.zeros(2)
+    fills(z)
+    return (total(x) + z).numpy()
+
+
+def into_an_alias(x, rng):
+    sums = total(x)
+    other = sums
+    sums += torch.randn(2)
+    return other
+
+
+def by_gradient(x, rng):
+    w = torch.nn.Parameter(torch.zeros(2))
+    w.grad = total(x) + torch.randn(2)
+    return (w.detach() - 0.1 * w.grad).numpy()
+
+
+def by_manual_seed(x, rng):
+    torch.manual_seed(int(rng.integers(2**31)))
+    return total(x) + torch.randn(2)
+
+
+def by_fixed_seed(x, rng):
+    noise = torch.randn(2, generator=torch.Generator().manual_seed(0))
+    return total(x) + noise  # fault
+
+
+def scaled_in_place(x, rng, by=2.0):
+    z = torch.randn(2)
+    z.mul_(0.5)
+    return total(x) + z * by
+
+
+EXPONENTIAL = torch.distributions.Exponential(1.0)
+RIGHT = {
+    "like": (lambda x, rng: (s := total(x)) + torch.randn_like(s), *NORMAL),
+    "generator": (
+        lambda x, rng: total(x) + torch.randn(2, generator=seeded(rng)),
+        *NORMAL,
+    ),
+    "seeded": (by_manual_seed, *NORMAL),
+    "normal": (lambda x, rng: torch.normal(total(x), 1.0).numpy(), *NORMAL),
+    "sized": (lambda x, rng: torch.normal(0.0, 1.0, size=(2,)) + total(x), *NORMAL),
+    "array": (lambda x, rng: x.sum(axis=0) + torch.randn(2).numpy(), *NORMAL),
+    "filled": (lambda x, rng: total(x) - torch.empty(2).normal_(0, 1.0), *NORMAL),
+    "stacked": (
+        lambda x, rng: torch.stack([each + torch.randn(()) for each in total(x)]),
+        *NORMAL,
+    ),
+    "scaled": (
+        lambda x, rng: (2 * (torch.randn(2) + total(x)) - 1).view(1, 2),
+        *NORMAL,
+    ),
+    "laplace": (lambda x, rng: (total(x) + Laplace(0.0, 1.0).sample()).item(), *PURE),
+    "located": (lambda x, rng: Laplace(total(x), 1.0).sample(), *PURE),
+    "difference": (
+        lambda x, rng: total(x) + EXPONENTIAL.sample() - EXPONENTIAL.sample(),
+        *PURE,
+    ),
+    "in place": (scaled_in_place, *NORMAL),
+    "of NumPy": (lambda x, rng: np.asarray(total(x) + torch.randn(2)), *NORMAL),
+    "gradient": (by_gradient, *NORMAL),
+    "alias": (into_an_alias, *NORMAL),
+    "looked at": (lambda x, rng: torch.relu(total(x) + torch.randn(2)), *NORMAL),
+    "compared": (
+        lambda x, rng: float(total(x) + Laplace(0.0, 1.0).sample() > 560.0),
+        *PURE,
+    ),
+}
+WRONG = {
+    "scale": (
+        lambda x, rng: (torch.normal(0.0, 0.5, size=(2,)) + total(x)).numpy(),  # fault
+        *NORMAL,
+    ),
+    "laplace": (
+        lambda x, rng: total(x) + Laplace(0.0, 0.5).sample(),  # fault
+        *PURE,
+    ),
+    "divisor": (
+        lambda x, rng: (total(x) + torch.randn(2)) / len(x),  # fault
+        *NORMAL,
+    ),
+    "fixed seed": (by_fixed_seed, *NORMAL),
+}
+HIDDEN = {
+    "state": again_by_state,
+    "seed": again_by_seed,
+    "named": filled_by_name,
+    "view": lambda x, rng: filled_by_name(x, rng, lambda z: z.view(-1).normal_(0, 1.0)),
+    "data": lambda x, rng: filled_by_name(x, rng, lambda z: z.data.normal_(0, 1.0)),
+    "other law": lambda x, rng: (
+        total(x) + torch.distributions.StudentT(3.0).sample((2,))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_noise_of_tensors_is_followed(name):
+    # Null: the claim is true. False-alarm probability 1e-3 each; seeded.
+    mechanism, pair, claim = RIGHT[name]
+    result = replay(mechanism, pair=pair, claim=claim)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    if claim == PureDP(1.0):
+        least = replay(mechanism, pair=pair, claim=PureDP(0.9), sees="transcript")
+        assert least.verdict == "REFUTED"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_faults_beside_tensors_are_refuted_at_their_line(name):
+    mechanism, pair, claim = WRONG[name]
+    result = replay(mechanism, pair=pair, claim=claim)
+    assert result.verdict == "REFUTED"
+    assert "# fault" in line_of(result.findings[0])
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_noise_that_may_be_elsewhere_is_not_followed(name):
+    result = replay(HIDDEN[name], pair=ROWS, claim=GaussianDP(9.0), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+
+
+def test_pytorch_is_after_an_execution_what_it_was():
+    before = {name: vars(torch.Tensor).get(name) for name in ("normal_", "grad")}
+    state, draw = torch.get_rng_state(), torch.randn
+    replay(RIGHT["seeded"][0], pair=ROWS, claim=GaussianDP(1.0))
+    now = {name: vars(torch.Tensor).get(name) for name in before}
+    assert (now, torch.randn is draw) == (before, True)
+    assert torch.equal(torch.get_rng_state(), state)
