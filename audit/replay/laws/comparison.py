@@ -287,9 +287,9 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
     codes = made.family, made.other_family
     odd = (codes[0] >= FIRST) | (codes[1] >= FIRST)
     odd |= (codes[0] != codes[1]) & np.isin(codes, _LINEAR[:-1]).all(axis=0)
-    odd &= ~(is_joint(codes[0]) | is_joint(codes[1]))
     if not odd.any():
         return made
+    odd &= ~(is_joint(codes[0]) | is_joint(codes[1]))
     means, ratios = zip(
         *((e.mean[e.first], e.ratio[e.first]) for e in (law, other)), strict=True
     )
