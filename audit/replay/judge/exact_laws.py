@@ -4,10 +4,12 @@ One of them has the law of the release, so that what is said of it is a proof.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
@@ -36,11 +38,12 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     claim = judgement.claim
     other_seed = first.tape.seed + 1
     judgement.executions = 2
+    steady = _steadier_than(first, second)
     for trace in (first, second):
         plain = trace.again(other_seed, follows=False)
         trace.returned = plain.returned
         unfollowed = plain.tape.unfollowed
-        confirmed = not unfollowed and _confirms(plain, trace)
+        confirmed = not unfollowed and _confirms(plain, trace, steady)
         if not (confirmed and _really_raises(trace)):
             judgement.unconfirmed(unfollowed, trace)
             return
@@ -51,7 +54,8 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     judgement.laws = first.law, second.law
 
     def again(turn: int) -> tuple[bool, int]:
-        return all(both_again(other_seed, turn, (first, second), _repeats)), 1
+        repeats = partial(_repeats, steady=steady)
+        return all(both_again(other_seed, turn, (first, second), repeats)), 1
 
     judgement.again, lines = again, Lines(first, second)
     if first.layout != second.layout:
@@ -137,7 +141,22 @@ def _really_raises(trace: Trace) -> bool:
     return draw_one(trace.mechanism, trace.data, rng).layout == trace.layout
 
 
-def _confirms(plain: Trace, trace: Trace) -> bool:
+def _steadier_than(first: Trace, second: Trace) -> Array:
+    """Return by how much each number of a release may move between two executions.
+
+    A number without noise, such as the time, moves by less than the two sides differ
+    by: else no difference is the data's.
+    """
+    one, two = first.release, second.release
+    if len(one.centre) != len(two.centre):
+        return np.full(len(one.centre), np.inf)
+    bare = [np.all((each.index < 0) | (each.coef == 0), axis=1) for each in (one, two)]
+    with np.errstate(all="ignore"):
+        apart = np.abs(one.centre - two.centre) / 4
+    return np.where(bare[0] & bare[1] & (apart > 0), apart, np.inf)
+
+
+def _confirms(plain: Trace, trace: Trace, steady: Array) -> bool:
     """Say whether an ordinary execution gives the release that the trace says."""
     whole, draws = trace.release, trace.tape.draws
     if plain.layout != trace.layout or len(plain.value) != len(whole.centre):
@@ -147,16 +166,16 @@ def _confirms(plain: Trace, trace: Trace) -> bool:
     wanted = draws.value(whole.centre, whole.index, whole.coef)
     with np.errstate(all="ignore"):
         size = np.where(whole.index >= 0, np.abs(whole.coef), 0.0).sum(axis=1)
-        rough = draws.rough
-        near = (
-            np.abs(plain.value - wanted) <= 1e-9 * np.abs(wanted) + 1e-7 * size + rough
-        )
+        off = np.abs(plain.value - wanted)
+        near = off <= 1e-9 * np.abs(wanted) + 1e-7 * size + draws.rough
+        if len(off) == len(steady):
+            near &= off <= steady
     same = (plain.value == wanted) | (np.isnan(plain.value) & np.isnan(wanted))
     return bool((near | same).all())
 
 
-def _repeats(trace: Trace, seed: int) -> bool:
-    return _confirms(trace.again(seed, follows=False), trace)
+def _repeats(trace: Trace, seed: int, *, steady: Array) -> bool:
+    return _confirms(trace.again(seed, follows=False), trace, steady)
 
 
 def _parts_by_place(

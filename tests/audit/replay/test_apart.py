@@ -1,6 +1,7 @@
 """Noise of two scales, or of two kinds, on the sides: suprema against closed forms."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -104,3 +105,20 @@ def test_tails_that_fall_at_two_rates_leave_no_bound():
             claim=PureDP(9.0),
         )
         assert (result.proof, result.loss) == (True, math.inf)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_a_clock_is_no_number_of_the_data(monkeypatch, unit):
+    """It moves by less than any rounding of its size between two executions."""
+    now = iter(1.8e9 + 1e-2 * np.arange(10**6))
+    monkeypatch.setattr(time, "time", lambda: next(now))
+
+    def stamped(x, rng):
+        return {"at": unit * time.time(), "count": len(x) + rng.laplace()}
+
+    assert replay(stamped, pair=PAIR, claim=PureDP(1.3)).verdict != "REFUTED"
+
+    def leaking(x, rng):
+        return {"at": 1.8e9 + 1e-2 * len(x), "count": len(x) + rng.laplace()}
+
+    assert replay(leaking, pair=PAIR, claim=PureDP(1.3)).proof
