@@ -57,7 +57,10 @@ _TAKEN = "the noise made at {} has the law that a simulation of it fits ({})"
 """What a refutation takes for granted that rests on the noise that was recorded."""
 
 _NEIGHBOURS = "the two datasets, of type {}, are neighbours"
-_WAS_THERE = "a generator that was there before is used, and cannot be followed"
+_WAS_THERE = (
+    "a generator that was there before is used, which the code does not come to by a "
+    "name, and cannot be followed"
+)
 
 
 def replay(
@@ -148,6 +151,9 @@ def replay(
             worst = pairs.found()
             if watch.used():
                 worst.withdraw(place_of_definition(mechanism), _WAS_THERE)
+                worst.findings.sort(
+                    key=lambda e: (e.kind == "coin") + (e.message != _WAS_THERE)
+                )  # it says why others came about
             elif worst.proven:
                 worst = pairs.shrunk()
         settled = Settlement(

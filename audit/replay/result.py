@@ -89,6 +89,7 @@ _SETTLE = (
     "sees='transcript' if every noisy value is seen; declare what hides noise (a loop "
     "that draws until a number fits: Laplace noise that is truncated) one primitive"
 )
+_NUMBERS = "release what it holds as numbers, texts, lists and dictionaries"
 _REMEDIES = {
     "ordinary number": "add the noise to the data by itself, as one expression, or "
     "declare the function that makes it a primitive",
@@ -100,6 +101,10 @@ _REMEDIES = {
     "batches='public' if they are seen, or declare them one primitive",
     "known": "add independent noise of one scale to each number",
     "the batch": "let each value go by its own batch and by noisy values alone",
+    "neither numbers nor text": _NUMBERS,
+    "releases must be": _NUMBERS,
+    "was there before": "hand over the generator, or make it, or the object that keeps "
+    "it, within the mechanism",
     "only a sum was seen": "draw noise for each value by itself",
     "one of these readings": "add the noise to the data once, as one expression",
     "randomness, or state": "keep nothing between executions, and " + _DECLARE,

@@ -120,6 +120,35 @@ def noisy_max_of_exponential(data, rng):
     return int(noisy.argmax())
 
 
+@right(ONE, CODES, "of no weight, of which the logarithm is -inf", domain=GROUPS)
+def gumbel_where_weights_are_zero(data, rng):
+    """The exponential mechanism by Gumbel noise over intervals, one without length."""
+    ends = np.array([0.0, 0.0, 1.0, 2.0, 3.0])
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.diff(ends)) + counts_of(data) / 2
+    place = int(np.argmax(logs + rng.gumbel(size=4)))
+    return rng.uniform(ends[place], ends[place + 1])
+
+
+@wrong(ONE, CODES, "an interval is there for some data alone")
+def gumbel_over_intervals_of_data(data, rng):
+    """The exponential mechanism by Gumbel noise, over intervals of the data."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.array([1.0, len(data) > 5, 1.0]))
+    return int(np.argmax(logs + rng.gumbel(size=3)))  # fault
+
+
+@right(ONE, CODES, "exponential noise is permute-and-flip", domain=GROUPS)
+def running_maximum_of_exponential(data, rng):
+    """Report noisy max with exponential noise, by a loop over three codes."""
+    best, winner = -math.inf, None
+    for k in range(3):
+        noisy = np.sum(data == k) + rng.exponential(1.0)
+        if noisy > best:
+            best, winner = noisy, k
+    return winner
+
+
 @right(ONE, CODES, "a noisy maximum by a loop", domain=GROUPS)
 def running_maximum(data, rng):
     """Report noisy max by a loop that keeps the best so far."""

@@ -27,6 +27,8 @@ MODULES = (
     "tables",
     "trees",
     "shared",
+    "services",
+    "sketches",
     "exact",
     "local",
     "glue",

@@ -188,7 +188,8 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
     if isinstance(output, list | tuple):
         items = [(str(place), value) for place, value in enumerate(output)]
         return _branch("[]", items, depth, leading)
-    return _number(output)
+    listed = _listed(output)
+    return _number(output) if listed is None else _read(listed, depth + 1, leading)
 
 
 def _branch(
@@ -240,6 +241,15 @@ def _array(value: Any, leading: int) -> _Tree | None:
     if array.dtype.kind == "f":  # of any precision: they are the same numbers
         return _Tree(f"shape {shape}", shape, {}, numbers)
     return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """Return the entries of a table with words in it, None of anything else."""
+    try:
+        array = np.asarray(value)
+    except Exception:
+        return None
+    return array.tolist() if array.ndim else None
 
 
 def _number(value: Any) -> _Tree:

@@ -24,6 +24,7 @@ from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.tensors import NoisyTensor
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
+from dpaudit.audit.replay.execute.standing import standing
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
@@ -209,6 +210,7 @@ def execute(
             watching = watching_returns()
         with (
             patched(tape, rng, follows=follows, variant=variant),
+            standing(mechanism, rng),
             named(mechanism, follows=follows),
             declared_libraries(),
             training_libraries(rng),

@@ -16,7 +16,7 @@ from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.streams import Bits, Position, Seeds
 
-__all__ = ["drawing_functions"]
+__all__ = ["Legacy", "drawing_functions"]
 
 
 def _generator(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
@@ -50,7 +50,7 @@ def _legacy(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
     if child is None:
         note_outside(rng.tape, SEEDED)
         return real(seed)
-    return _Legacy(child, real)
+    return Legacy(child, real)
 
 
 def _seeds(real: Any, rng: RecordingGenerator, entropy: Any = None, **more: Any) -> Any:
@@ -61,7 +61,7 @@ def _seeds(real: Any, rng: RecordingGenerator, entropy: Any = None, **more: Any)
     return real(entropy) if child is None else Seeds(child)
 
 
-class _Legacy:
+class Legacy:
     """What `numpy.random.RandomState` and `random.Random` do, by a recorder."""
 
     def __init__(self, rng: RecordingGenerator, real: Any) -> None:
@@ -71,8 +71,8 @@ class _Legacy:
     def __class__(self) -> Any:  # so that it is an instance
         return self._real
 
-    def __deepcopy__(self, memo: Any) -> "_Legacy":
-        return _Legacy(self._rng.__deepcopy__(memo), self._real)
+    def __deepcopy__(self, memo: Any) -> "Legacy":
+        return Legacy(self._rng.__deepcopy__(memo), self._real)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -14,6 +14,7 @@ number may depend on the data (a stochastic rounding): the law then does as well
 compared as any other.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,7 +43,7 @@ from dpaudit.audit.replay.laws.one_draw import Noise, distribution
 from dpaudit.audit.replay.laws.pieces import few_values
 from dpaudit.audit.replay.laws.pushforward import family_of, identify
 
-__all__ = ["derived", "joined_noise"]
+__all__ = ["clipped", "cut_off", "derived", "joined_noise"]
 
 _SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
 _NAMES = {
@@ -63,6 +64,7 @@ FUNCTIONS = frozenset(
     }
 )
 _MOST_GROUPS = 32
+_MOST_CUT = 4  # numbers that are clipped at once
 _LONGEST = 60  # nodes of an expression
 
 
@@ -190,6 +192,42 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     ):
         return NotImplemented
     return _made(tape, whole, law, read.slots, shape)
+
+
+def clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
+    """Return a clipped number: one draw, or where draws are kept what is left of it."""
+    if more or not (isinstance_tracked(value) and value.tape.mode.keeps):
+        return NotImplemented if more else derived("clip", value, low, high)
+    made = derived("clip", value, low, high, known=True)
+    if made is NotImplemented:
+        value = value if low is None else np.maximum(value, low)
+        return value if high is None else np.minimum(value, high)
+    return made
+
+
+def cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
+    """Return the larger, or smaller, of numbers with noise and of ordinary ones.
+
+    That is a comparison of each number, after which it is what it was, or the ordinary
+    one: noise that is clipped has atoms where it is cut. NotImplemented where there are
+    many, or draws are not kept.
+    """
+    if ufunc not in (np.maximum, np.fmax, np.minimum, np.fmin):
+        return NotImplemented
+    first = isinstance_tracked(left) and left.noisy
+    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
+    if level is None or not noisy.tape.mode.keeps:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    if math.prod(shape) > _MOST_CUT or np.isnan(level).any():
+        return NotImplemented
+    several = noisy.spread(shape).reshape(-1)
+    made = Tracked.plain(noisy.tape, np.empty(several.size))
+    for place, end in enumerate(np.broadcast_to(level, shape).ravel().tolist()):
+        one = several[place]
+        above, larger = bool(one > end), ufunc in (np.maximum, np.fmax)
+        made[place] = one if above == larger else end
+    return made.reshape(shape)
 
 
 def joined_noise(ufunc: Any, left: Any, right: Any) -> Any:

@@ -265,12 +265,9 @@ class DiscreteDraws:
             return generator.integers(0, 2, size)
 
         held, tape = np.asarray(drawn(self._next())), self.tape
+        law = partial(ChoiceLaw.flips, np.full(held.size, 0.5))
         if not self._notes or tape.mode.public or not tape.mode.selects:
-            if self._notes and name != "binomial":
-                tape.coin(_NOT_FOLLOWED.format(name))
-            elif name == "binomial":
-                law = partial(ChoiceLaw.flips, np.full(held.size, 0.5))
-                held = np.asarray(self._chosen(held, law))
+            held = np.asarray(self._chosen(held, law))
             return np.where(held, head, tail)[()]
         once, code = self._streams.again(), code_of(_FAIR)
         assert code is not None
@@ -282,11 +279,8 @@ class DiscreteDraws:
         )
 
         def choose(values: Array) -> Any:
-            if name == "binomial":
-                law = ChoiceLaw.flips(np.array([0.5]), len(values))
-                return tape.choose(law, values.astype(np.intp), values.shape)
-            tape.coin(_NOT_FOLLOWED.format(name))
-            return values.astype(np.intp)
+            tape.selected = True
+            return tape.choose(law(len(values)), values.astype(np.intp), values.shape)
 
         block = made.terms.block
         assert block is not None

@@ -21,16 +21,19 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
 from dpaudit.audit.replay.follow.complex_numbers import called
-from dpaudit.audit.replay.follow.derived import derived, joined_noise
+from dpaudit.audit.replay.follow.derived import (
+    clipped,
+    cut_off,
+    derived,
+    joined_noise,
+)
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
-    clipped,
     compared,
-    cut_off,
     decide,
     decided,
     digitize,
@@ -52,6 +55,7 @@ from dpaudit.audit.replay.follow.transforms import by_part, is_complex, transfor
 
 __all__ = ["stacked"]
 
+_MOST_FEW = 6  # numbers of few values that are decided at once
 _HARMLESS = {"dtype", "casting", "subok"}
 
 _MOVING_FIRST = """
@@ -158,6 +162,8 @@ def _added_at(ufunc: Any, target: Any, places: Any, values: Any) -> None:
 def _called(ufunc: Any, inputs: Any) -> Any:
     """Return what a universal function gives, by itself."""
     decide(inputs)
+    if not has_noise(inputs):  # any more
+        return NotImplemented
     if ufunc in COMPARISONS:
         result = _waiting(ufunc, *inputs)
         if result is NotImplemented:
@@ -166,19 +172,26 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     result = NotImplemented
     if ufunc in (np.add, np.subtract):
         result = joined_noise(ufunc, *inputs)
+        if result is NotImplemented and all(map(_keeps, inputs)) and _decided(inputs):
+            return ufunc(*inputs)
     if result is NotImplemented:
         result = arithmetic(ufunc, *inputs)
     if result is NotImplemented:
         result = directed(ufunc.__name__, inputs)
     if result is not NotImplemented:
         return result
-    if any(isinstance_tracked(each) and each.tape.mode.keeps for each in inputs):
+    if any(map(_keeps, inputs)):
         result = derived(ufunc.__name__, *inputs, known=True)
         if result is NotImplemented:
             result = cut_off(ufunc, *inputs)
         if result is NotImplemented and _decided(inputs):
             return ufunc(*inputs)
     return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
+
+
+def _keeps(value: Any) -> bool:
+    """Say whether it has noise whose draws go on after they are looked at."""
+    return bool(isinstance_tracked(value) and value.noisy and value.tape.mode.keeps)
 
 
 def _decided(inputs: Any) -> bool:
@@ -189,17 +202,16 @@ def _decided(inputs: Any) -> bool:
     few = [
         each
         for each in inputs
-        if isinstance_tracked(each) and each.size == 1 and each.on_some_lattice()
+        if _keeps(each) and each.size <= _MOST_FEW and each.on_some_lattice()
     ]
     return len(few) < len(inputs) and any([outcomes(each) for each in few])
 
 
 def _waiting(ufunc: Any, left: Any, right: Any) -> Any:
     """Return a comparison of draws alone that is not yet decided, one of few values."""
-    keeps = any(
-        isinstance_tracked(each) and each.tape.mode.keeps for each in (left, right)
-    )
-    return derived(ufunc.__name__, left, right, few=True) if keeps else NotImplemented
+    if not (_keeps(left) or _keeps(right)):
+        return NotImplemented
+    return derived(ufunc.__name__, left, right, few=True)
 
 
 def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:

@@ -55,14 +55,16 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         Whether draws are tracked; if not, they are ordinary numbers, and the same.
     streams : CallStreams, optional
         By default those of the tape's seed.
+    why : str
+        What speaks against its draws; empty for most.
     """
 
     def __init__(
-        self, tape: Tape, *, follows: bool = True, streams: Any = None
+        self, tape: Tape, *, follows: bool = True, streams: Any = None, why: str = ""
     ) -> None:
         self._streams = streams or CallStreams(tape.seed)
         super().__init__(self._streams.bits)
-        self.tape, self.follows = tape, follows
+        self.tape, self.follows, self._why = tape, follows, why
 
     @property
     def _notes(self) -> bool:
@@ -80,6 +82,8 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         if self.tape.inside:
             return self.tape.inner
         self.tape.note_draw()
+        if self._why:
+            self.tape.cannot_follow(self._why)
         generator = self._streams.next()
         if self._streams.noted(what) == []:
             self.tape.cannot_follow(_REPEATED)
@@ -308,9 +312,10 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         for text in self.tape.draws.texts:
             text.end()
 
-    def on(self, streams: CallStreams) -> "RecordingGenerator":
+    def on(self, streams: CallStreams, why: str = "") -> "RecordingGenerator":
         """Return a generator that draws from other streams."""
-        return RecordingGenerator(self.tape, follows=self.follows, streams=streams)
+        more: dict[str, Any] = {"streams": streams, "why": why or self._why}
+        return RecordingGenerator(self.tape, follows=self.follows, **more)
 
     def spawn(self, n_children: int) -> list["RecordingGenerator"]:  # type: ignore[override]
         return [self.on(self._streams.spawn()) for _ in range(n_children)]

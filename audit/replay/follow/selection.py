@@ -25,9 +25,7 @@ from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw
 
 __all__ = [
     "COMPARISONS",
-    "clipped",
     "compared",
-    "cut_off",
     "decide",
     "decided",
     "digitize",
@@ -37,7 +35,7 @@ __all__ = [
 ]
 
 _LESS = frozenset({np.less, np.less_equal})
-_MOST_CUT, _MOST_EVENTS = 4, 6  # that are clipped, or compared, at once
+_MOST_EVENTS = 6  # that are compared at once
 _PARTS = 2.0**20  # of one: sums of multiples of such are not rounded
 _TIE = (
     "a number on a lattice is compared with one of its values, and rounding decides: "
@@ -58,7 +56,9 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
         return None
     noisy.settle()
     index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
-    if index.shape[1] != 1 or not index.size or not np.isfinite(mean).all():
+    possible = mean > -np.inf  # of a weight of 0, whose logarithm that is, it is not
+    finite = possible.any() and np.isfinite(mean[possible]).all()
+    if index.shape[1] != 1 or not finite:
         return None
     draws = index[:, 0]
     family = int(tape.draws.families[draws.max()])
@@ -67,11 +67,13 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     if family == Family.LAPLACE:  # the law of which is that of its negative
         coef = np.abs(coef)
     scale = float(coef[0, 0])
-    log = None
+    known = None
     if scale > 0 and (coef == scale).all():
-        log = noisy_maximum(mean, scale, family)
-    if log is None:
+        known = noisy_maximum(mean[possible], scale, family)
+    if known is None:
         return None
+    log = np.full(mean.shape, -np.inf)
+    log[possible] = known
     value = tape.draws.value(noisy.centre.ravel(), index, noisy.coef)
     place = np.asarray(np.argmax(sign * value))
     tape.draws.use_up(draws)
@@ -88,6 +90,10 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
     first = isinstance_tracked(left) and left.noisy
     noisy, other = (left, right) if first else (right, left)
     level, tape, below = numeric(other), noisy.tape, (ufunc in _LESS) == first
+    if level is not None and np.isinf(level).all() and not tape.closed:
+        mean = noisy.centre  # which decides, whatever the noise is
+        if np.isfinite(mean).all() and np.isfinite(noisy.coef).all():
+            return ufunc(*((mean, level) if first else (level, mean)))
     if tape.mode.decides and not tape.closed:
         held = _kept(ufunc, left, right, tape) if tape.mode.keeps else NotImplemented
         if held is NotImplemented:
@@ -138,42 +144,6 @@ def compared(ufunc: Any, left: Any, right: Any) -> Any:
         law = _flips(gap, coef, below, noisy.size)
     tape.selected = True
     return tape.choose(law, hold, shape, bool)[()]
-
-
-def clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
-    """Return a clipped number: one draw, or where draws are kept what is left of it."""
-    if more or not (isinstance_tracked(value) and value.tape.mode.keeps):
-        return NotImplemented if more else derived("clip", value, low, high)
-    made = derived("clip", value, low, high, known=True)
-    if made is NotImplemented:
-        value = value if low is None else np.maximum(value, low)
-        return value if high is None else np.minimum(value, high)
-    return made
-
-
-def cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
-    """Return the larger, or smaller, of numbers with noise and of ordinary ones.
-
-    That is a comparison of each number, after which it is what it was, or the ordinary
-    one: noise that is clipped has atoms where it is cut. NotImplemented where there are
-    many, or draws are not kept.
-    """
-    if ufunc not in (np.maximum, np.fmax, np.minimum, np.fmin):
-        return NotImplemented
-    first = isinstance_tracked(left) and left.noisy
-    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
-    if level is None or not noisy.tape.mode.keeps:
-        return NotImplemented
-    shape = np.broadcast_shapes(noisy.shape, level.shape)
-    if math.prod(shape) > _MOST_CUT or np.isnan(level).any():
-        return NotImplemented
-    several = noisy.spread(shape).reshape(-1)
-    made = Tracked.plain(noisy.tape, np.empty(several.size))
-    for place, end in enumerate(np.broadcast_to(level, shape).ravel().tolist()):
-        one = several[place]
-        above, larger = bool(one > end), ufunc in (np.maximum, np.fmax)
-        made[place] = one if above == larger else end
-    return made.reshape(shape)
 
 
 def _kept(ufunc: Any, left: Any, right: Any, tape: Any) -> Any:

@@ -109,6 +109,16 @@ class CallStreams:
         self.shared.made += 1
         return CallStreams(self.seed, _MADE, self.shared.made, shared=self.shared)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether they are those of a generator that the code made without a seed."""
+        return self.key[:-1] == (_MADE,)
+
+    def made_like(self, other: "CallStreams") -> "CallStreams":
+        """Return the streams that others, made so in another execution, are in this."""
+        self.shared.made = max(self.shared.made, other.key[-1])
+        return CallStreams(self.seed, *other.key, shared=self.shared)
+
     def jumped(self, jumps: int) -> "CallStreams":
         """Return the streams that go by this position, and a number of jumps."""
         self.shared.keep()

@@ -13,22 +13,25 @@ is installed) is not told.
 """
 
 import ast
-import inspect
 import linecache
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.util import resolve_name
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-import dpaudit
 from dpaudit.audit.replay.follow.observations import Unfollowed
-from dpaudit.audit.replay.follow.places import is_code, place_in
+from dpaudit.audit.replay.follow.places import place_in
+from dpaudit.audit.replay.follow.reached import (
+    file_of,
+    is_foreign,
+    names_of,
+    part_of,
+    reached,
+)
 
 __all__ = ["kept_noise"]
 
@@ -39,7 +42,6 @@ _KEPT = (
     "{} holds what was drawn before, at an import or by an earlier execution: noise "
     "that is used again cannot be judged"
 )
-_OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
 _DRAWING = frozenset(
     name
     for kind in (np.random.RandomState, np.random.Generator)
@@ -52,7 +54,6 @@ _DRAWING = frozenset(
 # Of these modules, functions of the same names draw nothing.
 _NOT_DRAWING = ("np", "numpy", "math", "scipy", "special")
 _ADDING = ("append", "extend", "add", "insert", "setdefault", "update")
-_METHODS = (FunctionType, classmethod, staticmethod, property)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -69,7 +70,9 @@ def kept_noise(
     more : sequence of tuple
         Functions that are looked at beside, and the classes that hold them, or None.
     """
-    for function, owner in _functions((mechanism, None), *more):
+    for function, owner in reached((mechanism, None), *more):
+        if not isinstance(function, FunctionType):
+            continue
         for name, draws in _read(function, owner):
             places = [place_in(*each) for each in sorted(draws)]
             if places and not drawn.intersection(places):
@@ -77,95 +80,26 @@ def kept_noise(
     return None
 
 
-def _functions(*begun: tuple[Any, Any]) -> Iterator[tuple[FunctionType, Any]]:
-    """Yield the functions that others may come to, and whose methods they are."""
-    waiting: list[tuple[Any, Any]] = [*begun]
-    mechanism = begun[0][0]
-    seen: set[int] = set()
-    while waiting:
-        thing, owner = waiting.pop(0)
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
-        reached: list[Any] = []
-        if isinstance(thing, partial):
-            reached = [thing.func, *thing.args, *thing.keywords.values()]
-        elif isinstance(thing, MethodType):
-            reached = [thing.__self__]
-        elif isinstance(thing, FunctionType):
-            if not _is_foreign(thing.__code__.co_filename):
-                continue
-            yield thing, owner
-            reached = [
-                thing.__globals__.get(name) for name in sorted(_names(thing.__code__))
-            ]
-            for cell in thing.__closure__ or ():
-                with suppress(ValueError):  # it is empty yet
-                    reached.append(cell.cell_contents)
-            reached = [each for each in reached if callable(each)]
-        waiting += [(each, None) for each in reached]
-        if isinstance(thing, partial | MethodType):
-            continue
-        wrapped = _part(thing, "__wrapped__")
-        if isinstance(thing, FunctionType) or wrapped is not None:
-            waiting.append((wrapped, owner))
-        elif thing is mechanism or callable(thing):
-            kind = thing if isinstance(thing, type) else type(thing)
-            waiting += [
-                (getattr(each, "fget", None) or getattr(each, "__func__", each), kind)
-                for base in kind.__mro__
-                for each in vars(base).values()
-                if isinstance(each, _METHODS)
-            ]
-            held = _part(thing, "__dict__")
-            if kind is not thing and isinstance(held, dict):
-                waiting += [(each, None) for each in held.values() if callable(each)]
-
-
-def _part(thing: Any, name: str) -> Any:
-    """Return an attribute of an object, None if it has none; no code of it runs."""
-    if name == "__dict__":
-        try:
-            return object.__getattribute__(thing, name)
-        except AttributeError:
-            return None
-    return inspect.getattr_static(thing, name, None)
-
-
-def _file(module: Any) -> str:
-    return getattr(module, "__file__", None) or "<>"
-
-
-def _is_foreign(file: str) -> bool:
-    return is_code(file) and not os.path.abspath(file).startswith(_OURS)
-
-
-def _names(code: CodeType) -> set[str]:
-    """Return the names that code looks up, that of functions within it too."""
-    within = [each for each in code.co_consts if isinstance(each, CodeType)]
-    return set(code.co_names).union(*map(_names, within))
-
-
 def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
     """Yield names that a function reads, and where what they are bound to is drawn."""
     code = function.__code__
-    source, names = _source(code.co_filename), sorted(_names(code))
+    source, names = _source(code.co_filename), sorted(names_of(code))
     yield from source.around(code)
     for name in names:
         yield name, source.of_module(name)
         value = function.__globals__.get(name)
-        if _part(value, "cache_info") is not None:
+        if part_of(value, "cache_info") is not None:
             yield name, source.called(name)
-        file = _file(value)
-        if isinstance(value, ModuleType) and _is_foreign(file):
+        file = file_of(value)
+        if isinstance(value, ModuleType) and is_foreign(file):
             for inner in names:
                 yield f"{name}.{inner}", _source(file).of_module(inner)
         module, original = source.imported.get(name, ("", ""))
         if module.startswith("."):
             package = function.__globals__.get("__package__")
             module = resolve_name(module, package) if package else module
-        file = _file(sys.modules.get(module))
-        if _is_foreign(file):
+        file = file_of(sys.modules.get(module))
+        if is_foreign(file):
             yield name, _source(file).of_module(original)
     for base in getattr(owner, "__mro__", ()):
         for name in names:

@@ -82,7 +82,7 @@ from dpaudit.audit.replay.laws.composition import most_loss
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
 from dpaudit.claims import Claim
-from dpaudit.errors import DPAuditError, UnsupportedError
+from dpaudit.errors import DPAuditError, MechanismError, UnsupportedError
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -291,7 +291,13 @@ class Settlement:
             read = ShownTranscripts.of(mechanism, followed, pair, seed)
         if read is not None:
             mechanism, run = read, replace(run, store=None, reference=None)
-        found = audit(mechanism, **self.options, run=run)
+        try:
+            found = audit(mechanism, **self.options, run=run)
+        except MechanismError as error:
+            if not str(error).startswith("the mechanism returns"):
+                raise
+            self.worst.suspect("coin", "?", str(error))
+            return
         self.refuted, self.samples = found.refuted, found.samples
         if read is None:  # else it is one of what was read besides
             self.witness, self.event = found.witness, next(iter(found.findings), None)

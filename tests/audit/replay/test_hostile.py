@@ -23,6 +23,8 @@ from dpaudit.audit.replay.follow import foreign
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
+HELD = [np.random.default_rng()]
+WRITTEN = np.random.default_rng(122807528840384100672342137672332424406)
 BY_NAME = np.random.laplace
 
 
@@ -147,11 +149,34 @@ LOST = {
         "bits of the generator"
     ),
     lambda x, rng: total(x) + beside_it(lambda: rng.laplace(0, 1.0)): "another thread",
-    lambda x, rng: int(OWN.laplace(0, 2.0, 3).argmax()): "was there before",
+    lambda x, rng: int(OWN.laplace(0, 2.0, 3).argmax()): "OWN is a generator",
+    lambda x, rng: total(x) + HELD[0].laplace(0, 1.0): "was there before",
+    lambda x, rng: total(x) + WRITTEN.laplace(0, 1.0): "the system did not give",
+    lambda x, rng: total(x) + Kept.one.laplace() + Kept.two.laplace(): "a copy of",
     lambda x, rng: total(x) + BY_NAME(0, 1.0): "imported by name",
     shared_buffer: "another release",
     view_of_noise: "another release",
 }
+
+
+class Kept:
+    one = np.random.default_rng()
+    two = copy.deepcopy(one)
+
+    def __init__(self):
+        self.rng, self.old = np.random.default_rng(), np.random.RandomState()
+
+    def total(self, x):
+        return total(x) + self.rng.laplace(0, 4.0), len(x) - self.old.laplace(0, 4.0)
+
+
+def test_generators_of_an_object_are_followed_and_put_back():
+    kept = Kept()
+    before = dict(vars(kept))
+    options = {"mechanism": kept.total, "pair": PAIR}
+    assert replay(claim=PureDP(0.5), **options).verdict == "NOT_REFUTED"
+    assert replay(claim=PureDP(0.3), **options).proof
+    assert vars(kept) == before
 
 
 @pytest.mark.parametrize("mechanism", [*FOLLOWED, *NOT_REFUTED, *LOST])

@@ -1,0 +1,104 @@
+"""What code may come to by its names: functions, and its own classes and objects.
+
+Names are those of a function's module and of the functions around it. No code runs.
+"""
+
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import dpaudit
+from dpaudit.audit.replay.follow.places import is_code
+
+__all__ = ["file_of", "is_foreign", "names_of", "part_of", "reached"]
+
+_OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
+_METHODS = (FunctionType, classmethod, staticmethod, property)
+
+
+def reached(*begun: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield what the first may come to, each once, and whose methods functions are.
+
+    Parameters
+    ----------
+    *begun : tuple
+        A mechanism and None; functions, and the classes that hold them.
+    """
+    waiting: list[tuple[Any, Any]] = [*begun]
+    mechanism = begun[0][0]
+    seen: set[int] = set()
+    while waiting:
+        thing, owner = waiting.pop(0)
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        found: list[Any] = []
+        if isinstance(thing, partial):
+            found = [thing.func, *thing.args, *thing.keywords.values()]
+        elif isinstance(thing, MethodType):
+            found = [thing.__self__]
+        elif isinstance(thing, FunctionType):
+            if not is_foreign(thing.__code__.co_filename):
+                continue
+            yield thing, owner
+            found = [
+                thing.__globals__.get(name) for name in sorted(names_of(thing.__code__))
+            ]
+            for cell in thing.__closure__ or ():
+                with suppress(ValueError):  # it is empty yet
+                    found.append(cell.cell_contents)
+        waiting += [(each, None) for each in found if _leads_on(each)]
+        if isinstance(thing, partial | MethodType):
+            continue
+        wrapped = part_of(thing, "__wrapped__")
+        if isinstance(thing, FunctionType) or wrapped is not None:
+            waiting.append((wrapped, owner))
+        elif thing is mechanism or _leads_on(thing):
+            yield thing, owner
+            kind = thing if isinstance(thing, type) else type(thing)
+            waiting += [
+                (getattr(each, "fget", None) or getattr(each, "__func__", each), kind)
+                for base in kind.__mro__
+                for each in vars(base).values()
+                if isinstance(each, _METHODS)
+            ]
+            held = part_of(thing, "__dict__")
+            if kind is not thing and isinstance(held, dict):
+                waiting += [(each, None) for each in held.values() if _leads_on(each)]
+
+
+def _leads_on(thing: Any) -> bool:
+    """Say whether something is called, or of a class of the code under audit."""
+    kind = type(thing)
+    return callable(thing) or is_foreign(file_of(sys.modules.get(kind.__module__)))
+
+
+def part_of(thing: Any, name: str) -> Any:
+    """Return an attribute of an object, None if it has none; no code of it runs."""
+    if name == "__dict__":
+        try:
+            return object.__getattribute__(thing, name)
+        except AttributeError:
+            return None
+    return inspect.getattr_static(thing, name, None)
+
+
+def file_of(module: Any) -> str:
+    """Return the file of a module, "<>" if it has none."""
+    return getattr(module, "__file__", None) or "<>"
+
+
+def is_foreign(file: str) -> bool:
+    """Say whether a file is code under audit that is no part of this package."""
+    return is_code(file) and not os.path.abspath(file).startswith(_OURS)
+
+
+def names_of(code: CodeType) -> set[str]:
+    """Return the names that code looks up, that of functions within it too."""
+    within = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*map(names_of, within))
