@@ -108,6 +108,8 @@ _REMEDIES = {
     "only a sum was seen": "draw noise for each value by itself",
     "one of these readings": "add the noise to the data once, as one expression",
     "randomness, or state": "keep nothing between executions, and " + _DECLARE,
+    "has no bound": "let the scale of the noise be public, clip what is noisy to "
+    "public bounds, or claim a delta; a larger budget= may refute the claim",
     "on both sides": "hand over a pair on which it does not fail",
 }
 """By what is in the message of a finding, what would make the code followed."""

@@ -32,6 +32,7 @@ MODULES = (
     "exact",
     "local",
     "glue",
+    "shown",
     "reported_sums",
     "reported_noise",
     "reported_tables",

@@ -14,7 +14,6 @@ number may depend on the data (a stochastic rounding): the law then does as well
 compared as any other.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,8 +41,9 @@ from dpaudit.audit.replay.laws.expressions import (
 from dpaudit.audit.replay.laws.one_draw import Noise, distribution
 from dpaudit.audit.replay.laws.pieces import few_values
 from dpaudit.audit.replay.laws.pushforward import family_of, identify
+from dpaudit.audit.replay.laws.rounded import WAYS, Rounded
 
-__all__ = ["clipped", "cut_off", "derived", "joined_noise"]
+__all__ = ["derived", "joined_noise", "rounded"]
 
 _SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
 _NAMES = {
@@ -64,8 +64,9 @@ FUNCTIONS = frozenset(
     }
 )
 _MOST_GROUPS = 32
-_MOST_CUT = 4  # numbers that are clipped at once
 _LONGEST = 60  # nodes of an expression
+_MOST_ROUNDED = 64  # numbers
+_MOST_DIGITS = 12
 
 
 @dataclass
@@ -176,6 +177,10 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     read = _Parts(tape, shape, [])
     expressions = [read.of(each) for each in parts]
     if not read.slots or any(each is None for each in expressions):
+        if name in WAYS and len(parts) == 1:
+            return _on_lattice(name, tracked[0])
+        if name == "floor_divide" and tracked == [parts[0]]:
+            return _on_lattice("floor", parts[0] / parts[1])
         grouped = tape.mode.keeps and not known
         return _in_groups(name, parts, shape, tape) if grouped else NotImplemented
     whole = Applied(name, tuple(each for each in expressions if each is not None))
@@ -194,42 +199,6 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
     return _made(tape, whole, law, read.slots, shape)
 
 
-def clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
-    """Return a clipped number: one draw, or where draws are kept what is left of it."""
-    if more or not (isinstance_tracked(value) and value.tape.mode.keeps):
-        return NotImplemented if more else derived("clip", value, low, high)
-    made = derived("clip", value, low, high, known=True)
-    if made is NotImplemented:
-        value = value if low is None else np.maximum(value, low)
-        return value if high is None else np.minimum(value, high)
-    return made
-
-
-def cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
-    """Return the larger, or smaller, of numbers with noise and of ordinary ones.
-
-    That is a comparison of each number, after which it is what it was, or the ordinary
-    one: noise that is clipped has atoms where it is cut. NotImplemented where there are
-    many, or draws are not kept.
-    """
-    if ufunc not in (np.maximum, np.fmax, np.minimum, np.fmin):
-        return NotImplemented
-    first = isinstance_tracked(left) and left.noisy
-    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
-    if level is None or not noisy.tape.mode.keeps:
-        return NotImplemented
-    shape = np.broadcast_shapes(noisy.shape, level.shape)
-    if math.prod(shape) > _MOST_CUT or np.isnan(level).any():
-        return NotImplemented
-    several = noisy.spread(shape).reshape(-1)
-    made = Tracked.plain(noisy.tape, np.empty(several.size))
-    for place, end in enumerate(np.broadcast_to(level, shape).ravel().tolist()):
-        one = several[place]
-        above, larger = bool(one > end), ufunc in (np.maximum, np.fmax)
-        made[place] = one if above == larger else end
-    return made.reshape(shape)
-
-
 def joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
     """Return a sum of two noisy numbers whose noise together has a known law.
 
@@ -239,7 +208,9 @@ def joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
     for each in (left, right):
         if not (isinstance_tracked(each) and each.noisy and each.index.size):
             return NotImplemented
-        if (each.tape.draws.families[each.index] == Family.GAUSSIAN).any():
+        families = each.tape.draws.families[each.index]
+        kinds = map(lattice_of, np.unique(families).tolist())
+        if (families == Family.GAUSSIAN).any() or Rounded in map(type, kinds):
             return NotImplemented
         parts.append(Tracked(each.tape, np.zeros(each.shape), each.terms, bare=True))
     made = derived(ufunc.__name__, *parts, known=True)
@@ -259,6 +230,51 @@ def joined_noise(ufunc: Any, left: Any, right: Any) -> Any:
     with np.errstate(all="ignore"):
         mean = np.asarray(ufunc(left.centre, right.centre)) + made.centre
     return Tracked(made.tape, mean, made.terms, bare=left.bare and right.bare)
+
+
+def rounded(name: str, value: Any, digits: Any = 0) -> Any:
+    """Return data with noise, rounded to some digits, as draws on a lattice.
+
+    Each entry has a law of its own, which holds the data
+    (`dpaudit.audit.replay.laws.rounded`). NotImplemented where that is not followed.
+
+    Parameters
+    ----------
+    name : {"rint", "floor", "ceil", "trunc"}
+    value : Tracked
+    digits : int
+        Behind the point, or before it.
+    """
+    made = NotImplemented if digits else derived(name, value)
+    return _on_lattice(name, value, digits) if made is NotImplemented else made
+
+
+def _on_lattice(name: str, value: Any, digits: Any = 0) -> Any:
+    tape: Tape = value.tape
+    if not tape.mode.keeps or tape.closed:
+        return NotImplemented
+    value.settle()
+    index, coef = value.index, value.coef
+    few = index.shape[1] == 1 and 0 < len(index) <= _MOST_ROUNDED
+    if not few or type(digits) is not int or abs(digits) > _MOST_DIGITS:
+        return NotImplemented
+    step, parts = 10.0**-digits, []
+    wanted = zip(index, coef[:, 0] / step, value.centre.ravel() / step, strict=True)
+    for draw, factor, centre in wanted:
+        read = _Parts(tape, (1,), [])
+        base = read._drawn(draw, bare=True)
+        family = int(tape.draws.families[draw[0]])
+        law = Rounded.rounding(name, family, float(centre), abs(float(factor)))
+        if base is None or law is None:
+            return NotImplemented
+        scaled = Applied("multiply", (Number(float(factor)), base))
+        whole = Applied(name, (Applied("add", (scaled, Number(float(centre)))),))
+        noise = Noise(0.0, 1.0, "lattice", law)
+        parts.append(_made(tape, whole, noise, read.slots, (1,)))
+        tape.draws.made.roots[int(parts[-1].index[0, 0])] = int(draw[0])
+    made = Tracked.joined(tape, parts) * step
+    made.bare = False
+    return made.reshape(value.shape)
 
 
 def _in_groups(

@@ -20,13 +20,9 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
+from dpaudit.audit.replay.follow.clipping import clipped, cut_off
 from dpaudit.audit.replay.follow.complex_numbers import called
-from dpaudit.audit.replay.follow.derived import (
-    clipped,
-    cut_off,
-    derived,
-    joined_noise,
-)
+from dpaudit.audit.replay.follow.derived import derived, joined_noise, rounded
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
@@ -315,7 +311,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.mean: _mean,
     np.trace: _trace,
     np.clip: clipped,
-    np.round: lambda a, decimals=0: NotImplemented if decimals else derived("rint", a),
+    np.round: lambda a, decimals=0: rounded("rint", a, decimals),
     np.searchsorted: searchsorted,
     np.digitize: digitize,
     np.argmax: lambda a, axis=None, out=None: _argmax(a, 1.0, axis, out),
@@ -388,7 +384,7 @@ for _write in (str, repr):
 
 def _rounded(self: Tracked, digits: Any = None) -> Any:
     """Return what is nearest, as one draw where it is made of draws alone."""
-    made = NotImplemented if digits else derived("rint", self)
+    made = rounded("rint", self, digits or 0)
     if made is not NotImplemented:
         return made
     return round(float(self.looked_at("round")), digits)

@@ -25,6 +25,7 @@ from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.expressions import Expression, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import distribution
 from dpaudit.audit.replay.laws.pieces import pieces
+from dpaudit.audit.replay.laws.rounded import Rounded
 
 __all__ = ["outcomes", "split"]
 
@@ -202,7 +203,7 @@ def _table(draws: Any, draw: int) -> tuple[Array, Array] | None:
 def _values_of(code: int) -> tuple[Array, Array] | None:
     """Return the values of draws of a law, and their probabilities."""
     lattice = lattice_of(code)
-    if lattice is None:
+    if lattice is None or isinstance(lattice, Rounded):
         return None
     start, p = lattice.table()
     some = np.flatnonzero(p > _LEAST)

@@ -227,6 +227,9 @@ class Tracked(Looked, Arithmetic):
         # Over the real numbers the first is nothing, over integers the second.
         if kind == "f" or (kind in "iu" and self.is_alone and self.on_lattice()):
             return self.copy()
+        if kind in "iu" and self.tape.mode.keeps:
+            whole: Any = np.trunc(self)
+            return whole if type(whole) is Tracked else whole.astype(dtype)
         return self.looked_at("astype").astype(dtype, *args, **kwargs)
 
     def view(self, *kinds: Any) -> Any:

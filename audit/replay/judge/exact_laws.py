@@ -15,14 +15,17 @@ from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import LawComparison, compare
-from dpaudit.audit.replay.laws.composition import Composition
+from dpaudit.audit.replay.laws.composition import EPSILONS, Composition
 from dpaudit.audit.replay.laws.points import with_points
+from dpaudit.audit.replay.laws.rounded import as_noise, least_delta
 from dpaudit.audit.replay.laws.whitening import whitened
 from dpaudit.audit.sampling.draws import draw_one
+from dpaudit.claims import Claim
 
 __all__ = ["judge_open"]
 
 _MOST_TRIED = 16  # draws whose line is looked for
+_FARTHEST, _LEAST = 20.0, 1e-11  # epsilon; delta that no rounding makes up
 
 
 def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
@@ -73,7 +76,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         )
         return
     first.law, second.law = with_points([first.law, second.law])
-    compared = compare(first.law, second.law)
+    compared = as_noise(compare(first.law, second.law))
     law, law2 = first.law, second.law
     white = None if law.known and law2.known else whitened(law, law2)
     if isinstance(white, tuple):
@@ -95,14 +98,16 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         Step.of(place, part, part.supremum) for place, part in parts.items()
     )
     spent = Composition.of([compared])
-    judgement.proven = spent.refutes(claim)
     # Of what has no composition by dp-accounting, draws are tested.
     odd = compared.scales_differ or compared.suprema is not None
+    judgement.proven = spent.refutes(claim)
+    judgement.proven |= odd and _has_more(law, law2, compared, claim)
     judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit
         draws = [int(each.draw[unit]) for each in (law, law2)]
-        at = lines.scale(draws[0]) if first.law.known else None
+        behind = int(first.tape.draws.made.rounded(np.array(draws[:1]))[0])
+        at = lines.scale(behind) if first.law.known else None
         judgement.findings.add_scale(
             at or first.place_of(draws[0]),
             compared.scale[unit],
@@ -115,7 +120,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         alone = [
             replace(step, place=lines.noise(_draws_at(first, step.place)) or step.place)
             for step, part in zip(judgement.steps, parts.values(), strict=True)
-            if Composition.of([part]).refutes(claim)
+            if len(parts) == 1 or Composition.of([part]).refutes(claim)
         ]
         losses = ", ".join(f"{step.loss:.4g} at {step.place}" for step in costly)
         total = f"{len(costly)} steps add up to {compared.supremum:.6g}: {losses}"
@@ -124,13 +129,22 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.find_costs(alone, place, total, proof=True)
 
 
+def _has_more(
+    law: AffineLaw, other: AffineLaw, compared: LawComparison, claim: Claim
+) -> bool:
+    """Say whether delta is more than is claimed, of one number alone."""
+    epsilons = EPSILONS[EPSILONS <= _FARTHEST]
+    bound = 1.0001 * np.asarray(claim.delta_at(epsilons)) + _LEAST
+    return bool((least_delta(law, other, compared, epsilons) > bound).any())
+
+
 def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:
     """Return the draws behind the release that were made at a place."""
     used = np.unique(trace.release.index[trace.release.index >= 0])
     blocks = trace.tape.draws.blocks_of(used)
     _, some, block = np.unique(blocks, return_index=True, return_inverse=True)
     here = np.array([trace.place_of(draw) == place for draw in used[some]], dtype=bool)
-    return used[here[block]]
+    return trace.tape.draws.made.rounded(used[here[block]])
 
 
 def _really_raises(trace: Trace) -> bool:

@@ -52,7 +52,7 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
-from dpaudit.audit.replay.judge.far_noise import look_far
+from dpaudit.audit.replay.judge.far_noise import look_at_tails, look_far
 from dpaudit.audit.replay.judge.finite import judge_finite
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.lines import Lines
@@ -99,6 +99,7 @@ def judge(
         pure = pure_epsilon(claim) is not None and sees == "release" and not public
         if pure and judgement.followed and not judgement.suspicious:
             look_far(judgement, first, second)
+            look_at_tails(judgement, first, second)
         open_end = judgement.suspicious or not judgement.followed
         seen = first.tape.observations[: _MOST_LOOKS + 1]
         looked = sum(each.value.size for each in seen) <= _MOST_LOOKS
@@ -108,6 +109,8 @@ def judge(
             judgement.executions += 1
             known = _judge_exactly(decided, *sides)
             settles = decided.proven or not decided.suspicious
+            tested = open_end and pure_epsilon(claim) is None
+            settles |= tested and decided.laws is not None
             if known and (settles or not mode.keeps):
                 decided.executions += judgement.executions
                 judgement, (first, second) = decided, sides

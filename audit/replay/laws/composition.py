@@ -32,14 +32,15 @@ from dpaudit.claims import (
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Pair
 
-__all__ = ["Composition", "most_loss", "pure_epsilon"]
+__all__ = ["EPSILONS", "Composition", "most_loss", "pure_epsilon"]
 
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
 _MOST_POINTS = 2**18
 _SINGLE = 1e-6  # what arithmetic in single precision may have added, relative
 _DIGITS = 8  # to which distances are told apart
-_EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
+EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
+"""At which deltas are compared."""
 
 
 def pure_epsilon(claim: Claim) -> float | None:
@@ -125,7 +126,7 @@ class Composition:
             return self.supremum > most_loss(claim)
         if self.mu is not None:
             return _gaussian_refutes(self.mu, claim)
-        bound = 1.0001 * claim.delta_at(_EPSILONS) + 1e-9
+        bound = 1.0001 * claim.delta_at(EPSILONS) + 1e-9
         # A step alone, or the least distance for all, is quick, and often enough.
         if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
             return True
@@ -154,7 +155,7 @@ class Composition:
             distribution = replace(self, parts=grouped)._distribution(pessimistic=True)
             if distribution is None:
                 return False
-            if (distribution <= 1.0001 * claim.delta_at(_EPSILONS) + 1e-12).all():
+            if (distribution <= 1.0001 * claim.delta_at(EPSILONS) + 1e-12).all():
                 return True
         return False
 
@@ -172,7 +173,7 @@ class Composition:
         """
         if math.isnan(self.supremum):
             return False
-        allowed = claim.delta_at(_EPSILONS) + 1e-12
+        allowed = claim.delta_at(EPSILONS) + 1e-12
         kinds = {type(bound) for bound in self.bounds}
         if math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}:
             each = [bound.parameters for bound in self.bounds]
@@ -182,7 +183,7 @@ class Composition:
                 most = claim.parameters["epsilon"] * (1 + 1e-9)
                 enough = delta <= claim.parameters.get("delta", 0.0) * (1 + 1e-9)
                 return bool(epsilon <= most and enough)
-            if (polygon_delta(_EPSILONS, epsilon, delta) <= allowed).all():
+            if (polygon_delta(EPSILONS, epsilon, delta) <= allowed).all():
                 return True
         if not self.bounds or not kinds <= {PureDP, ZeroConcentratedDP}:
             return False
@@ -193,16 +194,16 @@ class Composition:
             one["rho"] if "rho" in one else one["epsilon"] ** 2 / 2
             for one in (bound.parameters for bound in self.bounds)
         )
-        return bool((ZeroConcentratedDP(rho).delta_at(_EPSILONS) <= allowed).all())
+        return bool((ZeroConcentratedDP(rho).delta_at(EPSILONS) <= allowed).all())
 
     def _distribution(self, *, pessimistic: bool) -> Any:
-        """Return bounds of delta at `_EPSILONS`, None where there are none."""
+        """Return bounds of delta at `EPSILONS`, None where there are none."""
         if self.parts is None:
             return None
         bounds = (part.bounded(above=pessimistic) for part in self.parts)
         parts = Counter(_rounded(part, up=pessimistic) for part in bounds if part.ratio)
         if not parts:
-            return np.zeros(len(_EPSILONS))
+            return np.zeros(len(EPSILONS))
         known = (Family.LAPLACE, Family.GAUSSIAN)
         if not all(p.family in known and 1e-6 < p.ratio < 50 for p in parts):
             return None
@@ -221,7 +222,7 @@ class Composition:
             total = one if total is None else total.compose(one)
         assert total is not None
         # One by one in a third of the time: of all at once every point is a step.
-        return np.array([total.get_delta_for_epsilon(float(e)) for e in _EPSILONS])
+        return np.array([total.get_delta_for_epsilon(float(e)) for e in EPSILONS])
 
 
 def _gaussian_refutes(mu: float, claim: Claim) -> bool:
@@ -249,14 +250,14 @@ def _alike(
 
 
 def _one_step(part: NoisyShift) -> Array:
-    """Return lower bounds of delta at `_EPSILONS` of a sampled part by itself.
+    """Return lower bounds of delta at `EPSILONS` of a sampled part by itself.
 
     What (1 - q) P + q P_in has more than e^epsilon P is q times what P_in has more than
     1 + (e^epsilon - 1)/q times P.
     """
     if part.family != Family.GAUSSIAN or part.replaced or part.rate == 1:
-        return np.zeros(len(_EPSILONS))
-    inner = np.log1p(np.expm1(_EPSILONS) / part.rate)
+        return np.zeros(len(EPSILONS))
+    inner = np.log1p(np.expm1(EPSILONS) / part.rate)
     return np.asarray(part.rate * gaussian_delta(inner, part.ratio))
 
 

@@ -9,7 +9,8 @@ from scipy import stats
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
-from dpaudit.audit.replay.laws.coded import Lattice
+from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.coded import Lattice, code_of
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
     Number,
@@ -19,6 +20,7 @@ from dpaudit.audit.replay.laws.expressions import (
 )
 from dpaudit.audit.replay.laws.one_draw import kinds
 from dpaudit.audit.replay.laws.pushforward import identify
+from dpaudit.audit.replay.laws.rounded import Rounded, least_delta
 
 SIZE = 200_000
 
@@ -156,6 +158,59 @@ def test_rounded_noise_has_the_probabilities_of_its_cells():
     wanted = cell.cdf(k + 0.5) - cell.cdf(k - 0.5)
     np.testing.assert_allclose(np.exp(law.log_probability(k)), wanted, rtol=1e-5)
     assert law.supremum(1) <= 0.5 + 1e-6
+
+
+@pytest.mark.parametrize("way", ["rint", "floor", "ceil", "trunc"])
+@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+def test_data_with_noise_are_rounded_to_the_cells_of_the_noise(way, family):
+    kind, code = {"laplace": (stats.laplace, 1), "gaussian": (stats.norm, 0)}[family]
+    drawn = kind(2.3, 1.7).rvs(400_000, random_state=np.random.default_rng(5))
+    rounded = getattr(np, way)(drawn)
+    law = Rounded.rounding(way, code, 2.3, 1.7)
+    k = np.arange(-1.0, 6.0)
+    seen = (rounded[:, None] == k).mean(axis=0)  # six deviations are 0.005
+    np.testing.assert_allclose(np.exp(law.log_probability(k)), seen, atol=0.005)
+    # Far out the cells are those of a distribution function, in either tail.
+    k = np.array([-14.0, 18.0])
+    ends = {"rint": (-0.5, 0.5), "floor": (0, 1), "ceil": (-1, 0)}.get(way)
+    low, high = k + (ends[0] if ends else [-1, 0]), k + (ends[1] if ends else [0, 1])
+    z = kind(2.3, 1.7)
+    wanted = np.where(k < 0, z.cdf(high) - z.cdf(low), z.sf(low) - z.sf(high))
+    np.testing.assert_allclose(np.exp(law.log_probability(k)), wanted, rtol=1e-8)
+    other = Rounded.rounding(way, code, 3.5, 1.7)
+    losses = law.log_probability(k) - other.log_probability(k)
+    most = 1.2 / 1.7 if code else math.inf
+    assert law.suprema(0, other) == pytest.approx((most, most))
+    assert (np.abs(losses) <= most * (1 + 1e-9)).all()
+    assert max(law.suprema(0, Rounded.rounding(way, code, 2.3, 1.8))) == math.inf
+
+
+def test_delta_of_cells_is_no_more_than_that_of_the_noise_and_nearly_as_much():
+    from dpaudit.audit.replay.laws.comparison import compare
+
+    epsilons = np.array([0.0, 0.5, 2.0])
+
+    def law(mean, scale, code):
+        given = np.array([mean]), np.zeros((1, 1), int), np.array([[scale]])
+        return AffineLaw.of(*given, np.array([code]))
+
+    for kind, code in ((stats.laplace, Family.LAPLACE), (stats.norm, Family.GAUSSIAN)):
+        one, two, y = kind(0.0, 1.0), kind(0.4, 1.5), np.linspace(-60, 60, 2_000_001)
+        p, q = one.pdf(y), two.pdf(y)
+        for fixed in (0.0, 0.1):
+            mine, theirs = law(0.0, 1.0, code), law(0.4, 1.5, code)
+            if fixed:  # rounded to a digit
+                codes = [
+                    code_of(Rounded.rounding("rint", code, mean * 10, scale * 10))
+                    for mean, scale in ((0.0, 1.0), (0.4, 1.5))
+                ]
+                mine, theirs = (law(0.0, fixed, each) for each in codes)
+            found = least_delta(mine, theirs, compare(mine, theirs), epsilons)
+            for epsilon, least in zip(epsilons, found, strict=True):
+                a = math.exp(epsilon)
+                ways = np.maximum(p - a * q, 0), np.maximum(q - a * p, 0)
+                true = max(each.sum() * (y[1] - y[0]) for each in ways)
+                assert 0.97 * true - 1e-9 <= least <= true + 1e-6
 
 
 def test_a_lattice_draws_what_it_says():
