@@ -223,7 +223,10 @@ class PairAudit:
             self.first_look = tuple(map(Batch.join, both))
         if (failure := _failure(self.first_look)) is not None:
             # That is a bug, and no leak.
-            allowed = "; releases must be numbers or numeric arrays"
+            allowed = (
+                "; releases must be numbers, texts, numeric arrays, or lists or "
+                "dictionaries of these (a table with texts: its to_dict())"
+            )
             raise MechanismError(
                 f"the mechanism {failure} on both datasets, every time"
                 f"{self.sampler.last_words()}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.audit.judged import PrintedResult
 from dpaudit.audit.replay.judge.judgement import Finding, Step
 from dpaudit.audit.replay.judge.primitive_audits import PrimitiveAudit
+from dpaudit.audit.replay.judge.remedies import remedy_for
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -81,38 +82,6 @@ class Explored:
             f"has, with confidence {self.confidence:g}, probability at most "
             f"{math.ceil(1e4 * self.unseen) / 1e4:.4g}"
         )
-
-
-_DECLARE = "draw noise from the generator that is handed over, or declare a primitive"
-_SETTLE = (
-    "show by proof that the release hides it, draw more releases (budget=), or say "
-    "sees='transcript' if every noisy value is seen; declare what hides noise (a loop "
-    "that draws until a number fits: Laplace noise that is truncated) one primitive"
-)
-_NUMBERS = "release what it holds as numbers, texts, lists and dictionaries"
-_REMEDIES = {
-    "ordinary number": "add the noise to the data by itself, as one expression, or "
-    "declare the function that makes it a primitive",
-    "draws from a law": "draw Laplace, Gaussian, geometric or uniform numbers of fixed "
-    "scale in its stead, or declare a primitive of that law",
-    "as a text": "write what was made of noise and data, not the noise",
-    "thread": "draw before threads are started, or let a ThreadPoolExecutor do it",
-    "may be hidden": "make fewer choices at once (64 ways are executed), say "
-    "batches='public' if they are seen, or declare them one primitive",
-    "known": "add independent noise of one scale to each number",
-    "the batch": "let each value go by its own batch and by noisy values alone",
-    "neither numbers nor text": _NUMBERS,
-    "releases must be": _NUMBERS,
-    "was there before": "hand over the generator, or make it, or the object that keeps "
-    "it, within the mechanism",
-    "only a sum was seen": "draw noise for each value by itself",
-    "one of these readings": "add the noise to the data once, as one expression",
-    "randomness, or state": "keep nothing between executions, and " + _DECLARE,
-    "has no bound": "let the scale of the noise be public, clip what is noisy to "
-    "public bounds, or claim a delta; a larger budget= may refute the claim",
-    "on both sides": "hand over a pair on which it does not fail",
-}
-"""By what is in the message of a finding, what would make the code followed."""
 
 
 @dataclass(frozen=True)
@@ -213,15 +182,7 @@ class ReplayResult(PrintedResult):
         """What would make ``NOT_FOLLOWED`` code followed, or settle it; else empty."""
         if self.verdict is not ReplayVerdict.NOT_FOLLOWED:
             return ""
-        for kind in ("coin", ""):  # what could not be followed, before what differs
-            for each in self.findings:
-                words = (r for part, r in _REMEDIES.items() if part in each.message)
-                said = next(words, None)
-                if each.kind == (kind or each.kind) and said is not None:
-                    return f"at {each.where}: {said}"
-        at = f"at {self.findings[0].where}: " if self.findings else ""
-        coins = [each.message for each in self.findings if each.kind == "coin"]
-        return at + (coins[0].partition(": ")[2] or _DECLARE if coins else _SETTLE)
+        return remedy_for(self.findings, self.sees)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python; infinity and NaN as text."""

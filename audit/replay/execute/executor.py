@@ -30,7 +30,11 @@ from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.observations import Observations, Script
-from dpaudit.audit.replay.follow.places import place_in, watching_returns
+from dpaudit.audit.replay.follow.places import (
+    place_in,
+    place_of_failure,
+    watching_returns,
+)
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.follow.trail import Trail
@@ -218,7 +222,7 @@ def execute(
             watching as returned,
             tape.running(),
         ):
-            released, failed = _attempt(one, given, rng)
+            released, failed, line = _attempt(one, given, rng)
             rng.end()
     assert tape is not None
     reader = _Reader(tape)
@@ -236,7 +240,7 @@ def execute(
     if whole.noisy:
         value = tape.draws.value(whole.centre, whole.index, whole.coef)
     tape.closed = True
-    layout, line = " ".join(reader.words), "".join(returned)
+    layout, line = " ".join(reader.words), line or "".join(returned)
     return Trace(mechanism, data, tape, layout, reader.unread, law, value, whole, line)
 
 
@@ -287,15 +291,15 @@ def _defines(file: str, line: int) -> bool:
 @telling_interrupts()
 def _attempt(
     one: Callable[..., Any], data: Array, rng: RecordingGenerator
-) -> tuple[Any, bool]:
-    """Return a release, or the layout of the failure that came instead."""
+) -> tuple[Any, bool, str]:
+    """Return a release, or the layout and the line of what failed instead."""
     try:
         with np.errstate(all="ignore"):
-            return one(data, rng), False
+            return one(data, rng), False, ""
     except BaseException as error:
         if isinstance(error, DPAuditError) or raised_by_signal(error):
             raise
-        return raised(error).layout, True
+        return raised(error).layout, True, place_of_failure(error)
 
 
 class _Reader:

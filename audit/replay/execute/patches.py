@@ -48,7 +48,6 @@ _LOSING: dict[Any, tuple[str, ...]] = {
     np.random: ("set_bit_generator", "get_bit_generator"),
     os: ("fork", "forkpty"),
 }
-_REMEDY = "hand over what is drawn, or declare a primitive"
 _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.complex128))
@@ -218,7 +217,7 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
                 made = now.state_of(owner, name, *args)
             if made is not NotImplemented:
                 return made
-            tape.cannot_follow(f"{owner.__name__}.{name} is called: {_REMEDY}")
+            tape.cannot_follow(f"{owner.__name__}.{name} is called")
         return real(*args, **kwargs)
 
     return call
@@ -294,7 +293,7 @@ def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         tape = now.tape
         if tape is not None and (owner is os or tape.check_thread()):
-            tape.cannot_follow(f"{name} is called: {_REMEDY}")
+            tape.cannot_follow(f"{name} is called")
         return real(*args, **kwargs)
 
     return call

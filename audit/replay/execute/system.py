@@ -39,10 +39,7 @@ __all__ = [
 ]
 
 SEEDED = "a generator has a seed that was not drawn"
-_STAYS = (
-    "is replaced by the code, and stays so: put it back, or call the new one by a name "
-    "of its own"
-)
+_STAYS = "is replaced by the code, and stays so"
 _MODULES = (np, np.random, np.linalg, math, random, os, builtins)
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")
 _ENTROPY = 2**31 + 9  # of the streams that stand for it

@@ -33,16 +33,11 @@ _MOST_ORDERED = 4  # whose orders are choices
 _MOST_NUMBERS = 256  # of which one is drawn, and waits to be looked at
 _REPEATED = (
     "a copy of the generator, or one whose state is put back, draws otherwise from "
-    "bits that were drawn from before: use a generator that is spawned"
+    "bits that were drawn from before"
 )
-TWINS = (
-    "two generators have one seed, and the same draws: give each a seed of its own, or "
-    "spawn them"
-)
-_SENT = (
-    "the generator is copied or sent away: hand over a generator that is spawned, and "
-    "not to another process"
-)
+TWINS = "two generators have one seed, and the same draws"
+_SENT = "the generator is copied or sent away"
+_KEPT = "a generator that an earlier execution made is used again"
 
 
 class RecordingGenerator(DiscreteDraws, np.random.Generator):
@@ -73,7 +68,7 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         Not within a declared primitive, nor by code that keeps the generator for later.
         """
         if self.tape.closed:
-            self.tape.used_too_late()
+            self.tape.used_too_late(_KEPT)
             return False
         return self.follows and not self.tape.inside
 

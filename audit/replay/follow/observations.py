@@ -349,7 +349,10 @@ class Script:
         if there is not None and type(law) is not there[0]:
             why = f"{there[1]} on D is {law.kind} on D'"
         elif given_shape != shape:
-            why = f"a noisy value has shape {given_shape} on D and {shape} on D'"
+            what = "choice(s)" if type(law) is ChoiceLaw else "noisy number(s)"
+            several, beside = math.prod(given_shape), math.prod(shape)
+            why = f"the code comes to {several} {what} here on D, and to "
+            why += f"{'others' if several == beside else beside} on D'"
         if why:
             self.diverged = Unfollowed(place, why)
             self.left_at_choice = ChoiceLaw in (type(law), there and there[0])

@@ -4,6 +4,7 @@ import builtins
 import dis
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,6 +22,7 @@ __all__ = [
     "is_returned_next",
     "place_in",
     "place_of_caller",
+    "place_of_failure",
     "reads_by_name",
     "watching_returns",
 ]
@@ -67,6 +69,16 @@ def place_of_caller() -> str:
             break
         frame = frame.f_back
     return "?"
+
+
+def place_of_failure(error: BaseException) -> str:
+    """Return ``file:line`` of the code under audit that an exception came through last.
+
+    Empty if it came through none.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [each for each in frames if _kind(each.filename) == "code"]
+    return place_in(ours[-1].filename, ours[-1].lineno or 0) if ours else ""
 
 
 def _caller(frame: FrameType | None) -> FrameType | None:

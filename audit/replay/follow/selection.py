@@ -37,10 +37,7 @@ __all__ = [
 _LESS = frozenset({np.less, np.less_equal})
 _MOST_EVENTS = 6  # that are compared at once
 _PARTS = 2.0**20  # of one: sums of multiples of such are not rounded
-_TIE = (
-    "a number on a lattice is compared with one of its values, and rounding decides: "
-    "compare whole numbers, or with a number in between"
-)
+_TIE = "a number on a lattice is compared with one of its values: rounding decides"
 COMPARISONS = _LESS | {np.greater, np.greater_equal}
 
 

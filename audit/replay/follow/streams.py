@@ -25,11 +25,8 @@ _JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 NumPy's ``jumped`` takes, so that no two of them overlap."""
 _JUMPED, _MADE = 2**31 + 2, 2**31 + 3
 """Keys of streams: after a jump, and of generators of another seed, or of none."""
-_BITS = (
-    "the bits of the generator are used by themselves: draw from the generator, or "
-    "declare what uses them as a primitive"
-)
-_STATE = "a state that is not one of this generator's is put into it: seed a new one"
+_BITS = "the bits of the generator are used by themselves"
+_STATE = "a state that is not one of this generator's is put into it"
 _LAST_BITS = 8  # how many bits of drawn bytes a seed may leave out
 
 

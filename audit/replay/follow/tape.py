@@ -50,7 +50,7 @@ AS_NUMBER = "noise is used as an ordinary number"
 DECLARED = "declared"
 """How the output of a declared primitive is looked at."""
 _STALE = "noise that an earlier execution drew is used again"
-_OTHER_THREAD = "randomness is used in another thread: draw before it is started"
+_OTHER_THREAD = "randomness is used in another thread"
 _OF_FORM = "noise of this form has no density that is known here"
 _PARTLY_SEEN = "a draw is used again of which only a sum was seen"
 _WITHIN = 2**31  # of the streams of declared primitives
@@ -176,12 +176,12 @@ class Tape:
         finally:
             _running.pop()
 
-    def used_too_late(self) -> None:
+    def used_too_late(self, what: str = _STALE) -> None:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
-            _running[-1].cannot_follow(_STALE)
+            _running[-1].cannot_follow(what)
             for log in LOGS:
-                log.late.append(Unfollowed(place_of_caller(), _STALE))
+                log.late.append(Unfollowed(place_of_caller(), what))
 
     @property
     def is_mine(self) -> bool:

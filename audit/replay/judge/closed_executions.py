@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
-from dpaudit.audit.replay.follow.tape import AS_NUMBER
 from dpaudit.audit.replay.judge.handed import handed
 from dpaudit.audit.replay.judge.judgement import (
     Finding,
@@ -35,14 +34,16 @@ from dpaudit.audit.replay.laws.composition import Composition, most_loss, pure_e
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
+from dpaudit.printable import told_apart
 
 __all__ = ["judge_closed"]
 
 _NOT_KNOWN = "noise of a form whose law is not known"
 _BY_BATCH = (
-    "the scale of the noise is {:.6g} without the row that differs, and {:.6g} with it "
-    "in the batches"
+    "the scale of the noise is {} without the row that differs, and {} with it in the "
+    "batches"
 )
+_ALIKE = "what is looked at here is alike on D and D', and may hide what differs"
 _SAMPLED = "a primitive that is not trusted is not audited beside secret batches"
 
 
@@ -57,7 +58,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
         Executions on D and on D'.
     """
     pair, claim, judgement.executions = judgement.pair, judgement.claim, 3
-    if judgement.fails_alike((first.layout, second.layout), first.returned_at):
+    if judgement.fails_alike(first, second):
         return
     for trace in (first, second):
         plain = trace.plainly()
@@ -108,9 +109,8 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     beyond = promised > 0 and not (within or over or unknown)
     coins = [*first.tape.coins, *second.tape.coins, *there.coins, *here.coins]
     if judgement.loss == np.inf:
-        # A value that is the same on both sides may be a coin with a public centre.
         unmoved = *there.unmoved, *here.unmoved
-        coins += [Unfollowed(place, AS_NUMBER) for place in unmoved]
+        coins += [Unfollowed(place, _ALIKE) for place in unmoved]
     if unknown:
         judgement.followed = False
         for way in (there, here):
@@ -125,6 +125,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     if judgement.followed and finite and not (over or beyond or more):
         if possible or pure is not None:
             return
+    beyond |= more or (over and (finite or not judgement.findings))
     judgement.exceeds = more or (sampled and _exceeds(spent, claim))
     judgement.suspicious = True
     judgement.bare = judgement.loss == np.inf
@@ -135,7 +136,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     if costly is not None:
         step, judgement.loss = costly
         judgement.find("distance", step.place, step.words)
-    elif (over and finite) or beyond or more or _exceeds(spent, claim):
+    elif beyond or _exceeds(spent, claim):
         _find_costs(judgement, max(there, here, key=lambda each: each.loss))
     if coins:
         judgement.followed = False
@@ -359,7 +360,8 @@ def _remember(
     judgement.remembers = True
     scales = Lines(*error.traces).any_scale(bare=False)
     if scales is not None:
-        judgement.find("scale", scales[0], _BY_BATCH.format(*scales[1:]))
+        text = _BY_BATCH.format(*told_apart(*scales[1:], 6))
+        judgement.find("scale", scales[0], text)
     pair, claim = judgement.pair, judgement.claim
     shapes = flips_by_row(pair, first, second)
     values, _ = _of_others(pair, first, shapes[0])

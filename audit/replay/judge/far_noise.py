@@ -37,10 +37,7 @@ _FAR, _FARTHEST = 3.0, 1e6
 _EVERYWHERE = (Family.LAPLACE, Family.GAUSSIAN)
 _TAILED = (*_EVERYWHERE, Family.LOGISTIC, Family.GUMBEL)
 _MOST_TRIED = 8  # noisy values, either way round
-_AGAIN = (
-    "noise decides whether another value is drawn, and {} of them lose {:.4g}: to be "
-    "followed, draw as often as is public"
-)
+_AGAIN = "noise decides whether another value is drawn, and {} of them lose {:.4g}"
 _TAIL = (
     "the loss has no bound, and is {:.4g} of noise that is {:.4g} scales out, which "
     "the release shows"

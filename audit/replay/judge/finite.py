@@ -38,6 +38,7 @@ from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, wor
 from dpaudit.audit.replay.laws.mixtures import Leaf, Part, Terms, parts_of
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.claims import Claim, polygon_delta
+from dpaudit.printable import told_apart
 
 __all__ = ["judge_finite"]
 
@@ -171,7 +172,8 @@ def _find(
         choices = choices or seen
     if not part.dimensions:
         p, _, q, _ = (float(each[0]) for each in part.masses)
-        text = f"one release has probability {p:.6g} on D and {q:.6g} on D'"
+        text = "one release has probability {} on D and {} on D'"
+        text = text.format(*told_apart(p, q, 6))
         apart = _apart(part, trees, judgement.claim)
         if apart is not None:
             kind, (where, neighbour) = "release", apart

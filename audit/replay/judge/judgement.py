@@ -17,7 +17,7 @@ from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
-from dpaudit.printable import printable
+from dpaudit.printable import printable, told_apart
 
 __all__ = [
     "TWO_MODES",
@@ -35,16 +35,11 @@ TWO_MODES = (
     "numbers to which noise is added may be read as one noisy value or as several, and "
     "the claim falls in one of these readings alone"
 )
-_RAISES = "raises "
-"""How the layout of a release begins that is an exception."""
 _OTHER_RELEASE = (
     "an ordinary execution gives another release than the one that was followed: there "
     "is randomness, or state, or arithmetic that is not seen"
 )
-_FROM_OUTSIDE = (
-    "{}, and another execution gives another release: draw from the generator that is "
-    "handed over, or declare a primitive"
-)
+_FROM_OUTSIDE = "{}, and another execution gives another release"
 _NUMBERS = 4
 
 
@@ -113,8 +108,9 @@ class Findings(list[Finding]):
         self, where: str, scale: float, other_scale: float, **more: Any
     ) -> None:
         """Add the finding that noise has another scale, or law, on the other side."""
-        text = f"the scale of the noise is {scale:.6g} on D and {other_scale:.6g} on D'"
-        if scale == other_scale:
+        here, there = told_apart(scale, other_scale, 6)
+        text = f"the scale of the noise is {here} on D and {there} on D'"
+        if here == there:
             text = "the noise has one law on D, and another on D'"
         self.add("scale", where, text, **more)
 
@@ -362,11 +358,14 @@ class Judgement:
         place = trace.returned_at if note.place == "?" else note.place
         self.suspect("coin", place, note.why)
 
-    def fails_alike(self, layouts: tuple[str, str], where: str) -> bool:
+    def fails_alike(self, trace: Any, other: Any) -> bool:
         """Say, and note, whether both sides failed: nothing is learned from that."""
-        if layouts[0] != layouts[1] or not layouts[0].startswith(_RAISES):
+        if not trace.raises or trace.layout != other.layout:
             return False
-        self.suspect("structure", where, f"the mechanism {layouts[0]} on both sides")
+        really = trace.plainly().raises
+        how = "on both sides" if really else "only when it is followed"
+        at = trace.returned_at
+        self.suspect("structure", at, f"the mechanism {trace.layout} {how}")
         return True
 
     def withdraw(self, place: str, why: str) -> None:

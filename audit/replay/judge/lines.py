@@ -29,6 +29,7 @@ from dpaudit.audit.replay.follow.trail import Trail, parted
 from dpaudit.audit.replay.judge.judgement import Findings
 from dpaudit.audit.replay.judge.written import handed, handed_on, returns
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
+from dpaudit.printable import told_apart
 
 __all__ = ["Lines", "find_singular"]
 
@@ -321,8 +322,8 @@ def find_singular(
             hidden = not exact
             if exact and exact[0] != entry:
                 entry = exact[0]
-                one, other = first.value[entry], second.value[entry]
-                text = f"a number without noise is {one:g} on D and {other:g} on D'"
+                one, other = told_apart(first.value[entry], second.value[entry], 6)
+                text = f"a number without noise is {one} on D and {other} on D'"
         for each in [] if hidden else first.tape.outside:
             if each.why == SEEDED:
                 findings.add("release", each.place, _SEEDED, **how)

@@ -111,6 +111,7 @@ _MORE = (
     "settled it: a larger budget may"
 )
 _DIFFER = "releases differ by more than is claimed; here noise and data meet last"
+_MAY_DIFFER = "releases may differ by too much; here noise and data meet last"
 _STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
@@ -187,10 +188,11 @@ class Settlement:
         elif worst.turns and not worst.suspicious:
             self._has_state(self._draws_otherwise)
         self._has_state()
-        if self.refuted and not worst.findings and worst.meeting is not None:
-            here, there = worst.meeting()
-            worst.find("release", here, _DIFFER, neighbour=there)
         open_end = worst.followed and not self.refuted
+        if not (open_end or worst.findings) and worst.meeting is not None:
+            here, there = worst.meeting()
+            text = _DIFFER if self.refuted else _MAY_DIFFER
+            worst.find("release", here, text, neighbour=there)
         if open_end and worst.loss > most_loss(worst.claim):
             self._withdraw(_ABOVE.format(worst.loss))
         elif open_end and worst.exceeds:

@@ -1,7 +1,7 @@
 """What a transcript of one dataset is on the other, when its values are given back."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,6 +34,10 @@ __all__ = ["FLIP_HIDDEN", "Transcript"]
 _RUN = 10_000  # noisy values that are compared at once
 FLIP_HIDDEN = "a choice, or a flip, may be hidden"
 _GIVEN = ", all noisy values being the same"
+_DRAWN = ", all noisy values and choices being the same"
+_BEFORE = ", all noisy values before being the same"
+_BARE, _NUMBER = "a number without noise is", "a number of the release is"
+_SEEN = "what is looked at here is"
 
 
 _AnyComparison: TypeAlias = LawComparison | SampledComparison
@@ -261,7 +265,8 @@ class Transcript:
     ) -> None:
         """Add a finding if a value's noise differs on the two sides."""
         if compared.singular:
-            self.findings.add("release", place, compared.singular, neighbour=other)
+            text = f"{compared.singular.replace(_BARE, _SEEN)}{_BEFORE}"
+            self.findings.add("release", place, text, neighbour=other)
         elif compared.note is not None:
             kind, text = compared.note
             self.findings.add(kind, place, text, neighbour=other)
@@ -315,6 +320,12 @@ class Transcript:
             self.hidden = find_singular(
                 self.findings, compared, self.lines, more=_GIVEN
             )
+            sides = self.lines.sides
+            if self.hidden or all(each.has_noise_at(compared.entry) for each in sides):
+                # Not without noise, but without any that is followed and not seen yet.
+                last = self.findings[-1]
+                text = last.message.replace(_BARE, _NUMBER).replace(_GIVEN, _DRAWN)
+                self.findings[-1] = replace(last, message=text)
             return
         kind, where = self.trace.origin(compared.entry)
         self.findings.add(kind, where, f"{compared.singular}{_GIVEN}")

@@ -25,6 +25,7 @@ from dpaudit.audit.replay.laws.coded import (
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.audit.replay.laws.whitening import rough_of, whitened
 from dpaudit.claims import Claim
+from dpaudit.printable import told_apart
 
 __all__ = [
     "AnyLaw",
@@ -221,7 +222,9 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     if constant.any():
         entry = int(np.argmax(constant))
         return LawComparison(
-            f"a number without noise is {x[entry]:g} on D and {x2[entry]:g} on D'",
+            "a number without noise is {} on D and {} on D'".format(
+                *told_apart(x[entry], x2[entry], 6)
+            ),
             entry,
         )
     if not np.array_equal(law.unit, other.unit):
@@ -241,9 +244,10 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
     off = (np.abs(line - line2) > rough) | ~_near(slope, slope2)
     if off.any():
         place = int(np.argmax(off))
+        here, there = told_apart(line[place], line2[place], 6)
         return LawComparison(
             "numbers that share one draw of noise differ by "
-            f"{line[place]:g} on D and by {line2[place]:g} on D'",
+            f"{here} on D and by {there} on D'",
             int(entries[place]),
         )
     with np.errstate(all="ignore"):

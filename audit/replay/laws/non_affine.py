@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
+from dpaudit.printable import told_apart
 
 __all__ = [
     "NonAffineLaw",
@@ -88,8 +89,9 @@ class NonAffineLaw:
         constant = ~noisy & ~equal(*ends)
         if constant.any():
             entry = int(np.argmax(constant))
-            values = f"{ends[0][entry]:g} on D and {ends[1][entry]:g} on D'"
-            return LawComparison(f"a number without noise is {values}", entry)
+            here, there = told_apart(ends[0][entry], ends[1][entry], 6)
+            text = f"a number without noise is {here} on D and {there} on D'"
+            return LawComparison(text, entry)
         entries = np.flatnonzero(noisy)
         one, two = self._part(entries), other._part(entries)
         near = equal(one.mean, two.mean)
@@ -104,8 +106,10 @@ class NonAffineLaw:
         cut = (one.low != two.low) | (one.high != two.high)
         if cut.any():
             place = int(np.argmax(cut))
-            cuts = [f"[{e.low[place]:g}, {e.high[place]:g}]" for e in (one, two)]
-            note = "scale", f"the bounds are {cuts[0]} on D and {cuts[1]} on D'"
+            both = (one.low, two.low), (one.high, two.high)
+            low, high = (told_apart(x[place], y[place], 6) for x, y in both)
+            cuts = f"[{low[0]}, {high[0]}] on D and [{low[1]}, {high[1]}] on D'"
+            note = "scale", f"the bounds are {cuts}"
         kinds = np.full(len(entries), self.family)
         made = LawComparison(
             None,

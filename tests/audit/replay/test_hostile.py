@@ -320,7 +320,7 @@ def test_the_process_is_left_as_it_was(mechanism):
         told = " ".join(map(str, result.findings))
         assert result.verdict == "NOT_FOLLOWED"
         assert "random.seed is called" in told
-        assert "stays so: put it back" in told
+        assert "and stays so" in told
 
 
 def two_of_a_copy(x, rng):

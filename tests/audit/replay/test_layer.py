@@ -3,6 +3,9 @@
 import dataclasses
 import json
 import math
+import re
+import secrets
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +14,7 @@ from click.testing import CliRunner
 from refusals import refused
 from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 
+from benchmarks.styles.registry import corpus
 from dpaudit import Domain, InputError, Pair, PureDP
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
@@ -210,20 +214,90 @@ def test_the_command_line_replays_and_verifies(folder):
     assert "--layer replay takes no" in wrong.output
 
 
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        (lambda x, rng: x.sum() + rng.triangular(-3, 0, 3), "of that law"),
-        (lambda x, rng: x.sum() + max(rng.laplace(size=2)), "as one expression"),
-        (lambda x, rng: np.sort(x + rng.laplace(size=2))[0] / len(x), "by proof"),
-    ],
-)
-def test_what_is_not_followed_says_what_would_settle_it(how, words):
+GENERATOR = np.random.default_rng(3)
+
+
+def noisy_max(x, rng):
+    best, arg = -math.inf, None
+    for number in range(4):
+        noisy = (x > number / 4).sum() + rng.exponential(2.0)
+        if noisy > best:
+            best, arg = noisy, number
+    return arg
+
+
+def flipped(x, rng):
+    return ((x > 0.5) ^ rng.binomial(1, 0.4, size=(9, 2))).sum(axis=0)
+
+
+def salted(x, rng):
+    salt = int(rng.integers(10_000))
+    return salt, (salt + int(10 * x.sum())) % 7
+
+
+def drawn_before(x, rng, noise=GENERATOR.laplace()):  # noqa: B008
+    return x.sum() + noise
+
+
+def in_a_thread(x, rng):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(rng.laplace()))
+    thread.start()
+    thread.join()
+    return x.sum() + found[0]
+
+
+SETTLED = {
+    lambda x, rng: x.sum() + rng.triangular(-3, 0, 3): "of that law",
+    lambda x, rng: x.sum() + max(rng.laplace(size=2)): "before anything is made of it",
+    lambda x, rng: np.sort(x + rng.laplace(size=2))[0] / x.sum(): "through noisy",
+    lambda x, rng: x[np.argsort(x + rng.laplace(size=2))]: "release the number",
+    lambda x, rng: SimpleNamespace(sum=x.sum() + rng.laplace()): "asdict",
+    lambda x, rng: x.sum() + secrets.randbelow(9): "handed over",
+    lambda x, rng: x.sum() + GENERATOR.laplace(): "hand the generator over",
+    noisy_max: "what one row changes",
+    flipped: "set the probabilities",
+    salted: "set the probabilities",
+    drawn_before: "in each execution anew",
+    in_a_thread: "ThreadPoolExecutor",
+}
+CORPUS = corpus()
+OPEN = ("bootstrap_of_rows", "median_of_logs")
+
+
+def test_numbers_that_differ_are_printed_so_that_they_do():
+    def dated(x, rng):
+        return rng.laplace(), 1_795_770_000 + x.sum() / 10
+
     pair = Pair([0.2, 0.4], [0.2, 0.9], "replace-one")
-    result = replay(how, pair=pair, claim=PureDP(0.1), budget=2)
+    (finding,) = replay(dated, pair=pair, claim=PureDP(0.1)).findings
+    one, other = re.findall(r"is (\S+) on D and (\S+) on D'", finding.message)[0]
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    "how", [*SETTLED, *OPEN], ids=lambda how: getattr(how, "__name__", how)
+)
+def test_what_is_not_followed_has_a_line_what_is_true_of_it_and_a_remedy(how):
+    """The words of `SETTLED` are those of the remedy that fits."""
+    if how in OPEN:
+        style = CORPUS[how]
+        mechanism, pair, claim = style.mechanism, style.pair, style.claim
+    else:
+        mechanism, claim = how, PureDP(0.1)
+        pair = Pair([0.2, 0.4], [0.2, 0.9], "replace-one")
+    result = replay(mechanism, pair=pair, claim=claim, budget=2)
     assert result.verdict == "NOT_FOLLOWED"
-    assert "test_layer.py" in result.remedy
-    assert words in result.remedy
+    _, line, remedy = re.split(r":(\d+): ", result.remedy, maxsplit=1)
+    assert SETTLED.get(how, "") in remedy
+    assert any(finding.where.endswith(f":{line}") for finding in result.findings)
+    for finding in result.findings:
+        assert re.search(r"\.py:\d+$", finding.where)
+        assert remedy not in finding.message
+        assert finding.message not in remedy
+        for one, other in re.findall(r"(\S+) on D'? and (\S+) on D", finding.message):
+            assert one != other
+        assert how is not flipped or "without noise" not in finding.message
     assert result.remedy in str(result)
     assert result.to_dict()["remedy"] == result.remedy
     bare = dataclasses.replace(result, findings=())
