@@ -19,6 +19,10 @@ _LOOP = (
     "or declare a loop that draws until a number fits one primitive (Laplace noise "
     "that is truncated)"
 )
+_NUMBERS = (
+    "return its numbers and texts (dataclasses.asdict of a dataclass, isoformat of a "
+    "date, tolist of an array)"
+)
 _SETTLE = "draw more of them (budget=)"
 _HIDDEN = (
     "show by proof that the release hides it, draw more releases (budget=), or say "
@@ -67,8 +71,7 @@ _WORDS: dict[str, str] = {
     "keeps from one execution": "keep nothing between executions",
     "a declared primitive": "let its declaration fit what it takes and returns, and "
     "let it change no argument",
-    "neither numbers nor text": "return its numbers and texts (dataclasses.asdict of a "
-    "dataclass, isoformat of a date, tolist of an array)",
+    **dict.fromkeys(("neither numbers nor text", "releases must be"), _NUMBERS),
     "only when it is followed": "compute with noise by NumPy's functions and operators "
     "alone, " + _PRIMITIVE.format("draws it"),
     "the mechanism raises": "hand over a pair on which it does not fail",
