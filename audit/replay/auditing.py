@@ -18,6 +18,7 @@ from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
+from dpaudit.audit.replay.judge.judgement import OTHER_RELEASE
 from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.audit.replay.result import (
     Explored,
@@ -151,9 +152,8 @@ def replay(
             worst = pairs.found()
             if watch.used():
                 worst.withdraw(place_of_definition(mechanism), _WAS_THERE)
-                worst.findings.sort(
-                    key=lambda e: (e.kind == "coin") + (e.message != _WAS_THERE)
-                )  # it says why others came about
+                # It says why an ordinary execution gives another release.
+                worst.findings.sort(key=lambda each: each.message == OTHER_RELEASE)
             elif worst.proven:
                 worst = pairs.shrunk()
         settled = Settlement(

@@ -20,6 +20,7 @@ from dpaudit.neighbours import Pair
 from dpaudit.printable import printable, told_apart
 
 __all__ = [
+    "OTHER_RELEASE",
     "TWO_MODES",
     "Finding",
     "Findings",
@@ -35,7 +36,7 @@ TWO_MODES = (
     "numbers to which noise is added may be read as one noisy value or as several, and "
     "the claim falls in one of these readings alone"
 )
-_OTHER_RELEASE = (
+OTHER_RELEASE = (
     "an ordinary execution gives another release than the one that was followed: there "
     "is randomness, or state, or arithmetic that is not seen"
 )
@@ -351,7 +352,7 @@ class Judgement:
         trace : Trace
             Of the execution.
         """
-        note = Unfollowed(trace.tape.first_place or "?", _OTHER_RELEASE)
+        note = Unfollowed(trace.tape.first_place or "?", OTHER_RELEASE)
         for each in trace.tape.outside[:1]:
             note = Unfollowed(each.place, _FROM_OUTSIDE.format(each.why))
         note = unfollowed[0] if unfollowed else note

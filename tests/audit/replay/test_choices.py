@@ -11,7 +11,10 @@ from scipy.stats import laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import primitive, replay
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.follow import discrete
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
+from dpaudit.audit.replay.follow.tape import Mode
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
 
@@ -195,6 +198,13 @@ def test_the_only_one_that_is_left_is_no_choice(monkeypatch):
         return first if kept else random.choice(["b"])
 
     assert not replay(of_one, pair=PAIR, claim=PureDP(1.0)).proof
+
+
+def test_a_choice_of_a_law_too_many_is_not_followed(monkeypatch):
+    monkeypatch.setattr(discrete, "code_of", lambda law: None)
+    keeping = Mode(keeps=True)
+    trace = execute(lambda x, rng: len(x) + rng.choice(3), PAIR.data, 0, mode=keeping)
+    assert any("too many laws" in each.why for each in trace.tape.coins)
 
 
 # -- probabilities that are rounded

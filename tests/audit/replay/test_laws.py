@@ -252,6 +252,21 @@ def test_losses_of_sums_that_share_draws_are_those_of_their_density(
     assert abs(below - p) < 5 * np.sqrt(p * (1 - p) / 2**16)
 
 
+@pytest.mark.parametrize("by", [lambda far: (1.0, far), lambda far: (1.0 + far, 0)])
+def test_what_is_released_beside_its_sum_has_to_agree(by):
+    """A sum that is no noise's, or of other multiples, is impossible on D'."""
+
+    def besides(x, rng):
+        one, two = rng.laplace(size=2)
+        times, more = by(x.sum() > 0.5)
+        return one, two, one + times * two + more
+
+    for data, verdict in (([0.0, 0.75], "REFUTED"), ([0.0, 0.25], "NOT_REFUTED")):
+        result = replay(besides, pair=Pair([0.0, 0.0], data), claim=PureDP(1.0))
+        assert (result.verdict, result.proof) == (verdict, verdict == "REFUTED")
+        assert result.loss == (np.inf if verdict == "REFUTED" else 0)
+
+
 def test_what_is_made_of_draws_that_were_seen_has_no_law():
     def release(x, rng):
         noise = rng.exponential() - rng.exponential()

@@ -213,6 +213,21 @@ def test_delta_of_cells_is_no_more_than_that_of_the_noise_and_nearly_as_much():
                 assert 0.97 * true - 1e-9 <= least <= true + 1e-6
 
 
+def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
+    def text(x, rng):
+        return f"{(x.sum() + rng.laplace()) / len(x):.3f}"
+
+    def sign(x, rng):
+        return text(x, rng).startswith("-")
+
+    pair, claim = Pair([0.2, 0.4], [0.2, 0.4, 0.9]), PureDP(1.0)
+    shown, hidden = (replay(each, pair=pair, claim=claim) for each in (text, sign))
+    assert shown.verdict == "NOT_FOLLOWED"
+    assert shown.loss > 1
+    assert any("has no bound" in each.message for each in shown.findings)
+    assert not any("has no bound" in each.message for each in hidden.findings)
+
+
 def test_a_lattice_draws_what_it_says():
     # chi-squared with false-alarm probability 1e-4.
     lattice = Lattice.among((-1, 0, 2), (0.2, 0.3, 0.5))
