@@ -271,7 +271,6 @@ def _on_lattice(name: str, value: Any, digits: Any = 0) -> Any:
         whole = Applied(name, (Applied("add", (scaled, Number(float(centre)))),))
         noise = Noise(0.0, 1.0, "lattice", law)
         parts.append(_made(tape, whole, noise, read.slots, (1,)))
-        tape.draws.made.roots[int(parts[-1].index[0, 0])] = int(draw[0])
     made = Tracked.joined(tape, parts) * step
     made.bare = False
     return made.reshape(value.shape)

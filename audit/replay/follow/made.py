@@ -85,8 +85,6 @@ class Made:
     used: dict[int, int] = field(default_factory=dict)
     sums: dict[int, tuple[dict[int, float], float]] = field(default_factory=dict)
     """Of what draws some are sums, how many times over, and what is added to them."""
-    roots: dict[int, int] = field(default_factory=dict)
-    """The noise in data that were rounded."""
     apart: set[int] = field(default_factory=set)
     """Draws of which something is known: what they are made of goes by their law."""
 
@@ -99,11 +97,6 @@ class Made:
             if block.start <= low and high < block.start + block.size:
                 return block
         return None
-
-    def rounded(self, draws: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return draws, and in place of rounded data with noise the noise."""
-        found = [self.roots.get(each, each) for each in draws.tolist()]
-        return np.array(found, dtype=np.intp)
 
     def touches(self, draws: NDArray[np.intp]) -> bool:
         """Say whether some draws are made of others."""

@@ -106,8 +106,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     if compared.scales_differ:
         unit = compared.other_unit
         draws = [int(each.draw[unit]) for each in (law, law2)]
-        behind = int(first.tape.draws.made.rounded(np.array(draws[:1]))[0])
-        at = lines.scale(behind) if first.law.known else None
+        at = lines.scale(draws[0]) if first.law.known else None
         judgement.findings.add_scale(
             at or first.place_of(draws[0]),
             compared.scale[unit],
@@ -144,7 +143,7 @@ def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:
     blocks = trace.tape.draws.blocks_of(used)
     _, some, block = np.unique(blocks, return_index=True, return_inverse=True)
     here = np.array([trace.place_of(draw) == place for draw in used[some]], dtype=bool)
-    return trace.tape.draws.made.rounded(used[here[block]])
+    return used[here[block]]
 
 
 def _really_raises(trace: Trace) -> bool:
