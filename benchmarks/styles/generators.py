@@ -343,7 +343,7 @@ def bytes_of_the_generator(data, rng):
 @right(ONE, BALL, "the radius is a gamma draw, and the direction is free of it")
 def direction_by_scipy(data, rng):
     """K-norm noise by SciPy's laws, and the distance from the origin."""
-    normals = stats.norm.rvs(size=3, random_state=rng)
+    normals = np.asarray(stats.norm.rvs(size=3, random_state=rng))
     radius = stats.gamma.rvs(3, random_state=rng)
     return data.sum(axis=0) + radius * normals / math.dist(normals, [0.0] * 3)
 

@@ -202,7 +202,7 @@ def parameters_of(function: Any) -> list[Parameter]:
         generators = {each.name for each in own} & {*_GENERATORS}
         if generators or not any(each.kind in _MANY for each in own):
             return own
-        below: Any = layer.__wrapped__
+        below: Any = getattr(layer, "__wrapped__")  # noqa: B009
         if isinstance(layer, MethodType) and hasattr(below, "__get__"):
             below = below.__get__(layer.__self__)
         layer = below
