@@ -9,13 +9,15 @@
 in `dpaudit.audit.betting.evidence` and `dpaudit.audit.betting.families`.
 
 The package itself may be called as `audit` is, so that ``from dpaudit import audit``
-gives something to call, too.
+gives something to call, too. What replays is imported when it is asked for: that takes
+as long as all the rest.
 """
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.judged import Judged, Verdict
@@ -29,12 +31,14 @@ from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.audit.one_run.canaries import CanaryAttack, audit_canaries
 from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
 from dpaudit.audit.one_run.result import CanaryAudit
-from dpaudit.audit.replay import ReplayResult, replay
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.sampling.workers import process_pool
 from dpaudit.audit.settings import Budget, Progress, Run
 from dpaudit.audit.verification import Verification, verify
 from dpaudit.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dpaudit.audit.replay import ReplayResult, replay
 
 __all__ = [
     "AuditResult",
@@ -66,11 +70,19 @@ __all__ = [
 ]
 
 
-class _Callable(ModuleType):
+def _of_replay(name: str) -> Any:
+    return getattr(import_module("dpaudit.audit.replay"), name)
+
+
+class _Package(ModuleType):
+    ReplayResult = property(lambda _: _of_replay("ReplayResult"))
+    # An import of the package `replay` would put it in the place of the function.
+    replay = property(lambda _: _of_replay("replay"), lambda _, package: None)
+
     def __call__(
         self, mechanism: Mechanism | Callable[..., Any], **options: Any
     ) -> AuditResult:
         return audit(mechanism, **options)
 
 
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = _Package

@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtr, ndtri
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.evidence import Bets
@@ -216,8 +216,6 @@ def _best_cells(
     model: str, epsilon: float, true_epsilon: float, delta: float
 ) -> tuple[Array, Array, str]:
     """Return probabilities on D and D', (1, cells), and what the cells are."""
-    from scipy.stats import laplace, norm  # slow to import
-
     if model == "randomised-response":
         # P(truth) - e^true_epsilon P(lie) = delta
         lie = np.array([[(1 - delta) * expit(-true_epsilon)]])
@@ -225,16 +223,18 @@ def _best_cells(
         return p, q, "the bit is told truly"
     if model == "laplace":
         # delta(epsilon) = 1 - e^((epsilon - shift)/2)
-        noise, shift = laplace, true_epsilon - 2 * math.log1p(-delta)
+        cdf, low = _laplace_cdf, math.log(2 * _RAREST)
+        shift = true_epsilon - 2 * math.log1p(-delta)
     elif delta > 0:
-        noise, shift = norm, gaussian_mu(true_epsilon, delta)
+        cdf, low = ndtr, float(ndtri(_RAREST))
+        shift = gaussian_mu(true_epsilon, delta)
     else:
         raise InputError("the gaussian model needs delta > 0: its epsilon is infinite")
     # Where the tail ends, in deviations: at most half way, where it meets its mirror.
-    low, high = float(noise.ppf(_RAREST)), shift / 2
+    high = shift / 2
     for _ in range(2):  # a coarse grid, and a fine one around its best point
         ends = np.linspace(low, high, _ENDS)
-        p, q = noise.cdf(ends), np.maximum(noise.cdf(ends - shift), _IMPOSSIBLE)
+        p, q = cdf(ends), np.maximum(cdf(ends - shift), _IMPOSSIBLE)
         middle = np.maximum(1 - p - q, 0.0)
         cells = np.stack([p, middle, q], axis=1)
         mirrored = np.ascontiguousarray(cells[:, ::-1])
@@ -243,6 +243,11 @@ def _best_cells(
         low, high = ends[max(best - 1, 0)], ends[min(best + 1, _ENDS - 1)]
     row = slice(best, best + 1)
     return cells[row], mirrored[row], "a tail, and its mirror image"
+
+
+def _laplace_cdf(x: Array) -> Array:
+    tail = np.exp(-np.abs(x)) / 2
+    return np.where(x > 0, 1 - tail, tail)
 
 
 def _half_spaces(problems: int, cells: int, epsilon: float, delta: float) -> HalfSpaces:

@@ -46,7 +46,6 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, wishart
 from dpaudit.algorithms.covariance.wishart_accountant import (
@@ -235,6 +234,8 @@ def largest_shift(
     """
     epsilon = _check_epsilon(epsilon)
     delta = _check_delta(delta, relation)
+
+    from scipy.optimize import brentq  # slow to import
 
     def log_ratio(log_shift: float) -> float:
         shift = exp(log_shift)

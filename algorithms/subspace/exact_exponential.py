@@ -91,7 +91,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from dpaudit.algorithms.shared.bases import Rng, first_accepted
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
@@ -171,6 +170,8 @@ def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
     d = len(gaps)
     differences = gaps[:, np.newaxis] - gaps[:k]
     differences[np.triu_indices(d, 1, k)] = np.inf
+
+    from scipy.optimize import minimize  # slow to import
 
     def objective(parameters: Array) -> tuple[float, Array]:
         """Return B - (k/2) sum log omega, up to a constant, and its gradient."""

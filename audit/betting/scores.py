@@ -37,7 +37,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from dpaudit.arrays import Array
@@ -238,6 +237,8 @@ def _balance(mass: Array, tilt: Array) -> Array | None:
 
     None where there are none: all cells tilt the same way.
     """
+    from scipy.optimize import brentq  # slow to import
+
     slope = np.divide(tilt, mass, out=np.zeros_like(tilt), where=mass > 0)
     if not slope.any():
         return np.ones_like(mass)
