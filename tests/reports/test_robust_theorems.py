@@ -20,10 +20,10 @@ from dpaudit.reports.sections.robust.measures import build_descent
 from dpaudit.reports.sections.theorems import robust
 from dpaudit.reports.sections.theorems.findings import experiments
 from dpaudit.reports.sections.theorems.judgement import Ruling, score
-from dpaudit.reports.sections.theorems.robust import GRIDS, ROWS
+from dpaudit.reports.sections.theorems.rows import GRIDS, ROWS
 from dpaudit.subspace import top_components
 
-OWN = [grid.name for grid in GRIDS]
+OWN = [grid.name for grid in GRIDS if grid.measure.__module__ == robust.__name__]
 
 
 def own_experiments(draws, points):
@@ -201,7 +201,7 @@ def test_the_start_is_beside_its_bound(monkeypatch):
 def test_no_error_is_above_what_is_proven(tables):
     assert set(tables) == set(OWN)
     sure = 0
-    for each in ROWS:
+    for each in (row for row in ROWS if row.experiment in OWN):
         found = score(each, tables[each.experiment])
         assert found.verdict != Ruling.CONTRADICTED, each.name
         assert found.lost == 0

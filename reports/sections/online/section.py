@@ -1,7 +1,7 @@
 """The section on online PCA: what is measured, and how it is shown.
 
 The sentences are chosen by the data. The exponents of regret are rows of the scoreboard
-(`dpaudit.reports.sections.theorems.analyze_gauss`) and judged by its rule. A bound
+(`dpaudit.reports.sections.theorems`) and judged by its rule. A bound
 allows any exponent on a grid that ends, and that a random subspace earns k/d raises
 those in d.
 """
@@ -29,7 +29,6 @@ from dpaudit.reports.sections.online.measures import (
     SMALLER,
     TREE,
 )
-from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
     TOLERANCE,
     VERDICTS,
@@ -39,6 +38,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     score,
     stated,
 )
+from dpaudit.reports.sections.theorems.rows import ROWS
 from dpaudit.reports.tables import Printed, grouped
 from dpaudit.reports.words import (
     count,
@@ -108,7 +108,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
 
 def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
     """Return the exponents of Algorithms 3 and 4 in each variable, judged."""
-    return [score(row, tables[row.experiment]) for row in REGRET]
+    own = (row for row in ROWS if row.experiment.startswith("regret-"))
+    return [score(row, tables[row.experiment]) for row in own]
 
 
 def head(found: Sequence[Score]) -> str:

@@ -1,4 +1,4 @@
-r"""Rows on Oja's algorithm and DP-PCA, their grids, and what these measure.
+r"""What is measured for theorems on Oja's algorithm and DP-PCA.
 
 Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
 PCA*, NeurIPS 2022.
@@ -44,7 +44,6 @@ e^(-0.006 B) (Hoeffding), and that many clear the threshold by 40 times the scal
 noise. The sum is less than zeta.
 """
 
-from functools import partial
 from math import ceil, log, sqrt
 from typing import Any
 
@@ -59,17 +58,8 @@ from dpaudit.algorithms.streaming.windows import Tail
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
-from dpaudit.reports.sections.dp_pca.measures import (
-    FIRST,
-    PRIVATE_OJA,
-    PUBLISHED,
-    REST,
-    gaussian,
-)
-from dpaudit.reports.sections.streaming import measures
-from dpaudit.reports.sections.streaming.measures import normal_length, streaming_errors
-from dpaudit.reports.sections.theorems.measures import oja_error
-from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow, grid_of, rows_of
+from dpaudit.reports.sections.dp_pca.measures import FIRST, REST, gaussian
+from dpaudit.reports.sections.streaming.measures import normal_length
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
 
@@ -171,149 +161,3 @@ def truncated(
     )
     reach = float(tail.size(eigenvalue, vectors.size, 1))
     return not bool((np.abs(vectors - edges) <= reach).all())  # NaN is bottom
-
-
-_grid = partial(grid_of, delta=1e-6)
-_oja = partial(_grid, measure=oja_error, share=0.25, effort=4.0)
-_private_oja = partial(_grid, measure=private_oja_noise, share=0.1, effort=4.0)
-_zeta = partial(
-    _grid,
-    variable="zeta",
-    values=(0.3, 0.1, 0.03, 0.01),
-    measure=failures,
-    effort=2.0,
-    epsilon=0.8,
-    d=2,
-)
-GRIDS = (
-    _zeta("dp-pca-eigenvalue", share=0.5),
-    _zeta("dp-pca-window", share=2.0),
-    _oja("oja-n", "n", tuple(1000.0 * 2**i for i in range(6)), d=10),
-    _oja("oja-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), n=8000),
-    _private_oja(
-        *("private-oja-n", "n", tuple(10_000.0 * 2**i for i in range(6))),
-        d=10,
-        epsilon=0.5,
-    ),
-    _private_oja(
-        *("private-oja-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0)), n=20_000, epsilon=1.0
-    ),
-    _private_oja(
-        "private-oja-epsilon", "epsilon", (2.0, 1.0, 0.5, 0.25), n=40_000, d=10
-    ),
-    _grid(
-        *("dp-pca-epsilon", "epsilon", (0.8, 0.6, 0.45, 0.34), streaming_errors),
-        share=1 / 24,
-        effort=10.0,
-        d=20,
-    ),
-)
-_LIU = "Liu, Kong, Jain, Oh, NeurIPS 2022"
-_SINE: dict[str, Any] = {
-    "source": _LIU,
-    "error": "sine of the angle",
-    "column": "error",
-}
-_NOISY = "DP-PCA, Theorem 5.1, Corollary 5.2, "
-_NOISE: dict[str, Any] = {
-    "theorem": f"{_NOISY}with our constants",
-    "source": _LIU,
-    "mechanism": measures.DP_PCA,
-    "error": "sine of the angle, what noise adds",
-    "column": "noise_error",
-    "bound": "formula",
-}
-_NOISE_AT_ONE = {**_NOISE, "regime": "Gaussian rows, ε = 1", "unmet": "ε < 0.9"}
-
-ROWS: tuple[ExponentRow, ...] = (
-    *rows_of(
-        "oja",
-        {"n": -0.5, "d": 0.5},
-        "theorems-oja",
-        theorem="DP-PCA, Theorem 2.2",
-        mechanism="oja",
-        bound="formula",
-        regime="Gaussian rows, no privacy; delay 2 d for the ξ of the proof",
-        **_SINE,
-    ),
-    *rows_of(
-        "private-oja-noise",
-        {"n": -1.0, "d": 1.0, "epsilon": -1.0},
-        "theorems-private-oja",
-        theorem="DP-PCA, Theorem 3.3, second term",
-        source=_LIU,
-        mechanism=PRIVATE_OJA,
-        error="sine of the angle, what noise adds",
-        column="noise_error",
-        bound="formula",
-        regime="Gaussian rows, α as printed with C = 1, whatever that proves",
-        unmet="ε = O(√(log(n/δ)/n)), if its constant is 1",
-    ),
-    *rows_of(
-        "dp-pca-sampling",
-        {"n": -0.5},
-        theorem="DP-PCA, Theorem 5.1, first term",
-        mechanism=measures.DP_PCA,
-        regime="Gaussian rows, ε = 1,000: sampling is all there is",
-        unmet="ε < 0.9",
-        where={"epsilon": (1000.0,)},
-        **_SINE,
-    ),
-    *rows_of("dp-pca-noise", {"n": -1.0}, where={"epsilon": (1.0,)}, **_NOISE_AT_ONE),
-    *rows_of("dp-pca-noise", {"d": 1.0}, **_NOISE_AT_ONE),
-    *(
-        row
-        for start, mechanism, constants in (
-            ("dp-pca-noise", measures.DP_PCA, "with our constants"),
-            ("dp-pca-published-noise", PUBLISHED, "as published"),
-        )
-        for row in rows_of(
-            start,
-            {"epsilon": -1.0},
-            "theorems-dp-pca",
-            regime="Gaussian rows, ε < 0.9",
-            **{**_NOISE, "theorem": _NOISY + constants, "mechanism": mechanism},
-        )
-    ),
-    *rows_of(
-        "dp-pca",
-        {"noise": 1.0},
-        theorem="DP-PCA, Corollary 5.2, Example 4.1",
-        mechanism=measures.DP_PCA,
-        bound="formula",
-        regime="rows that vary by σ about ±v, ε = 1",
-        unmet="ε < 0.9",
-        **_SINE,
-    ),
-    *rows_of(
-        "minibatch-oja",
-        {"noise": 0.0},
-        theorem="DP-PCA, equation (7), Example 4.1",
-        mechanism=measures.MINIBATCH_OJA,
-        bound="formula",
-        regime="rows that vary by σ ≤ 0.003 about ±v",
-        where={"noise": (0.0003, 0.001, 0.003)},
-        **_SINE,
-    ),
-)
-
-_chance = partial(Chance, source=_LIU, column="failed")
-CHANCES: tuple[Chance, ...] = (
-    _chance(
-        name="dp-pca-eigenvalue",
-        theorem="DP-PCA, Theorem 6.1",
-        mechanism="top-eigenvalue",
-        event="estimate off by more than √2, or bottom",
-        regime="Gaussian rows, d = 2; B as in the theorem, with its O read as 1",
-        experiment="theorems-dp-pca-eigenvalue",
-    ),
-    _chance(
-        name="dp-pca-window",
-        theorem="DP-PCA, Lemma 6.2",
-        mechanism="mean-estimation-published",
-        event="a gradient truncated, or bottom",
-        regime="Gaussian rows, d = 2, B = 20,000, K = 1.75",
-        experiment="theorems-dp-pca-window",
-        sure=True,
-    ),
-)

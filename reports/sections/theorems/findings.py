@@ -1,7 +1,6 @@
 """The scoreboard: its rows and experiments, and what is found, in words and in rows.
 
-Each paper has a module: its rows, and the grids that only they read. Rows of one grid
-share its draws, with all mechanisms that some row asks for.
+Rows of one grid share its draws, with all mechanisms that some row asks for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,18 +13,20 @@ import pandas as pd
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.streaming.measures import streaming_errors
-from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca, judgement, robust
+from dpaudit.reports.sections.theorems import judgement
 from dpaudit.reports.sections.theorems.judgement import Ruling
-from dpaudit.reports.sections.theorems.rows import SYMBOLS, Chance, ExponentRow
+from dpaudit.reports.sections.theorems.rows import (
+    CHANCES,
+    GRIDS,
+    ROWS,
+    SYMBOLS,
+    Chance,
+    ExponentRow,
+)
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
 
 __all__ = ["ROWS"]
-
-_PAPERS = (analyze_gauss, dp_pca, robust)
-GRIDS = tuple(grid for paper in _PAPERS for grid in paper.GRIDS)
-ROWS = tuple(row for paper in _PAPERS for row in paper.ROWS)
-CHANCES = dp_pca.CHANCES
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
@@ -36,7 +37,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     """
     found = []
     for grid in GRIDS:
-        every = (*ROWS, *CHANCES)
+        every: list[ExponentRow | Chance] = [*ROWS, *CHANCES]
         names = (row.mechanism for row in every if row.experiment == grid.name)
         mechanisms = tuple(dict.fromkeys(names))
         if grid.measure is streaming_errors:

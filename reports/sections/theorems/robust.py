@@ -1,4 +1,4 @@
-r"""Rows on descent on GLAD and on REAPER, their grids, and what these measure.
+r"""What is measured for theorems on descent on GLAD and on REAPER.
 
 Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML
 2022.
@@ -38,9 +38,7 @@ the run before, d_r^2 <= a/2^R. As x = 2^R that is the power -1.
   ||Delta||_F <= ||Delta||_*/sqrt 2, as tr Delta = 0; and theta <= (pi/2) sin theta.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from math import inf, log, log2, pi
 from typing import Any
@@ -63,7 +61,6 @@ from dpaudit.datasets import Dataset, haystack
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.robust.conditions import pca_error_bound, reaper_stability
 from dpaudit.reports.sections.robust.measures import build_descent
-from dpaudit.reports.sections.theorems.rows import ExponentRow, grid_of, rows_of
 from dpaudit.subspace import principal_angles, projector_distance, top_components
 
 SGGD = "sggd"
@@ -228,137 +225,3 @@ def _truth(data: Dataset) -> Array:
 def _mean_distance(rows: Array, matrix: Array) -> float:
     """Return G(P)."""
     return float(np.linalg.norm(rows - rows @ matrix, axis=1).mean())
-
-
-_DELTA = 0.01
-_HALVES = tuple(2.0**i for i in range(2, 8))
-
-
-_grid = partial(grid_of, effort=2.0, n_components=2, inlier_share=0.5, epsilon=0.8)
-_descent = partial(_grid, share=0.25, n=1000, d=10, delta=_DELTA)
-_start = partial(_grid, measure=pca_start_error, share=0.125)
-GRIDS = (
-    _start("pca-n", "n", tuple(4000.0 * 2**i for i in range(6)), d=20),
-    _start("pca-d", "d", (5.0, 10.0, 20.0, 40.0, 80.0), n=20_000),
-    _start("pca-epsilon", "epsilon", (1.6, 0.8, 0.4, 0.2), n=16_000, d=20),
-    _descent(
-        *("glad-steps", "shortness", tuple(2.5 * 2.0**i for i in range(6))),
-        measure=constant_step_error,
-        iterations=400,
-    ),
-    _descent(
-        *("glad-restarts", "shrunk", _HALVES, restart_error), iterations=350, steps=50
-    ),
-    _grid(
-        *("glad-limit", "shrunk", tuple(2 * x for x in _HALVES), limit_error),
-        share=0.25,
-        d=10,
-        delta=_DELTA,
-        rows_each=100,
-        steps_each=10,
-    ),
-    _grid(
-        *("reaper-limit", "n", tuple(50.0 * 2**i for i in range(5)), limit_error),
-        share=1 / 12,
-        n_components=1,
-        inlier_share=0.8,
-        d=5,
-        delta=_DELTA,
-        pace=0.02,
-    ),
-)
-_HALF = "half of the rows outliers"
-_DISTANCE = "1 − cos of angle"
-
-
-def _rows(
-    number: int, exponents: dict[str, float], variable: str, own: str, **same: Any
-) -> tuple[ExponentRow, ...]:
-    """Return rows on a theorem, as `rows_of` does, of grids that start with `own`."""
-    usual = {
-        "theorem": f"Robust PCA, Theorem {number}",
-        "source": "Maunu, Yu, Lerman, MSML 2022",
-        "variable": variable,
-        "error": _DISTANCE,
-        "column": "error",
-    }
-    return rows_of(f"rp-{number}", exponents, f"theorems-{own}", **usual | same)
-
-
-def _of_each(
-    rows: Iterable[tuple[int, str, str]], against: str, own: str, **same: Any
-) -> Iterator[ExponentRow]:
-    """Yield rows that read one grid: theorems, names and mechanisms."""
-    variable = {"shrunk": "2ᴿ", "shortness": "1/s", "n": "N"}[against]
-    for number, name, mechanism in rows:
-        about = {"name": f"rp-{number}-{name}", "mechanism": mechanism, **same}
-        about["error"] = same.get("error", _DISTANCE).format(mechanism)
-        about["experiment"] = f"theorems-{own}"
-        yield from _rows(number, {against: -1.0}, variable, own, **about)
-
-
-_START: dict[str, Any] = {
-    "own": "pca",
-    "mechanism": "dp-ggd-published",
-    "error": "distance of projectors",
-    "column": "start_error",
-    "bound": "start_error_bound",
-    "sure": True,
-    "regime": f"{_HALF}, r = 2; the start of the paper, Wishart noise, beside PCA",
-}
-_ON_GLAD = (("dp-ggd", 2), (SGGD, 3), ("dp-sggd", 4))
-_FULL, _BATCHES = ("dp-gd-reap", "dp-md-reap"), ("dp-sgd-reap", "dp-smd-reap")
-ROWS: tuple[ExponentRow, ...] = (
-    *_rows(
-        *(1, {"n": 0.0}, "N", "pca"),
-        theorem="Robust PCA, Theorem 1 as corrected",
-        mechanism="noiseless-ggd",
-        column="pca_error",
-        bound="pca_error_bound",
-        sure=True,
-        regime=f"{_HALF}, r = 2; the start of the mechanism, PCA; 2 sin γ made sin 2γ",
-    ),
-    *_of_each(
-        [(number, "step", name) for name, number in _ON_GLAD],
-        *("shortness", "glad-steps"),
-        regime=f"{_HALF}, r = 2; 400 steps, all of length s",
-    ),
-    *_of_each(
-        [(5, name, name) for name, _ in _ON_GLAD],
-        *("shrunk", "glad-restarts"),
-        error=f"{_DISTANCE}, {{}}",
-        regime=f"{_HALF}, r = 2; R runs of 50 steps, each half as long",
-    ),
-    *_rows(7, {"n": -1.0}, "N", **_START),
-    *_rows(7, {"d": 1.0}, "D", printed=1.5, **_START),
-    *_rows(7, {"epsilon": -1.0}, "ε", **_START),
-    *_of_each(
-        [(8, name, name) for name in ("dp-ggd", "dp-sggd")],
-        *("shrunk", "glad-limit"),
-        error=f"{_DISTANCE}, {{}}",
-        theorem="Robust PCA, Corollary 8",
-        regime=f"{_HALF}, r = 2; N = 100 R, R runs of N/10 steps",
-    ),
-    *(
-        row
-        for names, bound in ((_FULL, "formula"), (_BATCHES, ""))
-        for row in _of_each(
-            [(9, name, name) for name in names],
-            *("n", "reaper-limit"),
-            error="excess distance, {}",
-            column="excess",
-            bound=bound,
-            regime="a fifth outliers, r = 1; T = 0.02 (εN)², steps 1/√k",
-        )
-    ),
-    *_of_each(
-        [(10, name, name) for name in (*_FULL, *_BATCHES)],
-        *("n", "reaper-limit"),
-        error="angle, {}",
-        printed=-0.5,
-        column="distance",
-        bound="distance_bound",
-        sure=True,
-        regime="as for Theorem 9; the print has the square of the angle",
-    ),
-)

@@ -1,17 +1,26 @@
-"""What the scoreboard is made of: a row, declared once, and the grids that measure it.
+"""What the scoreboard is made of: rows, declared in ``rows.toml``, and their grids.
 
 An `ExponentRow` says which theorem is meant, and in which column of which experiment's
 table its error stands. The experiments are those of other sections, which are not
 carried out a second time, or a `Sweep`: what is measured for theorems, one variable at
 a time. A `Chance` says so of an event that a theorem allows with probability zeta.
 
+A ``[[theorem]]`` has the fields of a row, and a row for each of its ``mechanisms`` and
+each variable (a column) of its ``exponents``. It reads the grids whose names start with
+``grids``, the ``experiment``, or else other sections' experiments. By variable, too:
+``printed``, the exponent where the paper has another; ``variables``, how it is printed;
+``why``. A row's name is ``name``, or begins with ``start``; ``{}`` is the mechanism.
+
 A profile takes the first points of a grid, as many as its size says, so that a larger
 one only adds to it. Each value is inside the regime of its theorem and the range of its
 mechanism, and each row says all that it must; the tests hold them to it.
 """
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from dpaudit.reports.experiment import Measure
@@ -83,29 +92,6 @@ _ELSEWHERE = {
 }
 
 
-def rows_of(
-    start: str, exponents: Mapping[str, float], own: str = "", **same: Any
-) -> tuple[ExponentRow, ...]:
-    """Return a row for each variable of a theorem, given by its column.
-
-    They read grids whose names start with `own`, or else other sections' experiments.
-    """
-    return tuple(
-        ExponentRow(
-            **{
-                "name": f"{start}-{against.replace('_', '-')}",
-                "variable": SYMBOLS.get(against, against),
-                "against": against,
-                "predicted": exponent,
-                "printed": exponent,
-                "experiment": f"{own}-{against}" if own else _ELSEWHERE[against],
-                **same,
-            }
-        )
-        for against, exponent in exponents.items()
-    )
-
-
 @dataclass(frozen=True)
 class Sweep:
     """One variable of a measurement, all else fixed."""
@@ -119,16 +105,53 @@ class Sweep:
     effort: float = 1.0  # see `dpaudit.reports.experiment.Experiment`.
 
 
-def grid_of(
-    name: str,
-    variable: str,
-    values: tuple[float, ...],
-    measure: Measure,
-    *,
-    share: float = 1.0,
-    effort: float = 1.0,
-    **fixed: Any,
-) -> Sweep:
-    """Return a `Sweep` whose experiment is ``theorems-`` and the name."""
-    whole = f"theorems-{name}"
-    return Sweep(whole, variable, values, fixed, measure, share, effort)
+_DECLARED = tomllib.loads(
+    (Path(__file__).parent / "rows.toml").read_text(encoding="utf-8")
+)
+
+
+def _whole(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is declared, with what it is like; tables are put together."""
+    like = declared.get("like")
+    base = _whole(_DECLARED["like"][like]) if like else {}
+    fixed = {**base.get("fixed", {}), **declared.get("fixed", {})}
+    return {**base, **declared, "fixed": fixed}
+
+
+def _rows(declared: Mapping[str, Any]) -> Iterator[ExponentRow]:
+    whole = _whole(declared)
+    printed = {**whole["exponents"], **whole.pop("printed", {})}
+    variables, why = {**SYMBOLS, **whole.get("variables", {})}, whole.pop("why", {})
+    for mechanism in whole["mechanisms"]:
+        for against, predicted in whole["exponents"].items():
+            usual = {
+                "name": f"{whole.get('start')}-{against.replace('_', '-')}",
+                "experiment": _ELSEWHERE.get(against),
+            }
+            if "grids" in whole:
+                usual["experiment"] = f"{whole['grids']}-{against}"
+            told = {**usual, **{k: whole[k] for k in whole if k in _FIELDS}}
+            told["name"] = told["name"].format(mechanism)
+            told["error"] = told["error"].format(mechanism)
+            yield ExponentRow(
+                **told,
+                mechanism=mechanism,
+                variable=variables.get(against, against),
+                against=against,
+                predicted=predicted,
+                printed=printed[against],
+                why=_DECLARED["why"].get(why.get(against), ""),
+            )
+
+
+def _sweep(declared: Mapping[str, Any]) -> Sweep:
+    whole = {**_whole(declared), "name": f"theorems-{declared['name']}"}
+    measure = resolve_name(f"dpaudit.reports.sections.{whole['measure']}")
+    whole |= {"measure": measure, "values": tuple(whole["values"])}
+    return Sweep(**{each: whole[each] for each in whole if each != "like"})
+
+
+_FIELDS = ExponentRow.__dataclass_fields__
+ROWS = tuple(row for each in _DECLARED["theorem"] for row in _rows(each))
+CHANCES = tuple(Chance(**each) for each in _DECLARED["chance"])
+GRIDS = tuple(map(_sweep, _DECLARED["grid"]))

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from dpaudit.reports import plots, svg
 from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
 from dpaudit.reports.sections.theorems import findings, judgement
-from dpaudit.reports.sections.theorems.findings import GRIDS, experiments, scores
+from dpaudit.reports.sections.theorems.findings import experiments, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
-from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
+from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
 from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["SECTION", "experiments"]
