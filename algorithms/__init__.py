@@ -53,6 +53,7 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
     PrivateSubspace,
     PublishedPrivateSubspace,
 )
+from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 
 __all__ = [
@@ -96,6 +97,7 @@ __all__ = [
     "PublishedDPPCA",
     "PublishedPrivateSubspace",
     "RankKDPPCA",
+    "ResidualStepPCA",
     "StepSizeSearch",
     "SymmetricNoise",
     "SymmetrisedWishart",

@@ -7,12 +7,19 @@ from dpaudit.algorithms.subspace import exact_exponential, published_private_sub
 from dpaudit.algorithms.subspace.exponential import DeflationExponential
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.power_method import LaplacePowerMethod, PowerMethod
+from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 
 __all__ = ["SUBSPACE"]
 
 _entry = partial(Entry, family="subspace")
 
 SUBSPACE: tuple[Entry, ...] = (
+    _entry(
+        name="residual-step-pca",
+        source="dpaudit",
+        summary="GOE noise, then noisy cross moments of residuals if they promise more",
+        constructor=ResidualStepPCA.calibrated,
+    ),
     _entry(
         name="power-method",
         source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",

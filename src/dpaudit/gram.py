@@ -102,7 +102,7 @@ def gram(
     """
     moment = product = np.zeros((0, 0))
     n_rows = 0
-    for block, rows in _prepared(data, row_norm, centre, block_rows):
+    for block, rows in prepared(data, row_norm, centre, block_rows):
         if not moment.size:
             moment = np.zeros((rows.shape[1], rows.shape[1]))
             product = np.empty_like(moment)
@@ -147,7 +147,7 @@ def row_sum(
     """
     total = np.zeros(0)
     n_rows = 0
-    for block, rows in _prepared(data, row_norm, None, block_rows):
+    for block, rows in prepared(data, row_norm, None, block_rows):
         with np.errstate(over="ignore", invalid="ignore"):
             total = rows.sum(axis=0) + (total if total.size else 0.0)
             _check_finite(total.sum(), block)
@@ -155,7 +155,7 @@ def row_sum(
     return RowSum(total, n_rows)
 
 
-def _prepared(
+def prepared(
     data: Rows,
     row_norm: float | None,
     centre: ArrayLike | None,

@@ -1,0 +1,167 @@
+"""What a noisy second moment says of where to look next, for `residual_step`.
+
+The steps are those of `dpaudit.algorithms.subspace.residual_step`. All but
+`clipped_sums`, which reads the rows, is a function of what was released and of public
+numbers. Trials lead: each function works on many of them at once.
+"""
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.shared.bases import orient
+from dpaudit.algorithms.subspace.base import orthonormalise
+from dpaudit.arrays import Array
+
+__all__ = ["EDGE", "RESPONSE", "Plan", "clipped_sums"]
+
+RESPONSE = 0.3
+"""The share of M in a query, against B: eta."""
+EDGE = 2.2
+"""Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
+_APART = 3.0  # deviations, between the eigenvalues k and k + 1
+_LEAST = 0.5  # C, over the geometric mean of the variances inside and outside
+_LONG = 0.15  # how fast C grows where noise matters less than the clip would
+_WIDE = 2.0  # b, over the mean length
+_KEPT = 0.45  # of B, by the least C: for the prediction
+_OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
+
+
+class Plan(NamedTuple):
+    """What follows from the first query, for each of some trials.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (size, d, k)
+        V.
+    values, gaps : ndarray, shape (size, k)
+        Eigenvalues less what noise lifts them by, and their distances from the mean of
+        the others.
+    clip, wide : ndarray, shape (size,)
+        C and b.
+    variance : ndarray, shape (size, k)
+        Of an entry of V in a direction outside of its span.
+    found, steps : ndarray of bool, shape (size,)
+        Whether the components stand out of the noise, with a gap after the last, and
+        whether step 4 follows.
+    """
+
+    basis: Array
+    values: Array
+    gaps: Array
+    clip: Array
+    wide: Array
+    variance: Array
+    found: NDArray[np.bool_]
+    steps: NDArray[np.bool_]
+
+    @classmethod
+    def made(
+        cls,
+        moments: Array,
+        counts: Array,
+        k: int,
+        *,
+        noise: float,
+        whole_noise: float,
+        step_noise: float,
+    ) -> "Plan":
+        """Return step 2 for noisy second moments and numbers of rows.
+
+        Given are the deviations of noise off the diagonal: what these have, what one
+        draw with all of mu would have, and over C what all steps together would have.
+        """
+        d = moments.shape[-1]
+        eigenvalues, basis = leading(moments, min(k + 1, d))
+        beside = eigenvalues[:, k:].sum(axis=1)  # the next one, or 0
+        eigenvalues, basis = eigenvalues[:, :k], basis[..., :k].copy()
+        trace = np.maximum(np.trace(moments, axis1=1, axis2=2), 1.0)
+        # An eigenvalue l far above the noise is lifted to l + noise^2 d / l.
+        square = np.maximum(eigenvalues**2 - 4 * noise**2 * d, 0.0)
+        values = np.maximum((eigenvalues + np.sqrt(square)) / 2, 1e-9)
+        inside = values.sum(axis=1)
+        outside = np.maximum(trace - inside, _OUTSIDE * trace)
+        left = max(d - k, 1)
+        bulk = np.maximum(trace - inside, 0.0) / left
+        gaps = np.maximum(values - bulk[:, np.newaxis], 1e-9)
+        mean = np.sqrt(inside * outside) / counts
+        grown = _LONG * np.sqrt(counts / (k * left)) / step_noise
+        clip = np.minimum(mean * np.maximum(_LEAST, grown), 0.5)
+        # What either way is expected to miss, in the nearest of the directions.
+        unit = sqrt(left) / gaps.min(axis=1)
+        missed = np.minimum(noise * unit, 1.0)
+        ratio = clip / mean
+        kept = np.minimum(_KEPT + (1 - _KEPT) * np.maximum(ratio - 1, 0), 1)
+        stepping = np.hypot(step_noise * clip / kept * unit, missed**2)
+        last = eigenvalues[:, -1]
+        found = (last > EDGE * noise * sqrt(d)) & (last - beside > _APART * noise)
+        return cls(
+            basis=basis,
+            values=values,
+            gaps=gaps,
+            clip=clip,
+            wide=_WIDE * clip * np.sqrt(inside / outside),
+            variance=(noise / gaps) ** 2,
+            found=found,
+            steps=found & (stepping < whole_noise * unit) & (k < d),
+        )
+
+    def of(self, trials: Any) -> "Plan":
+        """Return the plan of some of the trials."""
+        picked: dict[str, Any] = {x: y[trials] for x, y in self._asdict().items()}
+        return Plan(**picked)
+
+    def moved(self, noisy: Array, scale: Array) -> "Plan":
+        """Return the plan after a step whose sums were seen over a scale, (size,)."""
+        size, d, k = self.basis.shape
+        sums = noisy.reshape(size, d + 1, k) * scale[:, np.newaxis, np.newaxis]
+        cross, response = sums[:, :d], sums[:, d]
+        cross = cross - self.basis @ (self.basis.swapaxes(-2, -1) @ cross)
+        response = response * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
+        slopes = np.clip(response / self.values, 0.1, 1.0) * self.gaps
+        own = (scale[:, np.newaxis] / slopes) ** 2
+        weights = self.variance / (self.variance + own)
+        basis = orthonormalise(self.basis + cross * (weights / slopes)[:, np.newaxis])
+        # A step of Newton's leaves the square of what was missed before.
+        missed = np.minimum((d - k) * self.variance.sum(axis=1), 1.0)
+        rest = (missed**2 / ((d - k) * k))[:, np.newaxis]
+        return self._replace(basis=basis, variance=weights * own + rest)
+
+
+def clipped_sums(rows: Array, plan: Plan) -> Array:
+    """Return B, and below it eta C/b M, of some rows, shape (size, d + 1, k)."""
+    inner = rows @ plan.basis
+    outer = rows - inner @ plan.basis.swapaxes(-2, -1)
+    lengths = np.linalg.norm(inner, axis=-1) * np.linalg.norm(outer, axis=-1)
+    clip, wide = plan.clip[:, np.newaxis], plan.wide[:, np.newaxis]
+    weighted = inner * (clip / np.maximum(lengths, clip))[..., np.newaxis]
+    squares = weighted * inner
+    shares = RESPONSE * clip / np.maximum(np.linalg.norm(squares, axis=-1), wide)
+    response = shares[:, np.newaxis] @ squares
+    return np.concatenate([outer.swapaxes(-2, -1) @ weighted, response], axis=1)
+
+
+def leading(symmetric: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues in order, (size, k), and their vectors.
+
+    The largest entry of each is positive, whatever LAPACK makes of it.
+    """
+    values, vectors = np.linalg.eigh(symmetric)
+    return values[..., : -k - 1 : -1], orient(vectors[..., : -k - 1 : -1])
+
+
+def coordinates(matrix: Array) -> Array:
+    """Return a symmetric matrix in coordinates that keep its Frobenius length."""
+    rows, columns = np.triu_indices(len(matrix))
+    return np.asarray(matrix[rows, columns] * np.where(rows < columns, sqrt(2), 1.0))
+
+
+def matrices(coordinates: Array, d: int) -> Array:
+    """Return the symmetric matrices that have these coordinates, (size, d, d)."""
+    rows, columns = np.triu_indices(d)
+    symmetric = np.empty((len(coordinates), d, d))
+    symmetric[:, rows, columns] = coordinates / np.where(rows < columns, sqrt(2), 1.0)
+    symmetric[:, columns, rows] = symmetric[:, rows, columns]
+    return symmetric

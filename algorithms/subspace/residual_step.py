@@ -1,0 +1,318 @@
+r"""Residual steps: noise on the second moment, then on what its subspace leaves out.
+
+Source: dpaudit. To propose from a noisy query, and to refine by a second one that is
+clipped to what the first has shown, is the idea of CoinPress for covariances (Biswas,
+Dong, Kamath, Ullman, *CoinPress: practical private mean and covariance estimation*,
+NeurIPS 2020) and of DP-PCA, whose noise follows the spread of gradients (Liu, Kong,
+Jain, Oh, NeurIPS 2022; for k components, *An iterative algorithm for differentially
+private k-PCA with adaptive noise*, NeurIPS 2025). Both clip the rows, or products with
+a direction. Here what is clipped is the cross moment of the residuals, which is all
+that turns a subspace, and the clip is in proportion to the geometric mean of the
+variance inside of the subspace and of that outside: on rows near a subspace it is far
+below the squared length of a row. We know of no earlier publication of that query, nor
+of the choice in step 3 that loses nothing.
+
+In units of R, the public bound on the length of a row x; mu^2 is spent in shares
+s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
+
+1. N_1 = A + noise of the Gaussian orthogonal ensemble, (Delta_1/mu_1)-scaled: normal,
+   of deviation Delta_1/mu_1 on the diagonal and Delta_1/(sqrt 2 mu_1) off it. Under
+   ADD_REMOVE also t n + normal noise of deviation Delta_1/mu_1, with t = 0.1.
+2. From N_1 and n (the noisy one under ADD_REMOVE) alone: V, its first k eigenvectors;
+   l, its eigenvalues, less what the noise lifts them by; the mean variances inside of V
+   and outside; the clip C; and the errors to be expected of either way on.
+3. If the steps do not promise less: N_2 = A + such noise for all that is left of mu^2.
+   Output the first k eigenvectors of the mean of N_1 and N_2, weighted by precision.
+   That mean is what one draw with all of mu would have given: nothing is lost.
+4. Otherwise for l = 1, ..., L: with y = V^T x, r = x - V y and w = min(1, C/(|r| |y|)),
+
+       B = sum w r y^T + noise,    M = sum clip(w y^2) + noise,
+
+   y^2 by entries, and as a vector clipped to the length b. The noise of B has the
+   deviation Delta_2/mu_l, that of M b/(eta C) times as much. M measures how much of the
+   second moment the clip has left (the *response*). V is moved by B (I - V V^T is taken
+   of its noise too), over the gaps between eigenvalues times the response, and times a
+   weight: the variance of V over itself and that of the step.
+5. Output V, orthonormal.
+
+**Sensitivities.** For rows of length at most 1:
+
+- Step 1, ADD_REMOVE: the matrix x x^T and the number t are added, of joint length
+  sqrt(|x|^4 + t^2) <= Delta_1 = sqrt(1 + t^2). REPLACE_ONE: n is public, |x x^T -
+  z z^T|_F <= Delta_1 = sqrt 2. Step 3: 1 and sqrt 2.
+- Step 4: whatever V, C, b and eta are, a row gives a pair (B, eta C/b M) whose first
+  part is no longer than C, as |w r y^T|_F = w |r| |y|, and whose second is not negative
+  in any entry and no longer than eta C. ADD_REMOVE: one such pair, of length at most
+  Delta_2 = C sqrt(1 + eta^2). REPLACE_ONE: the first parts differ by at most 2 C, the
+  second ones by at most sqrt 2 eta C, because |u - v|^2 <= |u|^2 + |v|^2 where u, v >=
+  0; so Delta_2 = C sqrt(4 + 2 eta^2). The first is attained by rows half-way between a
+  vector of V and one outside, on either side, if they are longer than sqrt(2 C); then
+  the second parts are the same, so that 1/sqrt(1 + eta^2/2) of mu_l is lost at most
+  that is 0.978 for eta = 0.3.
+
+**Privacy.** A query of l2 sensitivity Delta with independent normal noise of deviation
+Delta/mu in an orthonormal basis is mu-GDP (Dong, Roth, Su, *Gaussian differential
+privacy*, JRSS B 2022, Theorem 2.7). For symmetric matrices with the Frobenius norm the
+diagonal, and sqrt 2 times what is above it, are coordinates in such a basis. Step 1 is
+mu_1-GDP. Given what it released, V, C, b, and whether step 3 or 4 follows, are fixed
+numbers: the same for both of two neighbours (n is public, or the noisy one). Then step
+3 is sqrt(mu^2 - mu_0^2)-GDP, or step 4 is an adaptive composition of L queries, each
+mu_l-GDP whatever came before. Corollary 3.3 there allows the second mechanism to depend
+on the output of the first, so all that is ever released is sqrt(sum mu_l^2) = mu-GDP;
+the output is a function of it. QED. `calibrated` takes the mu that is exactly
+(epsilon, delta), by `dpaudit.gaussian.gaussian_mu`.
+
+**Warnings are private too.** Whether the components were found above the noise is said
+by N_1 alone (`found`), so it may be said aloud.
+
+**Utility.** To first order V misses by noise/gap in every direction outside, whichever
+query has the noise; the steps win where C is well below R^2, for rows near a subspace
+of k dimensions, and for rows whose length varies (there C follows their mean). Under
+laws that are symmetric about V, as elliptical ones are, the clip moves B to no side. It
+needs a V that is found: where it is not, step 3 is what there is.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.shared.bases import (
+    ReleasesBasis,
+    Rng,
+    Values,
+    check_rank,
+    drawn_in_parts,
+)
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated
+from dpaudit.algorithms.subspace.perturbation import turned_pair
+from dpaudit.algorithms.subspace.residual_plan import (
+    EDGE,
+    RESPONSE,
+    Plan,
+    clipped_sums,
+    coordinates,
+    leading,
+    matrices,
+)
+from dpaudit.arrays import Array
+from dpaudit.blocks import Rows, peek, restarts
+from dpaudit.errors import InputError
+from dpaudit.gram import gram, prepared
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import (
+    Count,
+    Positive,
+    check_count,
+    check_length,
+    check_positive,
+)
+
+__all__ = ["ResidualStepPCA"]
+
+_COUNT = 0.1  # t: of a row in the noisy number of rows, where its second moment has 1
+_NUMBERS = 2**19  # of residuals that are held at a time
+
+
+def _check_shares(name: str, value: Any) -> tuple[float, ...]:
+    shares = tuple(check_positive(name, share) for share in value)
+    if len(shares) < 2:
+        raise InputError(f"{name} must have at least two shares, got {value!r}")
+    return shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
+    """GOE noise on all rows, then noisy cross moments of their residuals.
+
+    Releases have shape (d, k) and orthonormal columns. Data may be whatever
+    `dpaudit.blocks.blocks` takes and can be read more than once.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at least 1 and at most d.
+    mu : float
+        Of Gaussian DP, for all queries together.
+    shares : tuple of float
+        Of mu^2, in proportion: of the first query and of each step, at least one.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = 0.02 * rng.standard_normal((5_000, 20))
+    >>> rows[:, 0] += 0.5 * rng.standard_normal(5_000)
+    >>> mechanism = ResidualStepPCA.calibrated(1.0, 1e-6, n_components=1)
+    >>> release = mechanism.release(rows, rng=rng)
+    >>> bool(abs(release[0, 0]) > 0.9999)
+    True
+    """
+
+    n_components: Count
+    mu: Positive
+    shares: Annotated[tuple[float, ...], _check_shares] = (0.3, 0.2, 0.5)
+
+    def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
+        d, data = peek(data)
+        check_rank(self.n_components, d)
+        shape = d, self.n_components
+        width = _NUMBERS * 8 // d**2
+        return drawn_in_parts(
+            size, shape, width, lambda part: self._run(data, part, rng)[2]
+        )
+
+    def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
+        """Return the queries of `size` independent runs, over the deviation of noise.
+
+        ``first``: the matrix in coordinates that keep its length, and under ADD_REMOVE
+        the number of rows. ``second``: the matrix of step 3, or 0 where step 4 is
+        taken; ``steps``, shape (size, L, (d + 1) k): B and M of step 4, or 0. From the
+        same state of `rng`, `draw` returns what follows from them.
+        """
+        size = check_count("size", size, minimum=0)
+        return self._run(data, size, rng)[0]
+
+    def step_means(self, transcript: Values, data: Rows) -> Values:
+        """Return the means of the queries on `data`, given those before them."""
+        return self._run(data, len(transcript["first"]), transcript)[1]
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        return dict.fromkeys(("first", "second", "steps"), 1.0)
+
+    def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
+        """Return the exact loss of all that was released, shape (size,)."""
+        one, two = (self.step_means(transcript, rows) for rows in (data, other))
+        loss = np.zeros(len(transcript["first"]))
+        for name, seen in transcript.items():
+            terms = (one[name] - two[name]) * (seen - (one[name] + two[name]) / 2)
+            loss += terms.reshape(len(loss), -1).sum(axis=1)
+        return loss
+
+    def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
+        """Say whether all components stand out of the noise, by ``first`` alone.
+
+        Whoever has the transcript knows it, so it may be published. Where they do not,
+        the release is mostly noise: more rows are needed, or a smaller `row_norm`.
+        """
+        return self._plan(transcript["first"], dimension, 1.0).found
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair on which nearly all of mu is lost, seen in all the queries.
+
+        `dpaudit.algorithms.subspace.perturbation.turned_pair`, with so many rows that V
+        is found and the steps follow. The default d is k + 1, the least that it can be.
+        """
+        k = self.n_components
+        d = check_length(dimension, k + 1, minimum=k + 1)
+        gap = 4 * EDGE * self._deviation(0) * sqrt(d) * self.row_norm**2
+        return turned_pair(k, d, gap, self.relation, self.row_norm)
+
+    @property
+    def _replaced(self) -> bool:
+        return self.relation is Relation.REPLACE_ONE
+
+    def _mu(self, *steps: int) -> float:
+        """Return what some queries have of mu, together."""
+        return self.mu * sqrt(sum(self.shares[x] for x in steps) / sum(self.shares))
+
+    @property
+    def _later(self) -> range:
+        return range(1, len(self.shares))
+
+    @property
+    def _moved(self) -> float:
+        """How far a matrix moves."""
+        return sqrt(2) if self._replaced else 1.0
+
+    @property
+    def _stepped(self) -> float:
+        """Delta_2/C."""
+        return sqrt(4 + 2 * RESPONSE**2) if self._replaced else sqrt(1 + RESPONSE**2)
+
+    def _deviation(self, step: int) -> float:
+        """Return that of the noise of a query: of the first, or of one over C."""
+        if step:
+            return self._stepped / self._mu(step)
+        return (self._moved if self._replaced else sqrt(1 + _COUNT**2)) / self._mu(0)
+
+    def _run(
+        self, data: Rows, size: int, source: Rng | Values
+    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        """Return values, their means on the data, and releases.
+
+        Values are drawn about the means, or are those of a transcript.
+        """
+        if not restarts(data):
+            raise InputError(
+                "data must be readable more than once, but an iterator is not, "
+                f"got {type(data).__name__}"
+            )
+        found = gram(data, row_norm=self.row_norm)
+        d, k, count = len(found.moment), self.n_components, found.n_rows
+        check_rank(k, d)
+        moment = coordinates(found.moment / self.row_norm**2)
+        known = moment if self._replaced else np.append(moment, _COUNT * count)
+        shapes = {
+            "first": known.shape,
+            "second": moment.shape,
+            "steps": (len(self._later), (d + 1) * k),
+        }
+        means = {name: np.zeros((size, *shape)) for name, shape in shapes.items()}
+        values = {name: np.zeros((size, *shape)) for name, shape in shapes.items()}
+
+        def answer(name: str, at: Any, mean: Array) -> Array:
+            means[name][at] = mean
+            if isinstance(source, np.random.Generator):
+                mean = means[name][at]
+                values[name][at] = mean + source.standard_normal(mean.shape)
+            else:
+                values[name][at] = source[name][at]
+            return np.asarray(values[name][at])
+
+        first = answer("first", slice(None), known / self._deviation(0))
+        plan = self._plan(first, d, count)
+        bases = plan.basis
+        redrawn, stepping = np.flatnonzero(~plan.steps), np.flatnonzero(plan.steps)
+        if len(redrawn):
+            precision = self._mu(*self._later) / self._moved
+            second = answer("second", redrawn, moment * precision) * precision
+            second += first[redrawn, : len(moment)] / self._deviation(0)
+            bases[redrawn] = leading(matrices(second, d), k)[1]
+        if len(stepping):
+            plan = plan.of(stepping)
+            for step in self._later:
+                scale = self._deviation(step) * plan.clip
+                mean = self._cross_moments(data, plan) / scale[:, np.newaxis]
+                plan = plan.moved(answer("steps", (stepping, step - 1), mean), scale)
+            bases[stepping] = plan.basis
+        return values, means, bases
+
+    def _plan(self, first: Array, d: int, count: float) -> Plan:
+        """Return step 2, with the number of rows where it is public."""
+        deviation = self._deviation(0)
+        known, counts = first * deviation, np.full(len(first), count)
+        if not self._replaced:
+            known, counts = known[:, :-1], known[:, -1] / _COUNT
+        return Plan.made(
+            matrices(known, d),
+            np.maximum(counts, 1.0),
+            self.n_components,
+            noise=deviation / sqrt(2),
+            whole_noise=self._moved / (sqrt(2) * self.mu),
+            step_noise=self._stepped / self._mu(*self._later),
+        )
+
+    def _cross_moments(self, data: Rows, plan: Plan) -> Array:
+        """Return B and eta C/b M without noise, shape (size, (d + 1) k)."""
+        size, d, k = plan.basis.shape
+        total = np.zeros((size, d + 1, k))
+        for _, rows in prepared(data, self.row_norm, None, None):
+            width = max(1, _NUMBERS // max(rows.size, 1))
+            for start in range(0, size, width):
+                part = slice(start, start + width)
+                total[part] += clipped_sums(rows / self.row_norm, plan.of(part))
+        return total.reshape(size, -1)
