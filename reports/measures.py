@@ -5,9 +5,8 @@ See `dpaudit.reports.experiment.Measure`.
 
 import json
 import math
-from typing import Any
 
-from dpaudit.algorithms import entry, names_of
+from dpaudit.algorithms import entry
 from dpaudit.audit import AuditResult, Budget, Run, Witness, audit, verify
 from dpaudit.audit.betting.events import reaching_tells
 from dpaudit.audit.bounds import Counts, clopper_pearson
@@ -16,11 +15,8 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.reports.experiment import (
-    CONFIDENCE,
-    DELTA,
     REFINE,
     Cell,
-    Experiment,
     Record,
     exact,
 )
@@ -99,21 +95,6 @@ def audited_suite(cell: Cell) -> list[Record]:
     (audited,) = audited_privacy(cell)
     summary = entry(cell.mechanism).summary
     return [{**audited, "summary": summary, "true_epsilon": truth}]
-
-
-def audit_experiment(
-    family: str, title: str, max_samples: int, effort: float, **options: Any
-) -> Experiment:
-    """Return an experiment that audits claims of a family, unless told otherwise."""
-    usual: dict[str, Any] = {
-        "name": f"{family}-audits",
-        "source": "dpaudit",
-        "measure": audited_privacy,
-        "mechanisms": names_of(family),
-    }
-    settings = {"delta": DELTA, "confidence": CONFIDENCE, "max_samples": max_samples}
-    options = usual | options
-    return Experiment(title=title, options=settings, effort=effort, **options)
 
 
 def audited(cell: Cell, mechanism: Mechanism, pair: Pair) -> AuditResult:

@@ -1,7 +1,8 @@
 """The sections of the report: a folder each, which holds all that belongs to it.
 
 A folder has a module ``section`` with a `Section` of the name ``SECTION`` and functions
-that say what there is to say, by names that `Section` lists, and a template
+that say what there is to say, by names that `Section` lists, a file
+``experiments.toml`` of what it runs (`dpaudit.reports.declarations`), and a template
 ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that, what it
 needs of ``measures`` (what is measured, by workers), ``figures`` (tables in, SVG out)
 and ``findings`` (tables in, words and rows that are ready to print out); what is short
@@ -11,8 +12,9 @@ figures: the page, the command line and the check know none by name.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -20,6 +22,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from dpaudit.profiles import PROFILES
+from dpaudit.reports.declarations import declarations, experiment_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
@@ -67,10 +70,10 @@ class Results(Mapping[str, pd.DataFrame]):
 
 
 class Size(SimpleNamespace):
-    """How much a section runs: of what, it says where it declares its `sizes`."""
+    """How much a section runs: of what, it says where it declares its sizes."""
 
 
-def sizes(**parts: tuple[Any, ...]) -> dict[str, Size]:
+def sizes(**parts: Sequence[Any]) -> dict[str, Size]:
     """Return the size of each of `PROFILES`, given each part of it in all of them.
 
     >>> sizes(streams=(4, 60, 120))["standard"]
@@ -120,7 +123,7 @@ class Fact:
 
 # What a section may have in its module beside `SECTION`, and what stands for it.
 _HOOKS: dict[str, Callable[[], Any]] = {
-    **dict.fromkeys(("experiments", "answer", "best", "facts", "pages"), list),
+    **dict.fromkeys(("programmed", "answer", "best", "facts", "pages"), list),
     **dict.fromkeys(("context", "tables", "files", "remarks"), dict),
     "beside": lambda: None,
 }
@@ -131,8 +134,7 @@ class Section:
     """One subject of the report.
 
     What it says are functions of its module, found by their names, each of which may be
-    missing. From a size to experiments: ``experiments``; `plan` gives them their seed.
-    From the results:
+    missing. From the results:
 
     - ``context``: what the templates say; None topics all parts out.
     - ``answer``: what was found, the most important first; ``best``: what is best for
@@ -143,7 +145,8 @@ class Section:
     - ``tables``, ``files``: tables and texts that are written beside the experiments',
       by their names.
 
-    And ``beside``, from the folder in which that of the report is to what another
+    From a size, ``programmed``: experiments beside those that are declared. And
+    ``beside``, from the folder in which that of the report is to what another
     command has left there; it raises `~dpaudit.errors.InputError` if that cannot be
     read.
     """
@@ -151,7 +154,6 @@ class Section:
     name: str  # that of its folder, and of its page
     title: str  # of the page
     parts: tuple[Part, ...]
-    sizes: Mapping[str, Size] = field(default_factory=dict)  # from `sizes`
     uses: tuple[str, ...] = ()  # other sections whose tables it reads
     # experiments whose tables hold verdicts on mechanisms of the catalogue, as
     # `~dpaudit.reports.measures.audited_privacy` returns them.
@@ -161,6 +163,21 @@ class Section:
         default_factory=dict
     )
     optional: bool = False  # whether a page without it is whole
+
+    @property
+    def _declared(self) -> dict[str, Any]:
+        return declarations(Path(__file__).parent / self.name / "experiments.toml")
+
+    @cached_property
+    def sizes(self) -> dict[str, Size]:
+        """How much it runs in each profile."""
+        found = self._declared.get("sizes")
+        return sizes(**found) if found else {}
+
+    def experiments(self, size: Size) -> list[Experiment]:
+        """Return its experiments at a size; `plan` gives them their seed."""
+        found = [experiment_of(e, size) for e in self._declared.get("experiment", ())]
+        return [*found, *self.programmed(size)]
 
     def __getattr__(self, hook: str) -> Callable[..., Any]:
         if hook not in _HOOKS:

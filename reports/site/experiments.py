@@ -13,7 +13,7 @@ from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Results, Section, Size, TopicPage, all_sections
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import count, delta, number, setting
+from dpaudit.reports.words import count, delta, number, plain, setting
 
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}
@@ -172,7 +172,7 @@ def _told(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return delta(value) if 0 < value < 1e-3 else setting(value)
+        return delta(value) if 0 < value < 1e-3 else plain(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(_told, value))
     return str(value)

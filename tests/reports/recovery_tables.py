@@ -4,13 +4,14 @@ from math import exp, log, nan
 
 import pandas as pd
 
-from dpaudit.reports.sections.robust.measures import (
-    CORRECTED,
-    MAPS,
-    NOISELESS,
-    PAIRED,
-    PUBLISHED,
-    REAPER_MAPS,
+from dpaudit.reports.sections import all_sections
+from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
+
+PAIRED = [name for both in zip(PUBLISHED, CORRECTED, strict=True) for name in both]
+_ROBUST = all_sections()["robust"]
+_FULL = {each.name: each for each in _ROBUST.experiments(_ROBUST.sizes["full"])}
+MAPS, REAPER_MAPS = (
+    _FULL[name].mechanisms for name in ("genotypes", "genotypes-reaper")
 )
 
 STEPS = (1, 2, 4, 100, 150, 200, 300)

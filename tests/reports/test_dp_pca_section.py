@@ -144,7 +144,7 @@ test_points_outside_a_range_are_refused = refused(
 
 def test_every_grid_is_within_the_range_of_its_mechanisms():
     for size in SECTION.sizes.values():
-        for cell in (c for each in section.experiments(size)[2:] for c in cells(each)):
+        for cell in (c for each in SECTION.experiments(size)[2:] for c in cells(each)):
             measures.check_range(cell.mechanism, {**cell.options, **cell.point})
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from audited_row import audited
 from click.testing import CliRunner
-from recovery_tables import error_after, recovery_tables
+from recovery_tables import MAPS, PAIRED, error_after, recovery_tables
 from results_of import results_of, verdicts
 from strokes import marks, strokes, well_drawn, written
 from tiny_profile import TINY, tiny_plan
@@ -29,7 +29,7 @@ from dpaudit.reports.sections.robust.conditions import (
     reaper_stability,
     stability_bound,
 )
-from dpaudit.reports.sections.robust.section import SECTION, experiments
+from dpaudit.reports.sections.robust.section import SECTION
 from dpaudit.subspace import top_components
 
 
@@ -143,7 +143,7 @@ def test_every_experiment_on_robust_pca_runs_in_one_cell_of_its_grid():
 
 
 def test_the_full_profile_has_the_parameters_of_the_paper():
-    found = {each.name: each for each in experiments(SECTION.sizes["full"])}
+    found = {each.name: each for each in SECTION.experiments(SECTION.sizes["full"])}
     recovery_, tiles = found["robust-recovery"], found["robust-budgets"]
     assert recovery_.repetitions == 100
     options = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
@@ -177,7 +177,7 @@ def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
     maps = ((c.mechanism, recovery.genotype_map(c)) for c in cells(larger))
     found = {name: pd.DataFrame(each) for name, each in maps}
-    assert tuple(found) == recovery.MAPS
+    assert tuple(found) == MAPS
     for name, table in found.items():
         assert len(table) == 60
         assert table["fit"].nunique() == 1
@@ -208,7 +208,7 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
             (first, *_) = recovery.genotype_map(cell)
             assert 0 <= first["error"] <= 1
             assert first["seconds"] >= 0
-    assert steps == {name: 50 if "ggd" in name else 100 for name in recovery.PAIRED}
+    assert steps == {name: 50 if "ggd" in name else 100 for name in PAIRED}
 
 
 def test_the_factor_of_a_restart_is_that_of_the_slope():
@@ -268,13 +268,13 @@ def test_the_reach_of_the_mechanisms_is_said():
 
 
 def test_cells_are_counted_as_published_and_corrected():
-    (note,) = findings.tile_notes(TABLES["robust-budgets"], "epsilon", "delta")
+    (note,) = findings.tile_notes(TABLES["robust-budgets"], ["epsilon", "delta"])
     assert note.startswith(
         "The median error is within 0.01 in so many of 4 cells, as published and "
         "corrected: dp-sggd 4 and 1; dp-ggd 4 and 1;"
     )
     lost = TABLES["robust-budgets"].assign(error=nan)
-    assert "dp-sggd 0 and 0" in findings.tile_notes(lost, "epsilon", "delta")[0]
+    assert "dp-sggd 0 and 0" in findings.tile_notes(lost, ["epsilon", "delta"])[0]
     (note,) = findings.batch_notes(TABLES["robust-batches"])
     assert "published and corrected: dp-sggd 0.3 and 0.6; dp-sgd-reap 0.3 and " in note
     lost = TABLES["robust-batches"].assign(reached=nan)
@@ -292,7 +292,7 @@ def test_times_stand_beside_those_in_print():
     audits = verdicts(("dp-sggd-published",))
     tables = [(TABLES["genotypes"], 300, 50), (TABLES["genotypes-reaper"], 60, 100)]
     rows = findings.map_rows(tables, audits)
-    assert [row.name for row in rows] == list(recovery.PAIRED)
+    assert [row.name for row in rows] == PAIRED
     assert [row.name for row in rows if row.refuted] == ["dp-sggd-published"]
     for row in rows:
         published = row.name.endswith("-published")

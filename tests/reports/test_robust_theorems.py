@@ -18,7 +18,7 @@ from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.robust import conditions
 from dpaudit.reports.sections.robust.measures import build_descent
 from dpaudit.reports.sections.theorems import robust
-from dpaudit.reports.sections.theorems.findings import experiments
+from dpaudit.reports.sections.theorems.findings import programmed
 from dpaudit.reports.sections.theorems.judgement import Ruling, score
 from dpaudit.reports.sections.theorems.rows import GRIDS, ROWS
 from dpaudit.subspace import top_components
@@ -28,7 +28,7 @@ OWN = [grid.name for grid in GRIDS if grid.measure.__module__ == robust.__name__
 
 def own_experiments(draws, points):
     size = Size(theorem_draws=draws, theorem_points=points, theorem_stream=1)
-    return {each.name: each for each in experiments(size) if each.name in OWN}
+    return {each.name: each for each in programmed(size) if each.name in OWN}
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from dpaudit.reports.sections.theorems.findings import (
     CHANCES,
     GRIDS,
     ROWS,
-    experiments,
+    programmed,
 )
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
@@ -340,7 +340,7 @@ def test_the_exponents_are_those_of_the_papers():
 
 def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
     for size in all_sections()["theorems"].sizes.values():
-        for each in experiments(size):
+        for each in programmed(size):
             (values,) = each.grid.values()
             assert len(values) == min(size.theorem_points, len(OWN[each.name].values))
             assert each.mechanisms
@@ -385,7 +385,7 @@ def test_other_mechanisms_are_refused():
 def last(name, mechanism, points=3):
     """Return the last cell's records, setting, eigenvalues and releases."""
     size = Size(theorem_draws=3, theorem_points=points, theorem_stream=1)
-    (tiny,) = (each for each in experiments(size) if each.name == name)
+    (tiny,) = (each for each in programmed(size) if each.name == name)
     cell = [each for each in cells(tiny) if each.mechanism == mechanism][-1]
     setting = {**cell.options, **cell.point}
     built, values = measures.check_point(mechanism, setting)
@@ -467,7 +467,7 @@ def measured():
     """Everything on second moments, in 24 draws: what the prototype had, and more."""
     size = Size(theorem_draws=24, theorem_points=4, theorem_stream=1)
     names = {each.name for each in GRIDS if "spectrum" in each.fixed}
-    return {each.name: run(each) for each in experiments(size) if each.name in names}
+    return {each.name: run(each) for each in programmed(size) if each.name in names}
 
 
 def test_no_error_is_above_what_is_proven(measured):

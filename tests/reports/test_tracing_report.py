@@ -17,8 +17,6 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.tracing import findings
 from dpaudit.reports.sections.tracing.measures import (
-    HARD,
-    INSTANCES,
     STRATEGIES,
     culled,
     dimension_of,
@@ -28,6 +26,9 @@ from dpaudit.reports.sections.tracing.measures import (
 from dpaudit.reports.sections.tracing.section import useful_and_traced
 from dpaudit.streams import stream
 
+TRACING = all_sections()["tracing"]
+DECLARED = {e.name: e for e in TRACING.experiments(TRACING.sizes["quick"])}
+INSTANCES, HARD = "hard-instances", DECLARED["tracing"].options
 TABLES = lower_bounds_tables()
 FOUND = findings.all_shares(TABLES)
 
@@ -78,11 +79,9 @@ def test_clusters_are_found_and_traced_without_noise_and_neither_with_it():
 
 
 def test_every_subspace_mechanism_of_the_catalogue_is_traced_or_says_why_not():
-    section = all_sections()["tracing"]
-    found = {e.name: e for e in section.experiments(section.sizes["quick"])}
-    for name in ("quick", "standard", "full"):
+    found = DECLARED
+    for size in TRACING.sizes.values():
         # Few rows and many are those of the mechanism that is drawn, too.
-        size = section.sizes[name]
         assert set(size.catalogue_rows) <= set(size.tracing_rows)
     asked = {*found["tracing"].mechanisms, *found["tracing-catalogue"].mechanisms}
     assert asked == {*names_of("covariance"), *names_of("subspace")}

@@ -6,11 +6,8 @@ from seeded import set_few_rounds
 
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.profiles import PROFILES
-from dpaudit.reports import measures, sections
+from dpaudit.reports import declarations, sections
 from dpaudit.reports.sections import Size, all_sections
-from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.tracing import section as tracing
-from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.site import mechanisms
 from dpaudit.reports.writer import draw_figures
 
@@ -29,6 +26,7 @@ TINY = {
         },
         "dp_pca": {
             **{"rate_sets": 2, "rate_single_sets": 1, "rate_rows": (500, 1_000)},
+            **{"rate_held_rows": (500, 1_000)},
             **{"rate_base": 1_000, "rate_lengths": (3, 5), "rate_epsilons": (0.4, 0.8)},
             **{"rate_spreads": (0.01, 0.1), "stage_rows": (500, 1_000)},
             **{"stage_spreads": (0.01, 0.1), "stage_near": (0.01,)},
@@ -112,11 +110,7 @@ def install_tiny(patch):
     set_few_rounds(patch)
     some = {name: each for name, each in CATALOGUE.items() if name in PAGES}
     patch.setattr(mechanisms, "CATALOGUE", some)
-    for module in (privacy, utility, measures):
-        patch.setattr(module, "names_of", FEW.get)
-    # In 32 dimensions a matrix takes it seconds.
-    fast = tuple(name for name in tracing._CATALOGUE if name != "k-norm-covariance")
-    patch.setattr(tracing, "_CATALOGUE", fast)
+    patch.setattr(declarations, "names_of", FEW.get)
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
     patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))

@@ -35,7 +35,7 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Experiment, Record, declared
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section, Size
 from dpaudit.reports.svg import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
@@ -235,7 +235,7 @@ NEARLY = 1.1  # the advice is good where its error is at most this times the lea
 _CLOSE = 1.5  # a printed error is right if it is not this many times off
 
 
-def experiments(size: Size) -> tuple[Experiment, ...]:
+def programmed(size: Size) -> tuple[Experiment, ...]:
     axes = {name: list(axis) for name, axis in GRID.items()}
     axes["d"] = [GRID["d"][0], float(size.held_out_columns)]
     made = partial(declared, source="dpaudit", mechanisms=MECHANISMS)
@@ -375,11 +375,5 @@ SECTION = Section(
     name="choosing",
     title="Which mechanism when",
     parts=(Part("choosing", "Which mechanism when", 290),),
-    sizes=sizes(
-        settings=(10, 50, 200),  # drawn at random
-        held_out_columns=(100, 1000, 1000),  # at most
-        held_out_releases=(101, 201, 201),
-        grid_releases=(0, 101, 201),  # none: the grid that ships is used
-    ),
     notes={("recommend-held-out",): advice_notes},
 )

@@ -26,10 +26,10 @@ from dpaudit.datasets import spiked_gaussian
 from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
 from dpaudit.reports import plots, svg
-from dpaudit.reports.experiment import CONFIDENCE, Cell, Experiment, Record, declared
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
-from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW, Panel
+from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, Panel
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, listed, number, plain, setting, signed
@@ -156,97 +156,6 @@ def stage_lines(*tables: pd.DataFrame) -> list[str]:
     return [*lines, *stage_notes(dict(zip(STAGES, tables, strict=True)))]
 
 
-_PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
-_SLOW = (measures.OJA, measures.PRIVATE_OJA)
-_FAST = tuple(name for name in measures.MECHANISMS if name not in _SLOW)
-_EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
-    found = [
-        declared(GRADIENTS, "Gradients in the plane", f"{_PAPER}, Figure 1")(
-            measure=minibatch_gradients,
-            mechanisms=(GAUSSIAN, NEAR_A_LINE),
-            options={"gradients": 400},
-            effort=0.1,
-        ),
-        declared(CLAIMS, "Claims of streaming PCA", _PAPER)(
-            measure=measures.claims,
-            mechanisms=measures.MECHANISMS,
-            grid={"epsilon": (_EPSILON,)},
-            options={
-                "delta": _DELTA,
-                "confidence": CONFIDENCE,
-                "max_samples": size.rate_samples,
-            },
-            effort=4.0,
-        ),
-    ]
-    for name, steps, variable, values in (
-        ("dp-pca-n", measures.DEFAULT, "n", size.rate_rows),
-        ("dp-pca-n-tuned", measures.TUNED, "n", size.rate_rows),
-        ("dp-pca-d", measures.DEFAULT, "d", size.rate_lengths),
-        ("dp-pca-epsilon", measures.DEFAULT, "epsilon", size.rate_epsilons),
-        ("dp-pca-example", measures.DEFAULT, "noise", size.rate_spreads),
-        ("dp-pca-example-tuned", measures.TUNED, "noise", size.rate_spreads),
-    ):
-        place = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
-        source = f"{_PAPER}, {'Example 4.1' if variable == 'noise' else place}"
-        options = {**fixed, "n": float(size.rate_base), "steps": steps}
-        grid = tuple(map(float, values))
-        # Of what a random order asks for, all rows are in memory.
-        held = tuple(x for x in grid if variable != "n" or x <= measures.ORDERED)
-        found += [
-            declared(name + end, "Errors of streaming PCA", source)(
-                measure=measures.component_errors,
-                mechanisms=mechanisms,
-                grid={variable: several},
-                repetitions=sets,
-                options={key: options[key] for key in options if key != variable},
-                effort=effort,
-            )
-            for end, mechanisms, several, sets, effort in (
-                ("", _FAST, grid, size.rate_sets, 3.0),
-                (SLOW, _SLOW, held, size.rate_single_sets, 6.0),
-            )
-        ]
-    found += [
-        declared(name, "Errors on hard instances", f"{_PAPER}, Theorems 5.3, 5.4")(
-            measure=floors.floor_errors,
-            mechanisms=_FAST,
-            grid={"n": size.rate_floor_rows},
-            repetitions=size.rate_floor_sets,
-            options={**fixed, "instance": name.removeprefix("dp-pca-floor-")},
-            effort=1.5,
-        )
-        for name in floors.FLOORS
-    ]
-    stages = {"epsilon": 1.0, "delta": _DELTA, "steps": measures.DEFAULT}
-    near = {**stages, "d": _DIMENSION, "n": size.stage_base}
-    for name, values, options in zip(
-        STAGES,
-        (size.stage_rows, size.stage_rows, size.stage_spreads, size.stage_near),
-        ({**stages, "d": 20}, {**stages, "d": 100}, near, {**near, "normal": True}),
-        strict=True,
-    ):
-        found.append(
-            declared(
-                name,
-                "Two stages, and other parts",
-                "dpaudit; Liu, Kong, Jain, Oh, NeurIPS 2022, Sections 2.3 and 4",
-            )(
-                measure=measures.component_errors,
-                mechanisms=_ORDER,
-                grid={STAGES[name][0]: tuple(map(float, values))},
-                repetitions=size.rate_sets,
-                options=options,
-                effort=2.0,
-            )
-        )
-    return tuple(found)
-
-
 def context(results: Results) -> dict[str, Any]:
     rates, example = (findings.panels(results, each) for each in (RATES, EXAMPLE))
     refuted = refuted_mechanisms(results[CLAIMS])
@@ -268,30 +177,6 @@ SECTION = Section(
     name="dp_pca",
     title="DP-PCA, as in its paper",
     parts=(Part("dp-pca", "DP-PCA, as in its paper", 310),),
-    sizes=sizes(
-        rate_sets=(2, 8, 20),  # data sets behind every point
-        rate_single_sets=(1, 2, 5),  # where a step is taken for every row
-        rate_rows=(
-            (1e4, 3e4, 1e5),
-            (1e4, 3e4, 1e5, 3e5, 1e6),
-            (1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7),
-        ),
-        rate_base=(100_000, 200_000, 1_000_000),  # n, where another variable changes
-        rate_lengths=((10, 40), (5, 10, 20, 40, 80), (5, 10, 20, 40, 80, 160)),
-        rate_epsilons=((0.4, 0.8), (0.1, 0.2, 0.4, 0.8), (0.1, 0.2, 0.4, 0.8)),
-        rate_spreads=(
-            (0.001, 0.03),
-            (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
-            (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
-        ),
-        stage_rows=((1e4, 1e5), (1e4, 3e4, 1e5, 1e6), (1e4, 3e4, 1e5, 3e5, 1e6)),
-        stage_spreads=((1e-3, 0.1), (1e-4, 1e-3, 0.01, 0.1), (1e-4, 1e-3, 0.01, 0.1)),
-        stage_near=((1e-3,), (1e-4, 1e-3, 0.01, 0.1), (1e-4, 1e-3, 0.01, 0.1)),
-        stage_base=(100_000, 100_000, 100_000),
-        rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
-        rate_floor_sets=(4, 8, 40),
-        rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
-    ),
     notes={
         (GRADIENTS,): gradient_notes,
         (CLAIMS,): findings.claim_notes,

@@ -20,7 +20,7 @@ there are, and the less noise there is the more follows the leader.
 - Algorithm 4, calibrated, at delta = 1/(2 m^2) and an epsilon so large that OPT is many
   times the first guess: Theorem 18 wants OPT > k sqrt d log^2(m/delta)/epsilon^2, which
   at its epsilon < 0.1 takes streams of millions of rows. Predicted: the same. In OPT
-  also at the epsilons of `SMALLER`, with d = 4, where longer streams are cheap.
+  also at epsilons of 1 and 10, with d = 4, where longer streams are cheap.
 
 In m, with OPT = m/2, the first bound is of order sqrt(m log m); for the second, m has
 its logarithm to the power 5/2. `formula` is the printed bound with 1 for its O, so that
@@ -59,8 +59,6 @@ CORRECTED_ONLINE = (*_PRINTED, FACTORISED)
 PUBLISHED_ONLINE = tuple(f"{name}-published" for name in _PRINTED)
 ALGORITHM_3, ALGORITHM_4 = "follow-perturbed-leader-published", "online-pca-doubling"
 GAUSSIAN, RIVALS = "gaussian", "rivals"
-SMALLER = (1.0, 10.0)
-"""At which epsilons, beside a large one, the regret of Algorithm 4 is measured."""
 
 _SHARE = 0.6  # of the variance that is in the subspace
 _WORK = 2**23  # numbers in the bases of the releases that are drawn at once

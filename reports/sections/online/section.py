@@ -8,17 +8,13 @@ those in d.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from math import isfinite, isnan
 from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment, declared
-from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.power_law import fit_power_law
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.online import measures
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
@@ -26,7 +22,6 @@ from dpaudit.reports.sections.online.measures import (
     FACTORISED,
     LEADER,
     PUBLISHED_ONLINE,
-    SMALLER,
     TREE,
 )
 from dpaudit.reports.sections.theorems.judgement import (
@@ -51,59 +46,8 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-_PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
-_EXPONENTS = (ALGORITHM_3, ALGORITHM_4)
-_LENGTHS = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
-# Algorithm 4 has many epochs then, and its exponents are those of long streams.
-_RIVALS = {"stream": measures.RIVALS, "tuned": True, "epsilon": 100.0}
-
 _MANY = 4  # times the first guess: two epochs have ended by then, or nearly
 _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    lengths, several = tuple(map(float, size.online_rows)), size.online_size
-    long = tuple(map(float, size.online_long))
-    made = partial(
-        declared, measure=measures.online_regret, repetitions=size.online_draws
-    )
-    rivals = partial(made, source=f"{_PAPER}, Theorems 14, 18", mechanisms=_EXPONENTS)
-    optimum = {**_RIVALS, "dimension": 16, "n_components": 1}
-    gaussian = {"stream": measures.GAUSSIAN, "dimension": 20, "n_components": 3}
-    return (
-        audit_experiment("online", "Audits of online PCA", size.online_samples, 8.0),
-        made("online-regret", "Regret of online PCA", f"{_PAPER}, section 4")(
-            mechanisms=(*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER),
-            grid={"rows": lengths},
-            options={**gaussian, "epsilon": 1.0, "delta": 1e-6},
-            effort=3.0,
-        ),
-        rivals("regret-optimum", "Regret by OPT")(
-            mechanisms=(*_EXPONENTS, LEADER),
-            grid={"rows": lengths},
-            options={**optimum, "length": size.online_rows[-1]},
-        ),
-        rivals("regret-length", "Regret by the length of the stream")(
-            grid={"rows": lengths}, options=optimum
-        ),
-        rivals("regret-dimensions", "Regret by the length of rows")(
-            grid={"dimension": (16.0, 32.0, 64.0)},
-            options={**_RIVALS, "rows": several, "n_components": 1},
-            effort=2.0,
-        ),
-        rivals("regret-components", "Regret by the number of components")(
-            grid={"n_components": (1.0, 2.0, 4.0)},
-            options={**_RIVALS, "rows": several, "dimension": 32},
-            effort=2.0,
-        ),
-        rivals("regret-epsilon", "Regret by OPT at smaller epsilons")(
-            mechanisms=(ALGORITHM_4,),
-            grid={"epsilon": SMALLER, "rows": long},
-            repetitions=size.online_long_draws,
-            options={**optimum, "dimension": 4, "length": size.online_long[-1]},
-            effort=4.0,
-        ),
-    )
 
 
 def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
@@ -299,19 +243,6 @@ SECTION = Section(
     name="online",
     title="Online PCA",
     parts=(Part("online", "Online PCA", 500),),
-    sizes=sizes(
-        online_draws=(3, 6, 20),  # releases on each stream
-        # The lengths of streams, ascending, three or more.
-        online_rows=((200, 400, 800, 1600), _LENGTHS[:5], _LENGTHS[1:]),
-        online_long_draws=(6, 12, 20),  # at smaller epsilons, and the lengths there
-        online_long=(
-            (2000, 4000, 8000, 16_000),
-            tuple(2**i for i in range(14, 19)),
-            tuple(2**i for i in range(14, 21)),
-        ),
-        online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
-        online_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
-    ),
     audits=("online-audits",),
     notes={("online-regret",): online_notes},
 )

@@ -7,39 +7,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.algorithms import names_of
 from dpaudit.reports import plots, svg
-from dpaudit.reports.experiment import DELTA, Experiment, Record, declared
-from dpaudit.reports.measures import audit_experiment, exact_privacy
+from dpaudit.reports.experiment import Record
 from dpaudit.reports.plots import WIDE
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    covariance = names_of("covariance")
-    return (
-        audit_experiment(
-            *("covariance", "Privacy wall", size.max_samples, 40.0),
-            name="privacy-wall",
-            mechanisms=(*covariance, *names_of("subspace")),
-            grid={"epsilon": (1.0,)},
-        ),
-        declared("exact-privacy", "Exact privacy")(
-            measure=exact_privacy,
-            mechanisms=covariance,
-            grid={"epsilon": tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))},
-            options={"delta": DELTA},
-            effort=0.2,
-        ),
-    )
 
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
@@ -312,10 +290,6 @@ SECTION = Section(
         Part("verdicts", "Verdicts", 100),
         Part("privacy-wall", "The privacy wall", 110, first=True),
         Part("how-to-read", "How to read this", 900),
-    ),
-    sizes=sizes(
-        epsilons=(9, 17, 33),  # points from 0.1 to 10; odd, so that 1 is among them
-        max_samples=(30_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     audits=("privacy-wall",),
 )

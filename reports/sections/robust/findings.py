@@ -150,12 +150,11 @@ def phase_notes(*tables: pd.DataFrame) -> list[str]:
     ]
 
 
-def tile_notes(table: pd.DataFrame, *where: str) -> list[str]:
+def tile_notes(table: pd.DataFrame, where: list[str]) -> list[str]:
     """Return in how many cells the subspace is found, as published and corrected."""
-    columns = list(where)
-    cells = len(table.groupby(columns))
+    cells = len(table.groupby(where))
     found = {
-        str(name): str(len(_within(own, columns)))
+        str(name): str(len(_within(own, where)))
         for name, own in table.groupby("mechanism", sort=False)
     }
     return [

@@ -54,7 +54,6 @@ CORRECTED = (
     "dp-md-reap",
 )
 PUBLISHED = tuple(f"{name}-published" for name in CORRECTED)
-PAIRED = tuple(name for both in zip(PUBLISHED, CORRECTED, strict=True) for name in both)
 NOISELESS = "ggd"
 TOLERANCE = 1e-2
 """The paper's: an error up to here is a success."""
@@ -180,9 +179,6 @@ def _errors(
 
 
 INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
-ON_GLAD = tuple(name for name in PAIRED if "ggd" in name)
-MAPS = (INLIERS_ONLY, BASELINE, FMS, POWER, *ON_GLAD)
-REAPER_MAPS = tuple(name for name in PAIRED if name not in ON_GLAD)
 PRINTED_SECONDS = {
     "dp-sggd": 124,
     "dp-ggd": 679,
@@ -261,7 +257,7 @@ def _finding(cell: Cell, count: int, epsilon: float) -> Callable[[Array], Array]
             "delta": delta,
             "rows": count,
             "n_components": _COMPONENTS,
-            "iterations": REAPER_STEPS if name in REAPER_MAPS else count,
+            "iterations": REAPER_STEPS if "reap" in name else count,
             "start": PowerStart(mu, _RELATION),
         }
         made = build_descent(name, setting)

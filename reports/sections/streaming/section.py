@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -11,10 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
-from dpaudit.reports.measures import audit_experiment
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.svg import INK
@@ -23,46 +20,10 @@ from dpaudit.reports.words import decimal, number, signed, spread
 
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0
-_ROWS = (100_000, 200_000, 400_000, 800_000)
-_OPTIONS = {"epsilon": 1.0, "delta": 1e-6}
 
 _LENGTH = "length of rows d"
 _ACROSS, _UP = 52.0, 24.0  # CSS pixels between ticks
 _AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    rows = tuple(map(float, size.stream_rows))
-    made = partial(declared, measure=measures.streaming_errors)
-    paper, corollary = "Liu, Kong, Jain, Oh, NeurIPS 2022", "Corollary 5.2"
-    return (
-        audit_experiment(
-            "streaming", "Audits of streaming PCA", size.stream_samples, 8.0
-        ),
-        made("streaming-rates", "Rates of streaming PCA in n")(
-            source=f"{paper}, Theorem 5.1, {corollary}",
-            mechanisms=(measures.DP_PCA,),
-            grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
-            repetitions=size.streams,
-            options={**_OPTIONS, "d": 20},
-            effort=3.0,
-        ),
-        made("streaming-dimensions", "Rates of streaming PCA in d")(
-            source=f"{paper}, {corollary}",
-            mechanisms=(measures.DP_PCA,),
-            grid={"d": (5.0, 10.0, 20.0, 40.0)},
-            repetitions=size.length_streams,
-            options={**_OPTIONS, "n": rows[-2]},
-            effort=1.5,
-        ),
-        made("signal-in-noise", "Signal in noise", f"{paper}, Example 4.1")(
-            mechanisms=(measures.DP_PCA, measures.MINIBATCH_OJA),
-            grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},
-            repetitions=size.spread_streams,
-            options={**_OPTIONS, "d": 20, "n": rows[1]},
-            effort=2.0,
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -221,14 +182,6 @@ SECTION = Section(
     name="streaming",
     title="Streaming",
     parts=(Part("streaming", "Streaming", 300),),
-    sizes=sizes(
-        # Independent data sets behind every point: against n, d and sigma.
-        streams=(8, 60, 120),
-        length_streams=(12, 60, 120),
-        spread_streams=(4, 60, 120),
-        stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
-        stream_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
-    ),
     audits=("streaming-audits",),
     notes={findings.TABLES: findings.exponent_lines},
 )

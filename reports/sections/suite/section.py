@@ -4,24 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.measures import audit_experiment, audited_suite
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    source = "after Bichsel et al., S&P 2021, Table 1"
-    own: dict[str, Any] = {
-        "name": "textbook-suite",
-        "source": source,
-        "measure": audited_suite,
-    }
-    audits = "textbook", "Textbook suite", size.suite_samples, 40.0
-    return (audit_experiment(*audits, **own),)
 
 
 def suite_rows(suite: pd.DataFrame) -> list[Printed]:
@@ -78,6 +65,5 @@ SECTION = Section(
     name="suite",
     title="Textbook suite",
     parts=(Part("textbook-suite", "Textbook suite", 800),),
-    sizes=sizes(suite_samples=(10_000, 1_000_000, 10_000_000)),  # releases a side
     audits=("textbook-suite",),
 )

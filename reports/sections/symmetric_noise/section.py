@@ -12,7 +12,7 @@ from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section, Size
 from dpaudit.reports.sections.curves import Curve, by_mechanism, close, stacked
 from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
@@ -138,7 +138,7 @@ def _wanted(dataset: str) -> str:
     return f"{name} from {url} ({'; '.join(files)})"
 
 
-def experiments(size: Size) -> tuple[Experiment, ...]:
+def programmed(size: Size) -> tuple[Experiment, ...]:
     found = []
     paper = "Imtiaz, Sarwate, ICASSP 2016"
     for dataset in filter(measures.is_there, size.paper_datasets):
@@ -288,12 +288,5 @@ SECTION = Section(
     name="symmetric_noise",
     title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
-    sizes=sizes(
-        paper_datasets=((measures.SYNTHETIC,), tuple(DATASETS), tuple(DATASETS)),
-        paper_draws=(10, 10, 20),  # 10 in the paper
-        paper_splits=(4, 10, 20),  # of two classes, for the table of errors
-        paper_points=(7, 7, 13),  # of epsilon, and of n
-        paper_rows=(60_000, 60_000, 60_000),  # at most
-    ),
     uses=("privacy",),
 )

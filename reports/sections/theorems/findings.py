@@ -29,7 +29,7 @@ from dpaudit.reports.words import listed, number, percent, setting, signed, spel
 __all__ = ["ROWS"]
 
 
-def experiments(size: Size) -> tuple[Experiment, ...]:
+def programmed(size: Size) -> tuple[Experiment, ...]:
     """Return what the rows need that no other section measures.
 
     ``size``: with ``theorem_draws``, the repetitions, ``theorem_points``, how many

@@ -16,13 +16,12 @@ one only adds to it. Each value is inside the regime of its theorem and the rang
 mechanism, and each row says all that it must; the tests hold them to it.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
+from dpaudit.reports.declarations import declarations, measure_named
 from dpaudit.reports.experiment import Measure
 
 
@@ -105,23 +104,12 @@ class Sweep:
     effort: float = 1.0  # see `dpaudit.reports.experiment.Experiment`.
 
 
-_DECLARED = tomllib.loads(
-    (Path(__file__).parent / "rows.toml").read_text(encoding="utf-8")
-)
+_DECLARED = declarations(Path(__file__).parent / "rows.toml")
 
 
-def _whole(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is declared, with what it is like; tables are put together."""
-    like = declared.get("like")
-    base = _whole(_DECLARED["like"][like]) if like else {}
-    fixed = {**base.get("fixed", {}), **declared.get("fixed", {})}
-    return {**base, **declared, "fixed": fixed}
-
-
-def _rows(declared: Mapping[str, Any]) -> Iterator[ExponentRow]:
-    whole = _whole(declared)
-    printed = {**whole["exponents"], **whole.pop("printed", {})}
-    variables, why = {**SYMBOLS, **whole.get("variables", {})}, whole.pop("why", {})
+def _rows(whole: Mapping[str, Any]) -> Iterator[ExponentRow]:
+    printed = {**whole["exponents"], **whole.get("printed", {})}
+    variables, why = {**SYMBOLS, **whole.get("variables", {})}, whole.get("why", {})
     for mechanism in whole["mechanisms"]:
         for against, predicted in whole["exponents"].items():
             usual = {
@@ -130,7 +118,7 @@ def _rows(declared: Mapping[str, Any]) -> Iterator[ExponentRow]:
             }
             if "grids" in whole:
                 usual["experiment"] = f"{whole['grids']}-{against}"
-            told = {**usual, **{k: whole[k] for k in whole if k in _FIELDS}}
+            told = {**usual, **{k: whole[k] for k in whole if k in _SAME}}
             told["name"] = told["name"].format(mechanism)
             told["error"] = told["error"].format(mechanism)
             yield ExponentRow(
@@ -144,14 +132,14 @@ def _rows(declared: Mapping[str, Any]) -> Iterator[ExponentRow]:
             )
 
 
-def _sweep(declared: Mapping[str, Any]) -> Sweep:
-    whole = {**_whole(declared), "name": f"theorems-{declared['name']}"}
-    measure = resolve_name(f"dpaudit.reports.sections.{whole['measure']}")
-    whole |= {"measure": measure, "values": tuple(whole["values"])}
-    return Sweep(**{each: whole[each] for each in whole if each != "like"})
+def _sweep(whole: Mapping[str, Any]) -> Sweep:
+    own = {each: whole[each] for each in whole if each != "options"}
+    own |= {"name": f"theorems-{whole['name']}", "values": tuple(whole["values"])}
+    own |= {"measure": measure_named(whole["measure"]), "fixed": whole["options"]}
+    return Sweep(**own)
 
 
-_FIELDS = ExponentRow.__dataclass_fields__
+_SAME = {*ExponentRow.__dataclass_fields__} - {"printed", "why"}
 ROWS = tuple(row for each in _DECLARED["theorem"] for row in _rows(each))
 CHANCES = tuple(Chance(**each) for each in _DECLARED["chance"])
 GRIDS = tuple(map(_sweep, _DECLARED["grid"]))

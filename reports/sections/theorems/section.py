@@ -12,14 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots, svg
-from dpaudit.reports.sections import Part, Results, Section, TopicPage, sizes
+from dpaudit.reports.sections import Part, Results, Section, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement
-from dpaudit.reports.sections.theorems.findings import experiments, scores
+from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
 from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
 from dpaudit.reports.words import decimal, listed, number, signed, spread
 
-__all__ = ["SECTION", "experiments"]
+__all__ = ["SECTION", "programmed"]
 
 _HEIGHT = 158  # CSS pixels of a panel
 _SHORT = {
@@ -222,11 +222,6 @@ SECTION = Section(
     name="theorems",
     title="Theorems",
     parts=(Part("theorems", "Theorems", 550),),
-    sizes=sizes(
-        theorem_draws=(96, 400, 800),  # releases behind every point
-        theorem_points=(4, 5, 6),  # values of each variable, two or more
-        theorem_stream=(400_000, 400_000, 400_000),  # rows for dp-pca
-    ),
     uses=("streaming", "online"),
     notes={(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS},
 )

@@ -56,18 +56,8 @@ from dpaudit.validation import check_count, check_fraction, check_positive
 _RANK = 1e-9  # of the largest singular value: what counts as none
 _SHARES = ("captured", "useful", "traced", "innocent")
 STRATEGIES = ("most-agreement", "random-half")
-INSTANCES = "hard-instances"
 # Rejection is exact, and never done where more components are wanted.
 _MOST_COMPONENTS = {"exponential-pca-acg": 3}
-HARD: dict[str, Any] = {
-    "pad_ratio": 3,
-    "cutoff": 0.02,
-    "gamma": 0.1,
-    "innocents": 100,
-    "level": 0.01,
-}
-"""The options of `traced`, but for ``length``. 15 ones per symbol, as in the paper,
-make rows long and codes short; the first component needs far fewer."""
 
 
 def dimension_of(options: Any) -> int:
@@ -79,9 +69,10 @@ def traced(cell: Cell) -> list[Record]:
     """Release from one hard instance after the other, and trace.
 
     The point gives ``rows``, m, ``components``, k, and ``epsilon``, unless the
-    mechanism is `BASELINE`, principal components without noise. The options are `HARD`
-    and ``length``, the symbols n of a codeword; delta is 1/n^2. All mechanisms see the
-    same instances.
+    mechanism is `BASELINE`, principal components without noise. The options are
+    ``length``, the symbols n of a codeword, ``pad_ratio`` and ``cutoff``, of
+    `dpaudit.fingerprinting.HardInstance`, ``gamma``, ``innocents`` and ``level``; delta
+    is 1/n^2. All mechanisms see the same instances.
 
     Columns: ``repetition``; ``captured``, the variance as a share of the best;
     ``useful``, ``traced`` and ``innocent`` (is one accused?), each 0 or 1; ``refused``:

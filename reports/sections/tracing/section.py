@@ -4,20 +4,16 @@ The sentences are in `dpaudit.reports.sections.tracing.findings`.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from math import sqrt
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.algorithms import names_of
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.experiment import Experiment, declared
 from dpaudit.reports.lines import Line, Verdicts
-from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.tracing import findings, measures
 from dpaudit.reports.sections.tracing.findings import Shares, clusters, shares
 from dpaudit.reports.svg import SERIES
@@ -121,67 +117,6 @@ def _draw(
     return line, (x[-1], middles[-1])
 
 
-_PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
-_ROWS = (1, 2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096)
-_DRAWN = "analyze-gauss"
-_CATALOGUE = tuple(
-    name
-    for family in ("covariance", "subspace")
-    for name in names_of(family)
-    if name != _DRAWN
-)
-_COMPONENTS = (1.0, 2.0, 4.0)
-_EPSILONS = (1.0, 3000.0)
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    rows = tuple(map(float, size.tracing_rows))
-    options = {
-        **measures.HARD,
-        "length": size.tracing_symbols,
-        "pad_ratio": size.tracing_padding,
-    }
-    experiment = partial(
-        declared,
-        measure=measures.traced,
-        repetitions=size.tracing_trials,
-        options=options,
-    )
-    clusters = {"components": _COMPONENTS, "rows": rows}
-    return (
-        experiment("hard-instances", "Hard instances", f"{_PAPER}, Lemmas 28, 30")(
-            measure=measures.spectra, mechanisms=(measures.INSTANCES,), grid=clusters
-        ),
-        experiment(
-            "tracing-references", "Tracing principal components", f"{_PAPER}, section 5"
-        )(mechanisms=(BASELINE,), grid=clusters, effort=1.0),
-        experiment(
-            "tracing", "Tracing private components", f"{_PAPER}, Corollaries 25, 32"
-        )(mechanisms=(_DRAWN,), grid={"epsilon": _EPSILONS, **clusters}, effort=2.0),
-        experiment(
-            "tracing-catalogue",
-            "Tracing every private subspace",
-            f"{_PAPER}, Corollaries 25, 32",
-        )(
-            mechanisms=_CATALOGUE,
-            grid={
-                "epsilon": _EPSILONS,
-                "components": _COMPONENTS,
-                "rows": tuple(map(float, size.catalogue_rows)),
-            },
-            repetitions=size.catalogue_trials,
-            effort=8.0,
-        ),
-        declared("list-culling", "List culling", f"{_PAPER}, Theorem 26")(
-            measure=measures.culled,
-            mechanisms=measures.STRATEGIES,
-            grid={"length": (500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0)},
-            options={"closeness": 0.04, "erased": 0.02, "rate": 0.004, "games": 10_000},
-            effort=0.1,
-        ),
-    )
-
-
 def context(results: Results) -> dict[str, Any]:
     options = results.options("tracing")
     length = int(options["length"])
@@ -211,16 +146,6 @@ SECTION = Section(
     name="tracing",
     title="Tracing",
     parts=(Part("tracing", "Tracing", 600),),
-    sizes=sizes(
-        tracing_trials=(6, 20, 100),  # hard instances behind every point
-        tracing_symbols=(64, 96, 192),  # the length of their codewords
-        tracing_padding=(1, 3, 3),  # ones per symbol
-        # The rows per cluster, ascending.
-        tracing_rows=((1, 2, 4, 8, 128, 512), _ROWS[:-1], _ROWS),
-        # For all other mechanisms: few rows, and many.
-        catalogue_rows=((2, 512), (2, 64, 1024), (1, 2, 64, 1024)),
-        catalogue_trials=(2, 6, 12),
-    ),
     uses=("privacy",),
     notes={("list-culling",): findings.culling_notes},
 )

@@ -4,18 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.measures import audit_experiment
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
 
 _RIGHT = "dp-sgd"
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    audits = "training", "Audits of DP-SGD", size.training_samples, 4.0
-    return (audit_experiment(*audits),)
 
 
 def training_notes(audits: pd.DataFrame) -> list[str]:
@@ -51,7 +44,6 @@ SECTION = Section(
     name="training",
     title="Training",
     parts=(Part("training", "Training", 520),),
-    sizes=sizes(training_samples=(20_000, 200_000, 1_000_000)),  # releases a side
     audits=("training-audits",),
     notes={("training-audits",): training_notes},
 )

@@ -7,21 +7,16 @@ import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
 from dpaudit.reports import tables
-from dpaudit.reports.experiment import DELTA, Experiment, declared
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.utility import measures
+from dpaudit.reports.sections import Fact, Part, Results, Section
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import (
     FIRST_COMPONENT,
     RANDOM_SUBSPACE,
-    SYNTHETIC,
 )
 from dpaudit.reports.words import (
     delta,
@@ -33,62 +28,12 @@ from dpaudit.reports.words import (
     verdict,
 )
 
-# Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
-# the length at a root-mean-square ink of half the scale, follows from the format too.
-_DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": DELTA}
-_SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
 _SN = "symmetric-noise"
 _RIVALS_OF_SN = (  # PPM with either noise, and PPCA
     "power-method-published",
     "power-method-laplace-published",
     "exponential-pca-gibbs",
 )
-# What draws one component only, or takes for ever to draw ten.
-_FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
-# What takes half a minute for one matrix of 64 rows, and less in batches only.
-_FEW_DIMENSIONS = frozenset({"k-norm-covariance"})
-
-
-def experiments(size: Size) -> tuple[Experiment, ...]:
-    covariance = tuple(n for n in names_of("covariance") if n not in _FEW_DIMENSIONS)
-    private_pca = (*covariance, *names_of("subspace"))
-    several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
-    epsilons = tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))
-    return (
-        declared("captured-variance", "Captured variance")(
-            source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
-            measure=measures.captured_variance,
-            mechanisms=covariance,
-            grid={"epsilon": epsilons},
-            repetitions=size.repetitions,
-            options=_DATA,
-            effort=2.0,
-        ),
-        declared("variance-references", "Captured variance without noise")(
-            measure=measures.reference_variance,
-            mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
-            options=_DATA,
-            effort=0.1,
-        ),
-        declared("components", "Ten components of a known spectrum")(
-            source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
-            measure=measures.captured_variance,
-            mechanisms=several,
-            grid={"epsilon": (1.0,)},
-            repetitions=size.repetitions,
-            options=_SYNTHETIC,
-            effort=4.0,
-        ),
-        declared("run-time", "Run time")(
-            measure=measures.run_time,
-            mechanisms=(BASELINE, *several),
-            grid={"epsilon": (1.0,)},
-            repetitions=size.timings,
-            options={**_DATA, "batch": 64},
-            effort=2.0,
-            parallel=False,
-        ),
-    )
 
 
 def variance_notes(
@@ -296,11 +241,6 @@ SECTION = Section(
         Part("captured-variance", "What privacy costs", 200),
         Part("components", "Ten components at a glance", 210),
         Part("run-time", "Run time", 220),
-    ),
-    sizes=sizes(
-        repetitions=(50, 400, 1000),  # releases behind every median of a curve
-        epsilons=(9, 17, 33),  # as in the section on privacy
-        timings=(5, 200, 400),  # of every fit
     ),
     uses=("privacy",),
 )
