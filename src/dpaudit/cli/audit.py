@@ -7,6 +7,7 @@ import click
 
 from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import Command, Exit
+from dpaudit.cli.formats import FORMATS, formatted
 from dpaudit.cli.options import (
     FILE,
     completed_names,
@@ -128,6 +129,12 @@ _output_options = grouped(
         help="Where to write a page on this audit, with its picture.",
     ),
     json_option,
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        help="For other tools: lines of a pull request, code scanning, test reports.",
+    ),
 )
 
 
@@ -188,6 +195,8 @@ def audit_command(
     from dpaudit.cli.asking import domain_of, subject_of
 
     layer, page = evidence["layer"], output["page"]
+    if output["form"] and (output["as_json"] or layer in ("exact", "white-box")):
+        raise InputError("--format is not for --json, nor --layer exact and white-box")
     for path in (output["witness"], page):
         if path is not None:
             check_writable(path)
@@ -243,7 +252,7 @@ def audit_command(
             what["pair"] = results[0].pair
         sampled, stopped = _sampled(subject, what, evidence, budget, run, named)
         results.append(sampled)
-    return _told(results, files, output, stopped=stopped)
+    return _told(results, subject, files, output, stopped=stopped)
 
 
 def _replayed(
@@ -289,7 +298,12 @@ def _sampled(
 
 
 def _told(
-    results: list[Any], files: dict[str, Any], output: dict[str, Any], *, stopped: bool
+    results: list[Any],
+    subject: Any,
+    files: dict[str, Any],
+    output: dict[str, Any],
+    *,
+    stopped: bool,
 ) -> int:
     """Print results and keep what is to be kept; return the exit code."""
     from dpaudit.audit import AuditResult, Verdict
@@ -301,14 +315,16 @@ def _told(
         from dpaudit.reports.page import write_page
 
         write_page(result, files["page"])
-    if as_json and len(results) > 1:
+    if output["form"]:
+        click.echo(formatted(output["form"], results, subject))
+    elif as_json and len(results) > 1:
         print_json(result.to_dict() | {"replay": results[0].to_dict()})
     else:
         for each in results:
             print_result(each, as_json, refuted=each.refuted)
     if not isinstance(result, AuditResult):
         return Exit.REFUTED if result.refuted else 0
-    if output["witness"] is not None and not as_json:
+    if output["witness"] is not None and not (as_json or output["form"]):
         wrote = f"witness written to {printable(output['witness'])}"
         nothing = "nothing refuted: no witness written"
         click.echo(f"  {wrote if result.witness else nothing}")
