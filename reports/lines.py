@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from dpaudit.reports import plots, svg
@@ -290,25 +290,3 @@ def apart(
     if within is not None:
         found = np.maximum(np.minimum(found, within[1] - np.sum(high)), within[0])
     return [float(place) for place in (found + steps)[np.argsort(order)]]
-
-
-def crossings(
-    lines: Sequence[NDArray[np.float64]],
-    corner: tuple[float, float],
-    size: tuple[float, float],
-) -> int:
-    """Return at how many of 20 places across a box lines run through it, in all.
-
-    ``lines``: abscissae, ascending, and ordinates. ``corner``: the lower left one.
-    ``size``: width and height.
-
-    >>> level = np.array([[0.0, 100.0], [5.0, 5.0]])
-    >>> crossings([level], (10.0, 4.5), (40.0, 8.0))
-    20
-    >>> crossings([level], (10.0, 6.0), (40.0, 8.0))
-    0
-    """
-    (left, bottom), (width, height) = corner, size
-    across = np.linspace(left, left + width, 20)
-    above = [np.interp(across, x, y) - bottom for x, y in lines]
-    return sum(int(np.count_nonzero((0 < up) & (up < height))) for up in above)

@@ -92,28 +92,24 @@ def canvas(height: float, *, narrow: bool = False) -> Figure:
 
 
 def boxes(
-    figure: Figure, count: int = 1, *, first: float | None = None, foot: float = 0.0
+    figure: Figure, count: int = 1, *, across: int = 0, foot: float = 0.0
 ) -> list[Box]:
-    """Return places of panels: side by side, or one below the other on phones.
+    """Return places of panels in rows of so many, from the top.
 
-    The share of the width that the first has, and not the others, may be given; and
-    what is left free below all, `foot`.
+    By default they are side by side, or one below the other on phones. What is left
+    free below all, `foot`, may be given.
 
     >>> boxes(canvas(500, narrow=True), 2)
-    [(0.0, 250.0, 360, 250.0), (0.0, 0.0, 360, 250.0)]
+    [(0.0, 250.0, 360.0, 250.0), (0.0, 0.0, 360.0, 250.0)]
     """
     width, whole = (round(72 * inches) for inches in figure.get_size_inches())
-    height = whole - foot
-    if width == NARROW:
-        each = height / count
-        return [(0.0, foot + each * (count - 1 - i), width, each) for i in range(count)]
-    if first is not None:
-        rest = 1 - first
-        return [
-            (0.0, foot, first * width, height),
-            (first * width, foot, rest * width, height),
-        ]
-    return [(width / count * i, foot, width / count, height) for i in range(count)]
+    across = across or (1 if width == NARROW else count)
+    rows = ceil(count / across)
+    wide, high = width / across, (whole - foot) / rows
+    return [
+        (i % across * wide, foot + high * (rows - 1 - i // across), wide, high)
+        for i in range(count)
+    ]
 
 
 def panel(

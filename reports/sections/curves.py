@@ -78,10 +78,9 @@ def stacked(
     On phones there is room below for the names of lines, see `close`.
     """
     below = _LISTED * len(listed) + 14 if narrow else 0.0
-    height = high * count + below + lines.FOOT[narrow]
-    width = float(plots.NARROW if narrow else plots.WIDE)
-    figure = plots.canvas(height, narrow=narrow)
-    return figure, [(0.0, height - high * (i + 1), width, high) for i in range(count)]
+    foot = below + lines.FOOT[narrow]
+    figure = plots.canvas(high * count + foot, narrow=narrow)
+    return figure, plots.boxes(figure, count, across=1, foot=foot)
 
 
 def close(figure: Figure, listed: Sequence[Line], *, narrow: bool) -> None:

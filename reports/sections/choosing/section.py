@@ -182,13 +182,14 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
     rows = len(_DELTAS) * len(ks) // across
     row = _NARROW_ROW if narrow else _WIDE_ROW
     keys = len(names) + 1 if narrow else math.ceil((len(names) + 1) / 2)
-    height = rows * row + keys * _KEY + 8
-    figure = plots.canvas(height, narrow=narrow)
-    width = (plots.NARROW if narrow else plots.WIDE) / across
+    foot = keys * _KEY + 8
+    figure = plots.canvas(rows * row + foot, narrow=narrow)
+    places = plots.boxes(figure, rows * across, across=across, foot=foot)
     whole: dict[str, Any] = {"frameon": False, "xticks": [], "yticks": []}
     small: dict[str, Any] = {"color": MUTED, "size": 11}
-    for index, (at_delta, k) in enumerate(product(_DELTAS, ks)):
-        left, top = (index % across) * width, height - (index // across) * row
+    each = zip(places, product(_DELTAS, ks), strict=True)
+    for (left, bottom, width, _), (at_delta, k) in each:
+        top = bottom + row
         budget = "pure" if at_delta == 0 else f"δ = {delta(at_delta)}"
         heading = f"{budget}, k = {setting(k)}"
         above = figure.add_axes((0, 0, 1, 1), **whole)
@@ -211,7 +212,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
         axes.set_yticks(np.arange(len(lengths)) + 0.5, [f"{d:g}" for d in lengths])
         axes.tick_params(length=0, labelsize=11)
         plots.write(axes, "d", (left + 8, top - _HEAD - 20), **small)
-        if index // across == rows - 1 or narrow:
+        if bottom == foot or narrow:
             plots.write(axes, "signal", (left + 44, top - row + 8), **small)
     base = figure.add_axes((0, 0, 1, 1), **whole)
     for place, name in enumerate([*names, ""]):

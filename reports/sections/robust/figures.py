@@ -108,12 +108,9 @@ def _multiples(
     """
     (across, high), foot = size, lines.FOOT[narrow]
     figure = plots.canvas(high * ceil(len(below) / across) + foot, narrow=narrow)
-    ((_, _, width, height),) = plots.boxes(figure, foot=foot)
-    panels = {}
-    for place, (name, text) in enumerate(below.items()):
-        row, column = divmod(place, across)
-        left, bottom = width / across * column, foot + height - high * (row + 1)
-        box, top = (left, bottom, width / across, high), bottom + high
+    places, panels = plots.boxes(figure, len(below), across=across, foot=foot), {}
+    for box, (name, text) in zip(places, below.items(), strict=True):
+        left, top = box[0], box[1] + high
         panels[name] = axes = plots.panel(figure, box, **around)
         heading = verdicts.line(name, 0, short(name)).label
         bold = {"color": verdicts.heading(name), "size": 12, "weight": "bold"}

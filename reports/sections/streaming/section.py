@@ -80,8 +80,7 @@ def _figure(
     every = [each for rates in panels.values() for each in rates]
     foot = lines.FOOT[narrow]
     figure = plots.canvas(height + foot, narrow=narrow)
-    first = 0.55 if len(panels) > 1 else None
-    places = plots.boxes(figure, len(panels), first=first, foot=foot)
+    places = plots.boxes(figure, len(panels), foot=foot)
     for box, ((heading, label), rates) in zip(places, panels.items(), strict=True):
         axes = plots.panel(figure, box, heading, **_AROUND)
         _panel(axes, rates, every, label)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import exp, isfinite, log
+from math import ceil, exp, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -53,15 +53,12 @@ def exponents(
     """
     found = scores(tables)
     across = 2 if narrow else 4
-    width = plots.NARROW if narrow else plots.WIDE
-    rows = -(-len(found) // across)
-    figure = plots.canvas(rows * _HEIGHT, narrow=narrow)
-    for i, each in enumerate(found):
-        left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
-        box = (left, float(up), width / across, float(_HEIGHT))
+    figure = plots.canvas(ceil(len(found) / across) * _HEIGHT, narrow=narrow)
+    places = plots.boxes(figure, len(found), across=across)
+    for box, each in zip(places, found, strict=True):
         axes = plots.panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
         _draw(axes, each)
-        _name(axes, each, (left + 8, up + _HEIGHT - 20))
+        _name(axes, each, (box[0] + 8, box[1] + _HEIGHT - 20))
     return figure, " ".join(map(_sentence, found))
 
 

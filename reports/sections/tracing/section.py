@@ -42,21 +42,17 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
         k: [e for e in found if e.components == k][:_PANELS] for k in clusters(found)
     }
     ordered = [each for some in by_k.values() for each in some]
-    height = _HEIGHTS[narrow]
-    rows = len(ordered) if narrow else len(by_k)
-    foot = lines.FOOT[narrow]
-    figure = plots.canvas(height * rows + foot, narrow=narrow)
+    rows, foot = len(ordered) if narrow else len(by_k), lines.FOOT[narrow]
+    figure = plots.canvas(_HEIGHTS[narrow] * rows + foot, narrow=narrow)
+    places = plots.boxes(figure, len(ordered), across=len(ordered) // rows, foot=foot)
     said = {}
-    for i, each in enumerate(ordered):
-        across = 1 if narrow else len(ordered) // len(by_k)
-        width = (plots.NARROW if narrow else plots.WIDE) / across
-        bottom = foot + height * (rows - 1 - i // across)
+    for box, each in zip(places, ordered, strict=True):
         heading = f"k = {each.components}: {each.name}"
         said[each] = heading + verdicts.said(each.mechanism)
         heading += lines.mark(each.mechanism, verdicts.refuted)
         axes = plots.panel(
             figure,
-            (i % across * width, bottom, width, height),
+            box,
             heading,
             colour=verdicts.heading(each.mechanism),
             **_AROUND,

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import BASELINE
@@ -26,7 +25,6 @@ from dpaudit.reports.words import nines, percent, setting, spread, times
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
 _RATIO_GAP = 44.0
-_NOTE = (170.0, 24.0)  # width and height
 _FALSE = Line("claim false at this ε, by the exact loss", REFUTED, marker="X")
 
 
@@ -60,7 +58,7 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     _scales(axes, curves, without_noise[FIRST_COMPONENT])
     for curve in curves:
         _draw(axes, curve)
-    _references(axes, curves, without_noise)
+    _references(axes, without_noise)
     named = [curve.line for curve in curves]
     if narrow:
         lines.list_below(axes, named, foot + 14, _KEY_STEP)
@@ -142,46 +140,18 @@ def _scales(axes: Axes, curves: list[FalseCurve], first: float) -> None:
     plots.write(axes, text, place, weight="bold")
 
 
-def _references(
-    axes: Axes, curves: list[FalseCurve], without_noise: Mapping[str, float]
-) -> None:
+def _references(axes: Axes, without_noise: Mapping[str, float]) -> None:
     """Say what components capture that owe nothing to privacy."""
-    first, best = without_noise[FIRST_COMPONENT], without_noise[BASELINE]
-    axes.axhline(nines(first), color=MUTED, linewidth=1.4, linestyle=DOTTED)
-    right, above = _freest_side(axes, curves, first)
-    for text, x, y, up, over in (
-        ("first component, no noise", int(right), nines(first), above, right),
-        (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], False, False),
+    first, best = nines(without_noise[FIRST_COMPONENT]), without_noise[BASELINE]
+    top = axes.get_ylim()[1]
+    axes.axhline(first, color=MUTED, linewidth=1.4, linestyle=DOTTED)
+    style: dict[str, Any] = {"size": 12, "color": MUTED, "zorder": 5}
+    style["bbox"] = {"facecolor": PAPER, "linewidth": 0, "pad": 1, "alpha": 0.8}
+    for text, place, away, side, up in (
+        ("first component, no noise", (1, first), (-4, 6), "right", "bottom"),
+        (f"↑ no noise: {percent(best)}", (0, top), (4, -6), "left", "top"),
     ):
-        away = (-2 if over else 4, 6 if up else -6)
-        style: dict[str, Any] = {"ha": "right" if over else "left", "size": 12}
-        style |= {"va": "bottom" if up else "top", "color": MUTED}
-        plots.beside(axes, text, (x, y), away, plots.ROW, **style)
-
-
-def _freest_side(
-    axes: Axes, curves: list[FalseCurve], share: float
-) -> tuple[bool, bool]:
-    """Return where a note on a level line meets fewest curves.
-
-    Whether it is at the right end, and whether above the line.
-    """
-    box, line = axes.get_window_extent(), float(_place(axes, 1.0, share)[1])
-    drawn = [_place(axes, curve.x, curve.quartiles[1]) for curve in curves]
-
-    def met(side: tuple[bool, bool]) -> int:
-        right, above = side
-        left = box.x1 - _NOTE[0] if right else box.x0
-        bottom = line if above else line - _NOTE[1]
-        return lines.crossings(drawn, (left, bottom), _NOTE)
-
-    return min(((True, True), (True, False), (False, True), (False, False)), key=met)
-
-
-def _place(axes: Axes, epsilon: Any, share: Any) -> Array:
-    """Return places in CSS pixels from the lower left of the figure, (2,) or (2, n)."""
-    at = np.broadcast_arrays(epsilon, nines(share))
-    return np.asarray(axes.transData.transform(np.stack(at, axis=-1))).T
+        plots.beside(axes, text, place, away, plots.ROW, ha=side, va=up, **style)
 
 
 def _sentence(curve: FalseCurve) -> str:
