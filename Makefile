@@ -101,9 +101,13 @@ report: $(VENV)/.test ## write the comparison report to build/report/
 	$(BIN)/dpaudit report --profile $(PROFILE) $(SECTIONS:%=--section %) \
 		--output build/report
 
+# A process for each site: the tests of one share what the browser saw of it.
+browser: export DPAUDIT_SCREENSHOTS := build/screenshots
+browser: LOOK := $(BIN)/python -m pytest -n 0 tests/reports/test_in_a_browser.py
 browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromium (build/screenshots/)
-	DPAUDIT_SITES=build/report:build/docs DPAUDIT_SCREENSHOTS=build/screenshots \
-		$(BIN)/python -m pytest -n $(WORKERS) tests/reports/test_in_a_browser.py
+	DPAUDIT_SITES=build/report $(LOOK) & \
+		DPAUDIT_SITES=build/docs $(LOOK) -k no_page_has_a_fault; docs=$$?; \
+		wait $$! && exit $$docs
 
 first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py
