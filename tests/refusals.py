@@ -26,7 +26,7 @@ def refused(*cases, by=operator.call, each=None, error=InputError):
     return test
 
 
-def refuses(message, call, *arguments, **options):
+def refuses(message, call, *arguments, error=InputError, **options):
     """Check that a call is refused with these words."""
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(error, match=message):
         call(*arguments, **options)

@@ -35,10 +35,16 @@ def test_correct_mechanisms_pass(size, relation):
     run_conformance(SymmetricNoise.as_published(2.0, relation=relation), size=size)
 
 
-def test_the_pair_may_be_chosen():
+def test_pairs_may_be_chosen_or_are_needed_and_failures_are_assertions():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((6, 4))
     run_conformance(AnalyzeGauss.calibrated(1.0, 1e-5), pair=Pair(rows, rows[1:]))
+    assert issubclass(ConformanceError, AssertionError)
+    run_conformance(Correct.build())
+    refuses("pair is needed", run_conformance, Plain(lambda data, rng: rng.normal()))
+    lengths = itertools.chain([2, 2, 2, 2], itertools.repeat(3))
+    with pytest.raises(ConformanceError, match="changes its shape"):
+        run_conformance(Plain(grows(lengths)), pair=PAIR, size=100)
 
 
 # The promise
@@ -51,10 +57,6 @@ test_a_missing_promise_is_caught = refused(
     by=lambda parts: run_conformance(SimpleNamespace(**parts), pair=PAIR),
     error=ConformanceError,
 )
-
-
-def test_failures_are_assertion_errors():
-    assert issubclass(ConformanceError, AssertionError)
 
 
 # Releases: a mechanism that has nothing but `release`
@@ -368,12 +370,7 @@ PLANTED = {
     [(broken, message) for message, kinds in PLANTED.items() for broken in kinds],
 )
 def test_planted_bugs_are_caught(broken, message):
-    with pytest.raises(ConformanceError, match=message):
-        run_conformance(broken.build())
-
-
-def test_each_planted_bug_sits_on_a_mechanism_that_passes():
-    run_conformance(Correct.build())
+    refuses(message, run_conformance, broken.build(), error=ConformanceError)
 
 
 def test_what_a_mechanism_calls_unsupported_is_passed_over():
@@ -429,13 +426,3 @@ test_bad_arguments_are_named = refused(
     ),
     by=lambda options: run_conformance(Correct.build(), **options),
 )
-
-
-def test_a_pair_is_needed_where_the_mechanism_names_none():
-    refuses("pair is needed", run_conformance, Plain(lambda data, rng: rng.normal()))
-
-
-def test_lengths_that_change_in_time_are_caught():
-    lengths = itertools.chain([2, 2, 2, 2], itertools.repeat(3))
-    with pytest.raises(ConformanceError, match="changes its shape"):
-        run_conformance(Plain(grows(lengths)), pair=PAIR, size=100)

@@ -128,7 +128,7 @@ MECHANISMS = [Rappor(), OneTimeRappor(), Rappor(f=0.3, p=0.2, q=0.7)]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_bits_are_told_with_their_probabilities(mechanism):
+def test_bits_have_their_probabilities_and_the_worst_lose_the_true_epsilon(mechanism):
     releases = draws(mechanism, [7.0])
     # By the steps of the algorithm, in the other order of conditioning.
     after = {1: 1 - mechanism.f / 2, 0: mechanism.f / 2}
@@ -139,10 +139,6 @@ def test_bits_are_told_with_their_probabilities(mechanism):
         assert_frequencies([count], [chance], SIZE)
     both = np.count_nonzero(releases[:, 0] * releases[:, 1])
     assert_frequencies([both], [expected[0] * expected[1]], SIZE)
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_worst_two_values_lose_the_true_epsilon(mechanism):
     pair = mechanism.worst_case()
     here, there = mechanism.answers(pair.data), mechanism.answers(pair.neighbour)
     assert (here.sum(), there.sum(), here @ there) == (4, 4, 0)
@@ -151,7 +147,7 @@ def test_the_worst_two_values_lose_the_true_epsilon(mechanism):
     np.testing.assert_allclose(loss, [truth, -truth], rtol=1e-12)
 
 
-def test_no_two_values_lose_more():
+def test_no_two_values_lose_more_and_the_same_filter_nothing():
     mechanism = Rappor()
     filters = np.array([mechanism.answers([v]) for v in range(200)])
     assert set(filters.sum(axis=1)) <= {1, 2, 3, 4}
@@ -162,6 +158,7 @@ def test_no_two_values_lose_more():
         for other in told
     ]
     assert np.max(losses) == pytest.approx(mechanism.true_epsilon, rel=1e-12)
+    assert Rappor().exact_claim(Pair([3.0], [3.2])).delta_at(0.0) == 0
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -179,10 +176,6 @@ def test_rappor_profile_by_enumeration(mechanism, values):
     for at in [0.0, *np.unique(losses.round(9))]:
         expected = divergence(*laws, at)
         assert float(exact.delta_at(at)) == pytest.approx(expected, abs=1e-9)
-
-
-def test_values_with_the_same_filter_lose_nothing():
-    assert Rappor().exact_claim(Pair([3.0], [3.2])).delta_at(0.0) == 0
 
 
 test_bad_arguments_are_named = refused(

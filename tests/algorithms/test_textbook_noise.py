@@ -158,12 +158,21 @@ def test_running_totals_lose_with_every_query(queries):
     assert np.abs(losses).max() <= mechanism.true_epsilon + 1e-9
 
 
-def test_gaussian_releases():
+def test_gaussian_releases_and_losses():
     mechanism = Gaussian.from_mu(0.5, sensitivity=2.0)
     assert mechanism.claim == GaussianDP(0.5)
     assert mechanism.true_epsilon == np.inf
     law = stats.norm(loc=3.5, scale=4.0)
     assert_distribution(draws(mechanism, [1.5, 7.0, -1.0], size=SIZE), law.cdf)
+    mechanism = Gaussian.from_mu(0.8)
+    at = np.linspace(-4, 4, 11)
+    rows, other = [0.2, 0.3], [0.2, 0.3, 0.9]
+    laws = [stats.norm(loc=m, scale=1.25) for m in (0.5, 1.4)]
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(at, rows, other),
+        laws[0].logpdf(at) - laws[1].logpdf(at),
+        atol=1e-12,
+    )
 
 
 def balle_wang(epsilon, mu):
@@ -191,28 +200,13 @@ def test_gaussian_truth(epsilon, delta):
     assert Gaussian.calibrated(epsilon, delta).true_epsilon > 0.999999 * epsilon
 
 
-def test_the_classical_constant_holds_below_one_and_fails_far_above():
+def test_the_classical_constant_and_half_of_the_noise():
     assert Gaussian.classical(0.9, 1e-5).true_epsilon < 0.9
     assert Gaussian.classical(10.0, 1e-5).true_epsilon > 10.0
     assert Gaussian.classical(1.0, 1e-5).sigma == pytest.approx(4.8448, abs=1e-4)
-
-
-def test_half_of_the_noise():
     assert Gaussian.under_noised().true_epsilon == pytest.approx(2.155, abs=5e-4)
     whole, half = Gaussian.calibrated(), Gaussian.under_noised()
     assert half.sigma == pytest.approx(whole.sigma / 2, rel=1e-12)
-
-
-def test_gaussian_loss():
-    mechanism = Gaussian.from_mu(0.8)
-    at = np.linspace(-4, 4, 11)
-    rows, other = [0.2, 0.3], [0.2, 0.3, 0.9]
-    laws = [stats.norm(loc=m, scale=1.25) for m in (0.5, 1.4)]
-    np.testing.assert_allclose(
-        mechanism.privacy_loss(at, rows, other),
-        laws[0].logpdf(at) - laws[1].logpdf(at),
-        atol=1e-12,
-    )
 
 
 test_bad_arguments_are_named = refused(
@@ -229,12 +223,9 @@ test_bad_arguments_are_named = refused(
 )
 
 
-def test_nobody_is_a_dataset_where_people_may_be_added():
+def test_nobody_is_a_dataset_and_the_same_answers_lose_nothing():
     assert Laplace().answers([]) == 0.0
     assert NoisyHist1().answers(np.empty((0, 2))).tolist() == [0.0, 0.0]
-
-
-def test_the_same_answers_lose_nothing():
     for mechanism, rows in (
         (Laplace(), np.zeros(1)),
         (Gaussian.calibrated(), np.zeros(1)),

@@ -12,7 +12,7 @@ SUITE = {name: entry(name).constructor for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_batches_of_any_size(name):
+def test_batches_of_any_size_and_worst_cases_of_any_dimension(name):
     mechanism = SUITE[name]()
     data = mechanism.worst_case().data
     shape = mechanism.release(data, rng=np.random.default_rng(0)).shape
@@ -20,10 +20,6 @@ def test_batches_of_any_size(name):
         releases = mechanism.draw(data, size, rng=np.random.default_rng(0))
         assert releases.shape == (size, *shape)
         assert releases.dtype == np.float64
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_worst_cases_may_be_asked_for_by_their_dimension(name):
     mechanism = SUITE[name]()
     pair = mechanism.worst_case()
     dimension = pair.data.shape[1] if pair.data.ndim > 1 else 1
@@ -32,12 +28,17 @@ def test_worst_cases_may_be_asked_for_by_their_dimension(name):
     np.testing.assert_array_equal(again.neighbour, pair.neighbour)
 
 
-def test_neighbours_have_the_answers_asked_for():
+def test_counts_and_patterns_are_neighbours_as_asked_for():
     pair = neighbours_with([3, 0, 2], [2, 1, 2])
     assert pair.relation is Relation.REPLACE_ONE
     assert pair.data.sum(axis=0).tolist() == [3, 0, 2]
     assert pair.neighbour.sum(axis=0).tolist() == [2, 1, 2]
     assert set(np.unique([pair.data, pair.neighbour])) == {0.0, 1.0}
+    assert SVT1().answers([[0.25, 3.0], [0.5, -1.0]]).tolist() == [0.75, 1.0]
+    patterns = count_patterns(5)
+    moved = {tuple(p.neighbour.sum(axis=0) - p.data.sum(axis=0)) for p in patterns}
+    assert len(moved) == len(patterns) == 7
+    assert {(1, 1, 1, 1, 1), (-1, 0, 0, 0, 0), (1, -1, -1, -1, -1)} <= moved
 
 
 @pytest.mark.parametrize(
@@ -46,17 +47,6 @@ def test_neighbours_have_the_answers_asked_for():
 def test_answers_that_no_neighbours_have(answers):
     with pytest.raises(InputError, match="answers of neighbours"):
         neighbours_with(*answers)
-
-
-def test_counts_are_sums_of_clipped_rows():
-    assert SVT1().answers([[0.25, 3.0], [0.5, -1.0]]).tolist() == [0.75, 1.0]
-
-
-def test_the_patterns_are_neighbours_of_every_kind():
-    patterns = count_patterns(5)
-    moved = {tuple(p.neighbour.sum(axis=0) - p.data.sum(axis=0)) for p in patterns}
-    assert len(moved) == len(patterns) == 7
-    assert {(1, 1, 1, 1, 1), (-1, 0, 0, 0, 0), (1, -1, -1, -1, -1)} <= moved
 
 
 def test_canonical_pairs_start_with_the_worst():

@@ -33,15 +33,12 @@ def test_canary_of_add_remove(place):
     np.testing.assert_allclose(common_mean(Pair(shorter, X)), shorter.mean(axis=0))
 
 
-def test_canary_of_replace_one():
+def test_canary_of_replace_one_and_alone():
     other = X.copy()
     other[1] = 9.0
     ours, theirs = canary_rows(Pair(X, other))
     assert (ours.tolist(), theirs.tolist()) == ([[3.0, 4.0]], [[9.0, 9.0]])
     np.testing.assert_allclose(common_mean(Pair(X, other)), X[[0, 2]].mean(axis=0))
-
-
-def test_canary_alone():
     pair = Pair(np.zeros((0, 2)), np.ones((1, 2)))
     assert canary_rows(pair)[1].tolist() == [[1.0, 1.0]]
     assert common_mean(pair).tolist() == [0.0, 0.0]
@@ -59,12 +56,22 @@ def scores(attack, pair, releases):
     return attack.score(target, attack.fit(target, releases, releases), releases)
 
 
-def test_quadratic_form():
+def test_quadratic_forms_orthonormality_and_scalar_rows():
     rng = np.random.default_rng(0)
     releases = rng.normal(size=(5, 3, 3))
     x, y = REPLACED.data[1], REPLACED.neighbour[1]
     expected = [x @ r @ x - y @ r @ y for r in releases]
     np.testing.assert_allclose(scores(CanaryQuadratic(), REPLACED, releases), expected)
+    basis = np.tile(np.eye(3)[:, :2], (10, 1, 1))
+    assert are_orthonormal(basis)
+    basis[0], basis[1], basis[2] = np.nan, 0.0, 1e200
+    assert are_orthonormal(basis)
+    assert not are_orthonormal(1.01 * basis)
+    assert not are_orthonormal(np.full((10, 3, 1), 1e200))
+    assert not are_orthonormal(np.full((10, 3, 1), np.nan))
+    target = Target(black_box, SCALARS)
+    for attack in (CanaryQuadratic(), CanaryOverlap(), Tracing(), Reconstruction()):
+        assert not attack.applies(target, np.ones((5, 1, 1)))
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -81,16 +88,13 @@ def test_overlaps_do_not_depend_on_the_basis(attack, pair, transposed):
     assert np.ptp(before) > 0.1
 
 
-def test_overlap_is_the_length_minus_the_residual():
+def test_overlap_is_the_length_minus_the_residual_and_that_of_top_eigenvectors():
     basis = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 3, 2)))[0]
     x = ROWS.data[2]
     residual = [np.sum((x - v @ v.T @ x) ** 2) for v in basis]
     np.testing.assert_allclose(
         scores(CanaryOverlap(), ROWS, basis), x @ x - np.array(residual)
     )
-
-
-def test_overlap_of_symmetric_matrices_is_that_of_their_top_eigenvector():
     rng = np.random.default_rng(0)
     vectors = np.linalg.qr(rng.normal(size=(6, 3, 3)))[0]
     matrices = vectors @ np.diag([5.0, 1.0, -7.0]) @ vectors.swapaxes(1, 2)
@@ -137,16 +141,6 @@ def test_reconstruction_loss():
     )
 
 
-def test_orthonormality_is_decided_by_most_releases():
-    basis = np.tile(np.eye(3)[:, :2], (10, 1, 1))
-    assert are_orthonormal(basis)
-    basis[0], basis[1], basis[2] = np.nan, 0.0, 1e200
-    assert are_orthonormal(basis)
-    assert not are_orthonormal(1.01 * basis)
-    assert not are_orthonormal(np.full((10, 3, 1), 1e200))
-    assert not are_orthonormal(np.full((10, 3, 1), np.nan))
-
-
 @pytest.mark.parametrize("shape", [(4, 0), (4, 0, 2), (4, 2, 0), (4, 0, 0)])
 def test_releases_without_entries_are_no_subspaces(shape):
     assert not CanaryOverlap().applies(Target(black_box, ROWS), np.zeros(shape))
@@ -164,9 +158,3 @@ def test_releases_that_are_not_finite_come_last(attack):
     result = scores(attack, ROWS, releases)
     assert np.isneginf(result[1:3]).all()
     assert np.isfinite(result[[0, 3]]).all()
-
-
-def test_scalar_rows_have_no_canary_direction():
-    target = Target(black_box, SCALARS)
-    for attack in (CanaryQuadratic(), CanaryOverlap(), Tracing(), Reconstruction()):
-        assert not attack.applies(target, np.ones((5, 1, 1)))

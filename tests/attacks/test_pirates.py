@@ -86,13 +86,10 @@ def test_the_planted_vector_against_all_angles():
         assert found >= best - 3
 
 
-def test_a_vector_without_padding_is_some_unit_vector():
+def test_vectors_without_padding_are_units_and_roundings_signs():
     v = np.zeros((8, 2))
     v[0, 0] = v[1, 1] = 1.0
     assert np.linalg.norm(planted_vector(v)) == pytest.approx(1)
-
-
-def test_rounding():
     assert rounded(np.array([-0.5, 0.0, 2.0])).tolist() == [-1.0, 1.0, 1.0]
     assert rounded(np.array([np.nan, 1.0])).tolist() == [0.0, 0.0]
 

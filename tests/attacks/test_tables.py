@@ -26,9 +26,6 @@ def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
     assert (np.sign(forth) * np.sign(plain) >= 0).all()
     assert forth[0] == forth[1] == 0
     assert 3.0 < forth[3] < plain[3]
-
-
-def test_every_count_is_a_share_of_its_own_side():
     ratio = math.log(10 / 100) + math.sqrt(2 / 9.5)
     assert shrunk_log_ratio(9, 99, 9, 9) == pytest.approx(ratio)
 
@@ -44,7 +41,7 @@ def test_atoms_score_outputs_by_their_counts():
     assert scores[3] == 0.0
 
 
-def test_atoms_see_codes_among_numbers():
+def test_atoms_see_codes_among_numbers_if_they_repeat():
     """NaN, infinities and codes are values; other numbers are all alike."""
     rng = np.random.default_rng(0)
     sides = rng.normal(size=(2, 900, 2))
@@ -56,14 +53,11 @@ def test_atoms_see_codes_among_numbers():
     scores = fit_and_score(Atoms(), *sides, judged)
     assert scores[0] == scores[1] < 0
     assert (scores[2:] > 3).all()
+    rng = np.random.default_rng(0)
+    assert not Atoms().applies(TARGET, rng.standard_cauchy(size=(50_000, 1)))
 
 
-def test_atoms_take_both_zeros_for_one():
-    zeros = np.array([[0.0], [-0.0]])
-    assert len(set(fit_and_score(Atoms(), 1 + zeros, zeros, zeros).tolist())) == 1
-
-
-def test_atoms_keep_the_most_telling_outputs():
+def test_atoms_keep_the_most_telling_outputs_and_take_both_zeros_for_one():
     rng = np.random.default_rng(0)
     first, second = rng.integers(2000, size=(2, 4000, 1)).astype(float)
     first[::10] = 5000.0
@@ -72,6 +66,8 @@ def test_atoms_keep_the_most_telling_outputs():
     scores = Atoms().score(TARGET, parameters, np.array([[5000.0], [-3.0]]))
     assert scores[0] == max(parameters["scores"])
     assert abs(scores[1]) < scores[0]
+    zeros = np.array([[0.0], [-0.0]])
+    assert len(set(fit_and_score(Atoms(), 1 + zeros, zeros, zeros).tolist())) == 1
 
 
 def test_atoms_apply_where_outputs_repeat():
@@ -110,11 +106,6 @@ def test_atoms_that_are_rare_among_numbers_that_never_repeat_are_found(columns):
         assert np.count_nonzero(score[~raw]) <= 40  # equal in 30 bits by accident
 
 
-def test_no_atoms_are_seen_where_nothing_repeats():
-    rng = np.random.default_rng(0)
-    assert not Atoms().applies(TARGET, rng.standard_cauchy(size=(50_000, 1)))
-
-
 @pytest.mark.parametrize("rate", [0.3, 1e-3])
 def test_honest_scores_of_atoms_tell_nothing_of_the_side_they_are_on(rate):
     """Where both sides have one law, the scores of both have, too.
@@ -144,16 +135,13 @@ def test_honest_scores_of_atoms_are_those_of_a_fit_to_the_others():
             np.testing.assert_allclose(scores[mine], alone, atol=1e-12)
 
 
-def test_layouts_are_counted():
+def test_layouts_are_counted_and_may_hold_any_text():
     first = words(["shape ()"] * 60 + ["raises ValueError"] * 40)
     second = words(["shape ()"] * 95 + ["shape (3,)"] * 5)
     judged = words(["raises ValueError", "shape (3,)", "shape ()", "never seen"])
     scores = fit_and_score(Abnormal(), first, second, judged)
     expected = shrunk_log_ratio([40, 0, 60], 100, [0, 5, 95], 100)
     assert scores.tolist() == [*expected, 0.0]
-
-
-def test_layouts_may_hold_any_text():
     texts = ["", "ünïcödé", "日本", "a b\tc\n", "😀", "x" * 500]
     first, second = words(texts * 90), words(texts[:1] * 540)
     parameters = Abnormal().fit(TARGET, first, second)
@@ -161,9 +149,6 @@ def test_layouts_may_hold_any_text():
     assert (scores[1:] > 0).all()
     assert scores[0] < 0
     assert parameters["layouts"].dtype == np.uint32
-
-
-def test_one_layout_is_no_case_for_it():
     assert not Abnormal().applies(TARGET, words(["shape ()"] * 2))
     assert not Abnormal().applies(TARGET, np.ones(3))
     assert not Abnormal().applies(TARGET, {"a": np.ones(3)})

@@ -206,12 +206,9 @@ def test_other_options_reach_the_audit(auditor, told):
     assert told["seed"] == 5
 
 
-def test_unknown_profiles_are_named(auditor):
+def test_unknown_profiles_and_signs_of_dependence_are_named(auditor):
     with pytest.raises(InputError, match="did you mean 'full'"):
         auditor.assert_dp(noisy_sum, **options, budget="ful")
-
-
-def test_signs_of_dependence_are_warnings_of_the_test(auditor):
     with pytest.warns(UserWarning, match="constant_sum: .* does not use its rng") as w:
         auditor.assert_refuted(constant_sum, **options)
     assert w[0].filename == __file__

@@ -131,16 +131,13 @@ def test_the_order_of_the_canaries_tells_nothing(options):
     assert abs(right.mean() - 0.5) < 0.2
 
 
-def test_the_most_confident_guesses_are_those_far_from_the_threshold():
+def test_the_most_confident_guesses_are_far_from_the_threshold_and_halves_warned_of():
     scores = np.where(COINS == 1, 1.0, -1.0) * np.where(np.arange(400) < 40, 5.0, -0.1)
     found = audit_scores(scores, COINS, claim=PureDP(1.0), guesses=[40], thresholds=[0])
     assert dict(found.bound.counts)["correct"] == 40
     infinite = np.where(np.arange(400) < 40, scores * np.inf, scores)
     again = audit_scores(infinite, COINS, claim=PureDP(1.0), guesses=[40])
     assert dict(again.bound.counts)["correct"] == 40
-
-
-def test_half_that_was_drawn_is_warned_of():
     half = np.arange(400) % 2
     found = audit_scores(half, half, claim=PureDP(1.0))
     assert any("exactly half of 400" in each for each in found.warnings)

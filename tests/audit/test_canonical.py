@@ -95,7 +95,7 @@ def test_what_is_exact_stays_so(exact):
     assert not np.signbit(ours[ours == 0]).any()
 
 
-def test_what_is_beyond_a_lattice_has_last_bits():
+def test_last_bits_are_beyond_a_lattice_and_what_varies_by_them_is_constant():
     """Large integers, and once in a while 1e20 by two ways: split with 2^-22."""
     integers = np.random.default_rng(0).integers(2**32, 2**33, size=(20, 1))
     ours, _, canon = canonical(integers)
@@ -103,6 +103,13 @@ def test_what_is_beyond_a_lattice_has_last_bits():
     far = np.array([[1e20], [np.nextafter(1e20, 0)]])
     one, other = canon(batch(far)).numbers("x")
     assert one == other
+    angles = np.random.default_rng(0).normal(size=(50, 1)) * 1e3
+    ours, _, _ = canonical(np.cos(angles) ** 2 + np.sin(angles) ** 2)
+    assert len(np.unique(ours)) == 1
+    values = np.random.default_rng(0).laplace(size=(40, 1))
+    values[::20] = 1e300
+    ours, _, _ = canonical(values)
+    assert len(np.unique(ours)) == 39
 
 
 @pytest.mark.parametrize("offset", [1.7e9, -3e5, 1e12])
@@ -111,12 +118,6 @@ def test_columns_that_vary_little_keep_their_noise(offset):
     ours, _, _ = canonical(offset + noise, offset + noise[::-1])
     assert len(np.unique(ours)) >= 49
     assert np.abs(ours - offset - noise).max() <= 2.0**-6 * np.abs(noise).max()
-
-
-def test_what_varies_by_rounding_is_constant():
-    angles = np.random.default_rng(0).normal(size=(50, 1)) * 1e3
-    ours, _, _ = canonical(np.cos(angles) ** 2 + np.sin(angles) ** 2)
-    assert len(np.unique(ours)) == 1
 
 
 RESIDUES = {"constants": (1e-17, 3e-17), "squares": (1e-34, 0.0), "noise": (1.0, 3.0)}
@@ -142,7 +143,7 @@ def test_what_is_left_of_sums_is_nothing(kind, scale):
         assert doubt.startswith("1 of 2 entries")
 
 
-def test_small_noise_beside_large_numbers_is_noise():
+def test_noise_stays_noise_and_a_sum_that_should_be_0_is_known():
     """A count beside a time in nanoseconds, and noise far below data of size 1."""
     rng = np.random.default_rng(0)
     both = np.hstack(
@@ -151,9 +152,6 @@ def test_small_noise_beside_large_numbers_is_noise():
     assert len(np.unique(canonical(both[:10], both[10:])[0][:, 0])) == 10
     small = rng.laplace(size=(20, 1)) * 1e-20
     assert len(np.unique(canonical(small, data=1.0)[0])) == 20
-
-
-def test_a_sum_alone_that_should_be_0_is_known_by_its_few_bits():
     ours, theirs, _ = canonical(column(2.0**-53), column(-3 * 2.0**-54), data=1.0)
     assert not ours.any()
     assert not theirs.any()
@@ -168,13 +166,6 @@ def test_single_precision_is_known_by_its_bits(value):
     for seed in range(20):
         ours, theirs, _ = canonical(column(np.float32(value)), column(value), seed)
         assert (ours == theirs).all()
-
-
-def test_a_few_huge_entries_do_not_make_others_alike():
-    values = np.random.default_rng(0).laplace(size=(40, 1))
-    values[::20] = 1e300
-    ours, _, _ = canonical(values)
-    assert len(np.unique(ours)) == 39
 
 
 def test_dictionaries_and_layouts_have_grids_of_their_own():

@@ -143,15 +143,12 @@ def test_a_checkpoint_does_not_hold_the_data():
     assert len(state.freeze()) < 2e6 < big.data.nbytes
 
 
-def test_a_pair_that_is_frozen_comes_back_locked():
+def test_a_frozen_pair_comes_back_locked_and_what_cannot_be_frozen_is_named():
     pair = thaw(freeze(PAIR, {}), {})
     assert pair is not PAIR
     assert np.array_equal(pair.neighbour, PAIR.neighbour)
     assert pair.relation is PAIR.relation
     assert not pair.data.flags.writeable
-
-
-def test_what_cannot_be_frozen_or_thawed_is_named():
     refuses("state cannot be stored", freeze, lambda: 0, {})
     refuses("cannot be read from its store", thaw, b"nonsense", {})
     stand_in = object()

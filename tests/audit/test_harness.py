@@ -105,10 +105,15 @@ def test_every_kind_of_claim(claim, refuted):
     json.dumps(result.to_dict(), allow_nan=False)
 
 
-def test_the_same_seed_gives_the_same_result():
+def test_the_same_seed_gives_the_same_result_and_at_its_end_no_interruption():
     one, again, other = (audited(laplace_sum, budget=40, seed=s) for s in (1, 1, 2))
     assert replace(one, seconds=0.0) == replace(again, seconds=0.0)
     assert other.log_evidence != one.log_evidence
+    told = []
+    run = Run(progress=told.append, should_stop=lambda: told[-1].samples == 10)
+    result = audited(laplace_sum, budget=10, run=run)
+    assert result.samples == 10
+    assert not result.interrupted
 
 
 def test_progress_is_told():
@@ -195,26 +200,17 @@ def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, mo
         assert most / 1.5 < spent <= most
 
 
-def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
+def test_a_limit_that_is_not_reached_changes_nothing_nor_do_clocks_that_jump(
+    monkeypatch,
+):
     limited = audited(Priced(monkeypatch), budget=Budget(40, seconds=1e5))
     free = audited(Priced(monkeypatch), budget=40)
     assert not limited.interrupted
     assert replace(limited, seconds=0.0) == replace(free, seconds=0.0)
-
-
-def test_clocks_that_jump_are_not_asked(monkeypatch):
     jumps = itertools.cycle([0.0, 1e12, -1e12])
     for name in ("time", "monotonic"):
         monkeypatch.setattr(time, name, lambda: next(jumps))
     assert not audited(laplace_sum, budget=Budget(100, seconds=100.0)).interrupted
-
-
-def test_an_audit_that_is_at_its_end_is_not_interrupted():
-    told = []
-    run = Run(progress=told.append, should_stop=lambda: told[-1].samples == 10)
-    result = audited(laplace_sum, budget=10, run=run)
-    assert result.samples == 10
-    assert not result.interrupted
 
 
 def test_an_audit_is_not_ended_before_it_has_a_pair():

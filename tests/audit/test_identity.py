@@ -234,9 +234,19 @@ circle: list[object] = []
 circle.append(circle)
 
 
-def test_what_behaves_differently_is_described_differently():
+def test_what_behaves_differently_is_described_differently_state_shown_or_not():
     described = [describe(value) for value in DIFFERENT]
     assert len(set(described)) == len(described)
+    # What it does is looked at before a store is believed.
+    for make in (
+        *(lambda: (number for number in []), threading.Lock, lambda: memoryview(b"1")),
+        lambda: np.frompyfunc(lambda x: 2 * x, 1, 1),
+        *(lambda: closure(threading.Lock()), lambda: np.random.default_rng()),
+    ):
+        assert describe(make()) == describe(make())
+    kinds = [describe(n for n in []), describe(threading.Lock()), describe(Unsaid(1))]
+    assert len(set(kinds)) == 3
+    assert describe(Unsaid(1.0)) == describe(Unsaid(1.0)) != describe(Unsaid(2.0))
 
 
 @pytest.mark.parametrize(
@@ -279,32 +289,16 @@ class Unsaid:
         raise TypeError("no")
 
 
-def test_what_shows_no_state_goes_by_what_there_is():
-    """What it does is looked at before a store is believed."""
-    for make in (
-        *(lambda: (number for number in []), threading.Lock, lambda: memoryview(b"1")),
-        lambda: np.frompyfunc(lambda x: 2 * x, 1, 1),
-        *(lambda: closure(threading.Lock()), lambda: np.random.default_rng()),
-    ):
-        assert describe(make()) == describe(make())
-    kinds = [describe(n for n in []), describe(threading.Lock()), describe(Unsaid(1))]
-    assert len(set(kinds)) == 3
-    assert describe(Unsaid(1.0)) == describe(Unsaid(1.0)) != describe(Unsaid(2.0))
-
-
 def shuffled(data, rng):
     return choice(data) + np.random.random()  # noqa: NPY002
 
 
-def test_generators_that_all_share_have_no_state_that_could_matter():
+def test_generators_of_all_have_no_state_and_deep_nests_go_by_class():
     """They are seeded anew in every process, and would make every key another."""
     before = describe(shuffled), describe(np.random.normal)
     choice([0.0])
     np.random.random()  # noqa: NPY002
     assert (describe(shuffled), describe(np.random.normal)) == before
-
-
-def test_what_is_nested_too_deeply_goes_by_its_class():
     deep = []
     for _ in range(100_000):
         deep = [deep]
@@ -377,7 +371,7 @@ def test_every_setting_is_in_the_key(setting):
     assert key_of(settings=replace(SETTINGS)) == key_of(settings=SETTINGS)
 
 
-def test_an_audit_takes_every_setting_by_its_name():
+def test_an_audit_takes_every_setting_by_its_name_but_not_its_time():
     """Or in its run; and nothing else decides a result, but for what is audited."""
     subject = {"mechanism", "pair", "domain", "relation"}
     beside = {"executor", "store", "progress", "should_stop"}
@@ -387,6 +381,8 @@ def test_an_audit_takes_every_setting_by_its_name():
     taken = set(signature(audit).parameters)
     assert taken == subject | {"run"} | (settings - of_the_run)
     assert len(taken) <= 10
+    timed = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=5.0))
+    assert key_of(settings=timed) == key_of(settings=SETTINGS)
 
 
 test_a_setting_that_is_not_allowed_is_named = refused(
@@ -413,11 +409,6 @@ test_an_option_that_is_not_allowed_is_named = refused(
     (Run, {"reference": 5}, "reference must be a string or None, got 5"),
     by=lambda kind, wrong: kind(**wrong),
 )
-
-
-def test_the_time_that_an_audit_may_take_is_no_setting():
-    timed = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=5.0))
-    assert key_of(settings=timed) == key_of(settings=SETTINGS)
 
 
 SCRIPT = """

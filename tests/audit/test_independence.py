@@ -128,12 +128,21 @@ def test_noise_that_a_batch_shares_is_found(spread):
     assert SHARED in warning
 
 
-def test_batches_of_independent_releases_are_left_alone():
+def test_independent_batches_are_left_alone_and_own_sources_may_be_declared():
     # Each is warned of with probability 1e-9 at most.
     pair_audits = (
         PairAudit(Batched(), PAIR, [Identity()], seed=seed, key=0) for seed in range(50)
     )
     assert not any(each.sampler.shares_noise() for each in pair_audits)
+    # Its author answers for its releases; but a batch must not share noise.
+    elsewhere = system()
+    elsewhere.seedable = False
+    result = audited(elsewhere, budget=1000, claim=GaussianDP(0.01))
+    assert result.verdict is not Verdict.NO_VERDICT
+    assert len(result.warnings) == 2
+    shared = Leaking(shares=True)
+    shared.seedable = False
+    assert audited(shared, budget=60).verdict is Verdict.NO_VERDICT
 
 
 SCALE = 1e-3  # far too little noise: whatever has a verdict is REFUTED
@@ -243,18 +252,6 @@ def test_other_mechanisms_keep_their_verdict(mechanism):
     assert result.refuted
     assert result.witness is not None
     assert UNFOUNDED not in str(result)
-
-
-def test_a_mechanism_may_say_that_it_draws_from_elsewhere():
-    """Its author answers for its releases; but a batch must not share noise."""
-    elsewhere = system()
-    elsewhere.seedable = False
-    result = audited(elsewhere, budget=1000, claim=GaussianDP(0.01))
-    assert result.verdict is not Verdict.NO_VERDICT
-    assert len(result.warnings) == 2
-    shared = Leaking(shares=True)
-    shared.seedable = False
-    assert audited(shared, budget=60).verdict is Verdict.NO_VERDICT
 
 
 def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():

@@ -108,7 +108,7 @@ def test_the_grid_of_scores_has_an_offset_that_is_drawn():
         np.testing.assert_array_equal(fitted.rounded(some, at), below)
 
 
-def test_nan_scores_are_lowest():
+def test_nan_scores_are_lowest_and_company_is_refused():
     class Broken(Laplace):
         def privacy_loss(self, releases, data, other):
             return np.full(len(releases), np.nan)
@@ -116,6 +116,9 @@ def test_nan_scores_are_lowest():
     target = Target(Broken(), PAIR)
     fitted = fit(ExactLoss(), ordinary([0, 0]), ordinary([1, 1]), target)
     assert (fitted.score(target, ordinary([0, 0])) == -np.inf).all()
+    noise = [ordinary(np.random.default_rng(0).normal(size=20)) for _ in range(2)]
+    with pytest.raises(MechanismError, match=r"'centring' scores .* by itself"):
+        begun([Centring()], *noise).prepare()
 
 
 def test_other_layouts_score_lowest_where_one_is_read():
@@ -124,9 +127,6 @@ def test_other_layouts_score_lowest_where_one_is_read():
     assert fitted.score(TARGET, mixed).tolist() == [5, -np.inf, 6]
     nothing = labelled(["raises KeyError"] * 2)
     assert fitted.score(TARGET, nothing).tolist() == [-np.inf, -np.inf]
-
-
-def test_attacks_on_whole_outputs_read_all_layouts():
     sides = labelled(["no"] * 9 + [""], [1.0]), ordinary(np.ones(10))
     fitted = fit(Abnormal(), *sides)
     scores = fitted.score(TARGET, labelled(["", "no", "other"], [1.0]))
@@ -203,12 +203,17 @@ def test_learned_attacks_wait_when_others_apply():
     assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
-def test_attacks_that_are_dear_to_fit_wait_while_a_pair_is_only_looked_at():
+def test_dear_attacks_wait_and_exact_losses_stand_alone_unless_beaten():
     portfolio = Portfolio(TARGET, [LogisticClassifier()])
     noise = ordinary(np.arange(20.0)), ordinary(np.arange(20.0) + 1)
     portfolio.begin(*noise, screens=True)
     assert not len(portfolio.prepare())
     assert len(portfolio.prepare(screens=False))
+    # With few releases nobody can know that it is wrong; then the others join.
+    assert offered(Laplace(), 20) == {1}
+    assert offered(Laplace(), 1000) == {1}
+    assert offered(LaplaceWithAWrongLoss(), 10) == {1}
+    assert offered(LaplaceWithAWrongLoss(), 1000) == {0, 1}
 
 
 def test_hits_equal_a_recount():
@@ -317,14 +322,6 @@ class LaplaceWithAWrongLoss(Laplace):
         return np.cos(50 * releases)
 
 
-def test_nothing_is_on_offer_beside_an_exact_loss_unless_it_is_clearly_beaten():
-    """With few releases nobody can know that it is wrong; then the others join."""
-    assert offered(Laplace(), 20) == {1}
-    assert offered(Laplace(), 1000) == {1}
-    assert offered(LaplaceWithAWrongLoss(), 10) == {1}
-    assert offered(LaplaceWithAWrongLoss(), 1000) == {0, 1}
-
-
 def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
     rng = np.random.default_rng(4)
     portfolio = begun(
@@ -350,7 +347,7 @@ def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
     assert (scores[0] > scores[1].max()).sum() == 60
 
 
-def test_attacks_that_read_numbers_wait_until_there_are_some():
+def test_attacks_on_numbers_wait_for_some_and_others_are_asked_again():
     words = labelled(["value 'no'"] * 10)
     portfolio = begun([Identity(), Abnormal()], words, words)
     events = portfolio.prepare()
@@ -360,16 +357,6 @@ def test_attacks_that_read_numbers_wait_until_there_are_some():
         portfolio.absorb(side, mixed, events)
     events = portfolio.prepare()
     assert {portfolio.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
-
-
-class LateSpy(Spy):
-    """Applies to many outputs only."""
-
-    def applies(self, target, releases):
-        return len(flatten(releases)) >= 500
-
-
-def test_an_attack_that_did_not_apply_at_first_is_asked_again():
     rng = np.random.default_rng(0)
     portfolio = begun([LateSpy()], *(ordinary(rng.normal(size=60)) for _ in range(2)))
     events = portfolio.prepare()
@@ -377,6 +364,13 @@ def test_an_attack_that_did_not_apply_at_first_is_asked_again():
     for side in (DATA, NEIGHBOUR):
         portfolio.absorb(side, ordinary(rng.normal(size=300)), events)
     assert len(portfolio.prepare())
+
+
+class LateSpy(Spy):
+    """Applies to many outputs only."""
+
+    def applies(self, target, releases):
+        return len(flatten(releases)) >= 500
 
 
 class HungrySpy(Spy):
@@ -410,9 +404,3 @@ class Centring(Attack):
 
     def score(self, target, parameters, releases):
         return releases - releases.mean()
-
-
-def test_scores_that_depend_on_their_company_are_refused():
-    noise = [ordinary(np.random.default_rng(0).normal(size=20)) for _ in range(2)]
-    with pytest.raises(MechanismError, match=r"'centring' scores .* by itself"):
-        begun([Centring()], *noise).prepare()

@@ -83,7 +83,7 @@ def test_refuted_claims_have_a_bound_that_refutes_them(claim):
         assert result.epsilon_lower >= claim.parameters["epsilon"]
 
 
-def test_gaussian_claims_are_spoken_of_in_mu_as_well(results):
+def test_gaussian_claims_have_a_mu_and_bounds_above_them_are_explained(results):
     result = results[GaussianDP(1.0)]
     assert 1.0 < result.detectable_mu
     epsilon = GaussianDP(result.detectable_mu).epsilon_at(result.at_delta)
@@ -92,10 +92,7 @@ def test_gaussian_claims_are_spoken_of_in_mu_as_well(results):
     assert f"mu_lower       {result.mu_lower:.4g}  (the claim allows 1)" in text
     assert f"(mu >= {result.detectable_mu:.4g}) on its best event" in text
     assert replace(result, detectable_epsilon=None).detectable_mu is None
-
-
-def test_a_bound_above_the_claim_beside_another_verdict_is_explained(results):
-    """It is a test of its own, at an error probability of its own."""
+    # It is a test of its own, at an error probability of its own.
     result = results[GaussianDP(1.0)]
     above = replace(result, epsilon_lower=result.allowed_epsilon + 0.1)
     for shown, explained in (
@@ -135,13 +132,10 @@ def result():
     return audit(noisy_sum, pair=pair, claim=PureDP(1.0), budget=budget, run=run)
 
 
-def test_a_result_is_one_line(result):
+def test_a_result_is_one_line_and_a_notebook_shows_all_that_print_does(result):
     assert "\n" not in repr(result)
     assert "\x1b" not in repr(result)
     assert "REFUTED at confidence 0.999, epsilon >= " in repr(result)
-
-
-def test_a_notebook_shows_all_that_print_does(result):
     shown = result._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
@@ -151,7 +145,7 @@ def test_a_notebook_shows_all_that_print_does(result):
         assert escape(text.strip()) in shown
 
 
-def test_the_trajectory_ends_with_the_bound(result):
+def test_the_trajectory_ends_with_the_bound_and_the_roc_is_of_past_releases(result):
     releases, bounds = zip(*result.trajectory, strict=True)
     assert list(releases) == sorted(set(releases))
     assert releases[-1] == result.samples
@@ -159,9 +153,6 @@ def test_the_trajectory_ends_with_the_bound(result):
     assert list(bounds) == sorted(bounds)
     before = [bound for n, bound in result.trajectory if n < result.refuted_at]
     assert max(before) < 1.0
-
-
-def test_the_roc_is_of_past_releases(result):
     on_neighbour, on_data = np.array(result.roc).T
     assert (np.diff(on_neighbour) >= 0).all()
     assert (np.diff(on_data) >= 0).all()

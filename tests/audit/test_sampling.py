@@ -40,10 +40,15 @@ def test_batches_are_reproducible_and_distinct():
         assert not np.isin(np.round(other, 9), np.round(first, 9)).any()
 
 
-def test_batch_size_follows_the_size_of_a_release():
+def test_batches_go_by_the_size_of_releases_and_have_streams_of_their_own():
     big = Sampler(lambda d, rng: np.zeros(2**20), PAIR, 0)
     assert [b.size for b in big.batches(DATA, 2)] == [2]
     assert [b.size for b in big.batches(DATA, 5)] == [2, 2, 1]
+    batch = everything(Sampler(FailingOnce(), PAIR, 0), size=1000)
+    found = batch.numbers("shape ()")
+    assert 800 < len(found) < 1000
+    assert len(np.unique(found)) == len(found)
+    refuses("release method or be a callable", Sampler, 3.0, PAIR, 0)
 
 
 def test_a_buffer_that_the_mechanism_uses_again_is_no_output_twice():
@@ -107,7 +112,7 @@ def test_writing_to_the_data_is_an_exception_of_the_mechanism():
     assert PAIR.data.tolist() == [0.0]
 
 
-def test_a_shape_may_depend_on_the_dataset():
+def test_shapes_may_depend_on_the_dataset_and_draws_be_lists():
     class Wide:
         def draw(self, data, size, *, rng):
             return np.zeros((size, len(data)))
@@ -117,8 +122,6 @@ def test_a_shape_may_depend_on_the_dataset():
         assert everything(sampler, DATA).counts == {"shape (1,)": 40}
         assert everything(sampler, NEIGHBOUR).counts == {"shape (2,)": 40}
 
-
-def test_a_draw_may_return_a_list_of_outputs():
     class Ragged:
         def draw(self, data, size, *, rng):
             return [[1.0] * (1 + place % 2) for place in range(size)]
@@ -154,10 +157,6 @@ def test_errors_of_dpaudit_pass_unchanged(method):
 
     mechanism = type("Refusing", (), {method: staticmethod(refuse)})()
     refuses("n must be >= 7", everything, Sampler(mechanism, PAIR, 0))
-
-
-def test_what_cannot_be_called_is_refused():
-    refuses("release method or be a callable", Sampler, 3.0, PAIR, 0)
 
 
 class Failing:
@@ -328,10 +327,3 @@ class FailingOnce:
 
     def draw(self, data, size, *, rng):
         raise ValueError
-
-
-def test_releases_in_place_of_a_batch_have_streams_of_their_own():
-    batch = everything(Sampler(FailingOnce(), PAIR, 0), size=1000)
-    found = batch.numbers("shape ()")
-    assert 800 < len(found) < 1000
-    assert len(np.unique(found)) == len(found)

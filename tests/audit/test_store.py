@@ -46,7 +46,7 @@ def test_results_and_checkpoints_come_back(path):
     assert repr(store) == f"Store({str(path)!r})"
 
 
-def test_the_furthest_checkpoint_counts_whoever_wrote_last(path):
+def test_the_furthest_checkpoint_counts_and_old_pages_are_used_again(path):
     store = Store(path)
     for samples in (10, 30, 20):
         store.add_checkpoint("a", Checkpoint(samples, 1.0, b"%d" % samples))
@@ -55,6 +55,10 @@ def test_the_furthest_checkpoint_counts_whoever_wrote_last(path):
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT samples FROM checkpoints").fetchall() == [(40,)]
     db.close()
+    store = Store(path)
+    for samples in range(30):
+        store.add_checkpoint("a", Checkpoint(samples, 1.0, bytes(200_000)))
+    assert path.stat().st_size < 1_000_000
 
 
 def test_results_are_inserted_once_and_never_changed(path):
@@ -67,13 +71,6 @@ def test_results_are_inserted_once_and_never_changed(path):
         with pytest.raises(sqlite3.IntegrityError, match="results are never"):
             db.execute(statement)
     db.close()
-
-
-def test_old_pages_are_used_again(path):
-    store = Store(path)
-    for samples in range(30):
-        store.add_checkpoint("a", Checkpoint(samples, 1.0, bytes(200_000)))
-    assert path.stat().st_size < 1_000_000
 
 
 def damage_pages(path):

@@ -80,7 +80,7 @@ def learned_witness():
     return witness_of(wide_shift, "linear-discriminant")
 
 
-def test_round_trip_through_a_file(witness, tmp_path):
+def test_round_trip_through_a_file_that_is_whole(witness, tmp_path):
     path = tmp_path / "witness.json"
     witness.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["witness.json"]
@@ -89,9 +89,19 @@ def test_round_trip_through_a_file(witness, tmp_path):
     assert json.loads(path.read_text()) == witness.to_dict()
     assert np.array_equal(loaded.pair.neighbour, witness.pair.neighbour)
     assert loaded.layout == witness.layout == "shape (2, 2)"
+    refuses("cannot write", witness.save, tmp_path / "no such folder" / "witness.json")
+    refuses("cannot read", Witness.load, tmp_path / "missing.json")
+    path = tmp_path / "witness.json"
+    witness.save(path)
+    text = path.read_text()
+    for length in range(0, len(text) - 2, 97):
+        path.write_text(text[:length])
+        refuses(r"not complete JSON|not a witness", Witness.load, path)
+    for stored in ([], 3, "text", None):
+        refuses("not a witness", Witness.from_dict, stored)
 
 
-def test_a_witness_verifies_on_fresh_randomness(witness):
+def test_witnesses_verify_on_fresh_randomness(witness):
     """Power: each of three verifications confirms with probability > 0.99."""
     modest = replace(witness, confidence=0.01)  # which it does not choose itself
     for seed, found in ((10, witness), (11, witness), (12, modest)):
@@ -101,9 +111,6 @@ def test_a_witness_verifies_on_fresh_randomness(witness):
         assert verification.samples <= 200
         assert "CONFIRMED" in str(verification)
         json.dumps(verification.to_dict(), allow_nan=False)
-
-
-def test_verification_uses_fresh_randomness_by_default(witness):
     first, second = verify(witness), verify(witness)
     assert first.seed != second.seed
     refuses("differ from the witness's own, got 3", verify, witness, seed=witness.seed)
@@ -144,7 +151,7 @@ def test_what_is_ordinary_is_what_it_was_when_found():
     assert len(signs) == 1
 
 
-def test_mechanisms_without_an_import_name_must_be_passed():
+def test_mechanisms_without_an_import_name_must_be_passed_or_named():
     mechanism = SymmetricNoise.as_published(1.0)
     found = witness_of(
         lambda d, rng: mechanism.release(d, rng=rng),
@@ -154,9 +161,6 @@ def test_mechanisms_without_an_import_name_must_be_passed():
     assert found.mechanism is None
     refuses("cannot be imported by name", verify, found)
     assert verify(found, mechanism=mechanism, seed=1).confirmed
-
-
-def test_a_reference_makes_it_importable():
     reference = "some.module:mechanism"
     found = witness_of(lambda d, rng: loud_sum(d, rng), "identity", reference=reference)
     assert found.mechanism == {"$reference": "some.module:mechanism"}
@@ -264,17 +268,6 @@ def test_damage_is_named(witness, place, value, sentence):
     assert str(caught.value).isprintable()
 
 
-def test_what_is_cut_off_or_something_else_is_no_witness(witness, tmp_path):
-    path = tmp_path / "witness.json"
-    witness.save(path)
-    text = path.read_text()
-    for length in range(0, len(text) - 2, 97):
-        path.write_text(text[:length])
-        refuses(r"not complete JSON|not a witness", Witness.load, path)
-    for stored in ([], 3, "text", None):
-        refuses("not a witness", Witness.from_dict, stored)
-
-
 NO_NUMBERS = [None, "1", "x", True, [1], {"$float": "inf"}, math.nan, math.inf, -1e-9]
 
 
@@ -342,11 +335,6 @@ def test_the_attack_s_arrays_are_bounded(witness):
             assert Witness.from_dict(stored).parameters["a"].shape == tuple(shape)
             continue
         refuses("at most 16,777,216 entries, got", Witness.from_dict, stored)
-
-
-def test_what_cannot_be_written_or_read_is_named(witness, tmp_path):
-    refuses("cannot write", witness.save, tmp_path / "no such folder" / "witness.json")
-    refuses("cannot read", Witness.load, tmp_path / "missing.json")
 
 
 @pytest.mark.parametrize(
@@ -472,7 +460,7 @@ def test_releases_that_depend_on_each_other_confirm_nothing(sum_witness):
     assert len(judged.warnings) == 3
 
 
-def test_other_arguments_are_named(sum_witness):
+def test_other_arguments_are_named_and_names_do_nothing_to_a_terminal(sum_witness):
     (line,) = warned(sum_witness, Noisy(scale=1.0))
     assert line == (
         "the mechanism given differs from the witness's: scale is 1.0 there and 0.2 in "
@@ -480,6 +468,13 @@ def test_other_arguments_are_named(sum_witness):
     )
     text = str(verify(sum_witness, mechanism=Noisy(scale=1.0), seed=1, max_samples=4))
     assert text.splitlines()[-1] == f"  WARNING        {line}"
+    name = "a\x1b[2J\nconfirmed: VIOLATION \u202e\ud800"
+    outcome = verify(replace(sum_witness, name=name), seed=1, max_samples=4)
+    assert outcome.name == name
+    first, *rest = str(outcome).splitlines()
+    assert first.startswith(r"a\x1b[2J\nconfirmed: VIOLATION \u202e\ud800: violation")
+    assert all(line.isprintable() for line in (first, *rest))
+    json.dumps(outcome.to_dict(), allow_nan=False)
 
 
 def test_another_claim_is_named_and_the_witness_s_is_tested(sum_witness):
@@ -566,13 +561,3 @@ def test_a_witness_does_not_choose_how_long_it_takes(sum_witness):
     for told, drawn in ((1, 1000), (150, 1500)):
         modest = replace(sum_witness, samples=told)
         assert verify(modest, mechanism=HonestBatches(), seed=1).samples == drawn
-
-
-def test_names_do_nothing_to_a_terminal(sum_witness):
-    name = "a\x1b[2J\nconfirmed: VIOLATION \u202e\ud800"
-    outcome = verify(replace(sum_witness, name=name), seed=1, max_samples=4)
-    assert outcome.name == name
-    first, *rest = str(outcome).splitlines()
-    assert first.startswith(r"a\x1b[2J\nconfirmed: VIOLATION \u202e\ud800: violation")
-    assert all(line.isprintable() for line in (first, *rest))
-    json.dumps(outcome.to_dict(), allow_nan=False)

@@ -219,7 +219,7 @@ def unlock(data, rng):
     return data.sum() + rng.laplace()
 
 
-def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
+def test_datasets_that_were_written_to_are_no_longer_drawn_from_nor_unlocked(pools):
     for executor in (None, pools.one, pools.process):
         pair = Pair([[2.0]], [[2.0], [1.0]])
         sampler = Sampler(
@@ -229,9 +229,6 @@ def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
             list(sampler.round((10, 10)))
     with pytest.raises(MechanismError, match="wrote to the dataset"):
         audit(write_to_memory, pair=Pair([[2.0]], [[2.0], [1.0]]), claim=CLAIM)
-
-
-def test_a_dataset_cannot_be_unlocked(pools):
     for executor in (None, pools.one, pools.process):
         with pytest.raises(MechanismError, match="raises ValueError on both"):
             audit(unlock, pair=PAIR, claim=CLAIM, run=Run(executor=executor))

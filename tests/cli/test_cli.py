@@ -72,15 +72,12 @@ def test_list_of_a_family_with_columns_in_markdown():
     assert "(1, 0) | delta = 0.632 at epsilon 1 | **refuted** within" in rows[3]
 
 
-def test_list_of_the_suite_has_its_truth():
+def test_lists_of_the_suite_have_its_truth_and_json_all():
     columns = "name,relations,truth,lost"
     lines = run("list", "--family", "textbook", "--columns", columns).stdout
     (svt,) = (line for line in lines.splitlines() if line.startswith("svt-6 "))
     assert svt.split()[1:3] == ["replace-one", "infinite"]
     assert svt.endswith("never stops: half below, then half above (at least 0.41)")
-
-
-def test_list_json():
     rows = json.loads(run("list", "--json").stdout)
     assert [row["name"] for row in rows] == list(CATALOGUE)
     keys = {"name", "family", "relation", "claim", "source"}
@@ -109,16 +106,13 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     assert run("verify", "w.json", "--max-samples", "2").exit_code == 0
 
 
-def test_a_witness_touches_no_file_but_its_own(folder):
+def test_a_witness_touches_no_file_but_its_own_and_is_of_a_refutation(folder):
     (folder / "keep.json.part").write_text("precious")
     kept = ("--witness", "keep.json", *AT_ONCE)
     assert run("audit", "symmetric-noise", *kept).exit_code == 1
     assert (folder / "keep.json.part").read_text() == "precious"
     before = {"keep.json", "keep.json.part", "own_mechanism.py"}
     assert {path.name for path in folder.iterdir()} == before
-
-
-def test_audit_does_not_refute(folder):
     arguments = ["goe-gaussian", "--max-samples", "20", "--witness", "w.json"]
     result = run("audit", *arguments)
     assert result.exit_code == 0
@@ -143,19 +137,16 @@ def test_options_reach_the_mechanism():
     assert printed["samples"] == 20
 
 
-def test_delta_of_a_pure_mechanism_is_said_to_be_unused():
-    result = run("audit", "symmetric-noise", "--delta", "1e-5", *AT_ONCE)
-    assert result.exit_code == 1
-    assert "--delta is not used" in result.stderr
-
-
-def test_own_function():
+def test_own_functions_and_options_that_are_not_used():
     options = ("--pair", "own_mechanism:pair", "--epsilon", "1")
     assert run("audit", "own_mechanism:bad", *options, *AT_ONCE).exit_code == 1
     short = (*options, "--max-samples", "20")
     assert run("audit", "own_mechanism:good", *short).exit_code == 0
     # A shape is an output like any other; this one says nothing about the data.
     assert run("audit", "own_mechanism:changing", *short).exit_code == 0
+    result = run("audit", "symmetric-noise", "--delta", "1e-5", *AT_ONCE)
+    assert result.exit_code == 1
+    assert "--delta is not used" in result.stderr
 
 
 def test_no_verdict_is_neither_of_the_two(folder):

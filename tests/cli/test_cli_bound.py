@@ -42,7 +42,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path, on_data, on_neighbour
 
 
-def test_counts():
+def test_counts_in_words_and_as_json():
     result = run(*COUNTS)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -51,9 +51,6 @@ def test_counts():
     assert "(clopper-pearson)" in lines[1]
     assert lines[2].startswith("mu >=")
     assert len(lines) == 3
-
-
-def test_counts_as_json():
     options = ("--delta", "1e-5", "--confidence", "0.99", "--method", "gaussian")
     (printed,) = json.loads(run(*COUNTS, *options, "--json").stdout)
     assert printed["method"] == "gaussian"
@@ -62,9 +59,6 @@ def test_counts_as_json():
     assert printed["delta"] == 1e-5
     assert 0 < printed["value"] < printed["epsilon"]
     assert printed["counts"]["releases_neighbour"] == 1000
-
-
-def test_two_sided_counts():
     (one,) = json.loads(run(*COUNTS, "--method", "joint", "--json").stdout)
     options = ("--method", "joint", "--two-sided", "--json")
     (both,) = json.loads(run(*COUNTS, *options).stdout)
@@ -78,7 +72,7 @@ def test_one_run():
     assert result.stdout.strip() == str(expected)
 
 
-def test_scores(folder):
+def test_scores_in_one_column_and_in_two(folder):
     _, on_data, on_neighbour = folder
     result = run("scores.csv", "--json")
     assert result.exit_code == 0
@@ -86,9 +80,6 @@ def test_scores(folder):
     assert [row["parameter"] for row in rows] == ["epsilon", "epsilon", "mu"]
     expected = fixed_scores(on_data, on_neighbour, rng=np.random.default_rng(0))
     assert rows[0]["value"] == pytest.approx(expected.value, rel=1e-6)
-
-
-def test_scores_in_two_columns(folder):
     _, on_data, on_neighbour = folder
     options = ("--method", "joint", "--fixed", "0.2", "--seed", "3", "--json")
     (row,) = json.loads(run("two.csv", *options).stdout)
@@ -98,14 +89,7 @@ def test_scores_in_two_columns(folder):
     assert row["value"] == pytest.approx(expected.value, rel=1e-6)
 
 
-def test_two_columns_without_names_lose_no_score():
-    bare = pd.read_csv("two.csv")
-    bare.to_csv("bare.csv", index=False, header=False)
-    options = ("--method", "joint")
-    assert run("bare.csv", *options).stdout == run("two.csv", *options).stdout
-
-
-def test_columns_by_name():
+def test_columns_by_name_and_without_names():
     table = pd.read_csv("scores.csv").rename(columns={"score": "s", "side": "member"})
     table.to_csv("named.csv", index=False)
     options = ("--method", "joint")
@@ -114,6 +98,10 @@ def test_columns_by_name():
     )
     assert named.exit_code == 0
     assert named.stdout == run("scores.csv", *options).stdout
+    bare = pd.read_csv("two.csv")
+    bare.to_csv("bare.csv", index=False, header=False)
+    options = ("--method", "joint")
+    assert run("bare.csv", *options).stdout == run("two.csv", *options).stdout
 
 
 def test_parquet():

@@ -109,16 +109,13 @@ def test_guesses(name):
     assert (shown["guesses"], shown["canaries"]) == (MADE, 300)
 
 
-def test_guesses_without_abstentions():
-    _, shown = printed("all.csv", "--epsilon", "1", "--delta", "1e-5")
-    assert same(shown, audit_guesses(GUESS, COINS, claim=ApproxDP(1.0, 1e-5)))
-
-
-def test_columns_by_name_and_truth_values():
+def test_columns_by_name_truth_values_and_guesses_without_abstentions():
     wanted = audit_scores(SCORES, COINS, claim=PureDP(1.0))
     columns = ("--score-column", "loss", "--included-column", "member")
     assert same(printed("mine.csv", "--epsilon", "1", *columns)[1], wanted)
     assert same(printed("bools.csv", "--epsilon", "1")[1], wanted)
+    _, shown = printed("all.csv", "--epsilon", "1", "--delta", "1e-5")
+    assert same(shown, audit_guesses(GUESS, COINS, claim=ApproxDP(1.0, 1e-5)))
 
 
 def test_a_file_of_many_canaries():

@@ -55,12 +55,22 @@ def test_a_record_that_is_none_is_named_too(store):
     assert len(pd.read_csv("audits.csv")) == 3
 
 
-def test_names_that_are_no_text_are_escaped(store):
+def test_names_that_are_no_text_are_escaped_and_errors_named(store):
     """As those of files may be that were given on a command line."""
     Store(store).add_result("d", "code", RECORD | {"name": "\udcff"}, b"frozen")
     done = export("audits.csv")
     assert done.exit_code == 0
     assert pd.read_csv("audits.csv")["name"].tolist() == ["a", "b", "c", "\ufffd"]
+    store.with_name("other.db").write_text("no store")
+    for arguments, words in {
+        ("missing.db", "--output", "a.csv"): "cannot read 'missing.db': no such",
+        ("other.db", "--output", "a.csv"): "is damaged",
+        ("audits.db", "--output", "no/such/a.csv"): "cannot write 'no/such/a.csv'",
+    }.items():
+        done = CliRunner().invoke(main, ["export", *arguments])
+        assert done.exit_code == 2
+        assert words in done.stderr
+    assert store.with_name("other.db").read_text() == "no store"
 
 
 def test_the_store_is_not_written_over(store):
@@ -86,16 +96,3 @@ def test_parquet_without_pyarrow_is_named(store, monkeypatch):
     assert "--format parquet needs pyarrow" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(store.parent.glob("audits.parquet*"))
-
-
-def test_other_errors_are_named(store):
-    store.with_name("other.db").write_text("no store")
-    for arguments, words in {
-        ("missing.db", "--output", "a.csv"): "cannot read 'missing.db': no such",
-        ("other.db", "--output", "a.csv"): "is damaged",
-        ("audits.db", "--output", "no/such/a.csv"): "cannot write 'no/such/a.csv'",
-    }.items():
-        done = CliRunner().invoke(main, ["export", *arguments])
-        assert done.exit_code == 2
-        assert words in done.stderr
-    assert store.with_name("other.db").read_text() == "no store"

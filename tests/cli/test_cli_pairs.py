@@ -48,25 +48,16 @@ def test_parquet(folder):
     assert read_rows(folder / "rows.parquet").tolist() == ROWS.tolist()
 
 
-def test_one_row_less(folder):
+def test_one_row_less_more_and_another(folder):
     pair = chosen(folder, "rows.npy", "drop:1")
     assert pair.relation is Relation.ADD_REMOVE
     assert pair.data.tolist() == ROWS.tolist()
     assert pair.neighbour.tolist() == ROWS[[0, 2]].tolist()
-
-
-def test_one_row_more(folder):
     pair = chosen(folder, "rows.npy", "add:row.json")
     assert pair.neighbour.tolist() == [*ROWS.tolist(), [0.0, 0.75]]
-
-
-def test_another_row(folder):
     pair = chosen(folder, "rows.npy", "replace:2:row.json")
     assert pair.relation is Relation.REPLACE_ONE
     assert pair.neighbour.tolist() == [*ROWS[:2].tolist(), [0.0, 0.75]]
-
-
-def test_rows_of_any_shape(folder):
     np.save("matrices.npy", np.zeros((3, 2, 2)))
     (folder / "matrix.json").write_text("[[1, 2], [3, 4]]")
     pair = chosen(folder, "matrices.npy", "replace:0:matrix.json")
@@ -159,11 +150,15 @@ def test_what_names_the_columns(folder, line):
     assert rows == (2 if HEADERS[line] else 3)
 
 
-def test_the_first_line_may_follow_a_mark_or_blank_lines(folder):
+def test_files_may_begin_with_a_mark_and_pairs_are_named_one_way(folder):
     (folder / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\n3,4\n")
     (folder / "b.csv").write_bytes(b"\n\n1,2\n3,4\n")
     for name in ("a.csv", "b.csv"):
         assert read_rows(folder / name).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(InputError, match="--data and --dimension exclude each other"):
+        chosen(folder, "rows.npy", "drop:1", dimension=2)
+    with pytest.raises(InputError, match="is add-remove, not replace-one"):
+        chosen(folder, "rows.npy", "drop:1", relation="replace-one")
 
 
 @pytest.mark.parametrize(
@@ -195,18 +190,8 @@ def test_strange_entries_are_taken_if_asked_for(folder):
     assert np.isnan(pair.neighbour[0, 0])
     with pytest.raises(InputError, match="--allow-nonfinite is for --data"):
         chosen(folder, None, None, allow_nonfinite=True)
-
-
-def test_the_command_takes_strange_entries(folder):
     (folder / "strange.json").write_text("[NaN, 0.5]")
     claimed = ("own_mechanism:clipped", "--epsilon", "1", "--max-samples", "50")
     given = ("--data", "named.csv", "--neighbour", "add:strange.json")
     assert run("audit", *claimed, *given).exit_code == 2
     assert run("audit", *claimed, *given, "--allow-nonfinite").exit_code == 1
-
-
-def test_one_way_to_name_a_pair_at_a_time(folder):
-    with pytest.raises(InputError, match="--data and --dimension exclude each other"):
-        chosen(folder, "rows.npy", "drop:1", dimension=2)
-    with pytest.raises(InputError, match="is add-remove, not replace-one"):
-        chosen(folder, "rows.npy", "drop:1", relation="replace-one")

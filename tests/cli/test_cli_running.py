@@ -101,7 +101,7 @@ def test_files_are_where_they_were_asked_for(folder):
     assert (folder / "w.json").exists()
 
 
-def test_a_store_brings_the_result_back(folder):
+def test_a_store_brings_the_result_back_unless_it_is_damaged(folder):
     plain = printed(*SHORT)
     first = printed(*SHORT, "--store", "audits.db")
     again = printed(*SHORT, "--store", "audits.db")
@@ -110,9 +110,6 @@ def test_a_store_brings_the_result_back(folder):
     text = run("audit", *SHORT, "--store", "audits.db").stdout
     assert "from the store: this audit was finished before" in text
     assert not printed(*SHORT, "--seed", "1", "--store", "audits.db")["from_store"]
-
-
-def test_a_damaged_store_is_told_in_a_line(folder):
     (folder / "audits.db").write_bytes(b"damaged")
     result = run("audit", *SHORT, "--store", "audits.db")
     assert result.exit_code == 0
@@ -202,7 +199,7 @@ def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
     assert result.stderr == "dpaudit: stopped at once\n"
 
 
-def test_an_interrupt_is_asked_for_once():
+def test_interrupts_are_asked_for_once_and_stay_ignored_where_they_are():
     before = signal.getsignal(signal.SIGINT)
     with Interrupt() as interrupt:
         assert not interrupt.asked()
@@ -211,9 +208,6 @@ def test_an_interrupt_is_asked_for_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_where_interrupts_are_ignored_they_stay_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Interrupt() as interrupt:

@@ -252,13 +252,17 @@ def layer(name, *options, own="exact"):
     return run("audit", f"own_exits:{own}", "--layer", name, "--json", *options)
 
 
-def test_the_exact_layer_ends_with_its_verdict():
+def test_the_exact_layer_and_delta_end_with_their_verdict():
     refuted = layer("exact", "--epsilon", "1.5")
     assert json.loads(refuted.stdout)["outcome"] == "REFUTED"
     assert refuted.exit_code == 1
     held = layer("exact", "--epsilon", "2.5")
     assert json.loads(held.stdout)["outcome"] == "HOLDS_ON_PAIR"
     assert held.exit_code == 0
+    # At epsilon 1.5 the exact delta of Laplace noise of epsilon 2 is 0.2212.
+    for delta, code in (("0.22", 1), ("0.23", 0)):
+        options = ("--epsilon", "1.5", "--delta", delta)
+        assert layer("exact", *options, own="at_one_point").exit_code == code
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [("0.5", 1), ("3", 0)])
@@ -281,10 +285,3 @@ def test_the_claim_on_ones_own_mechanism_is_what_the_options_say(options, claim)
     short = ("--max-samples", "50", "--json")
     result = run("audit", "own_exits:exact", *options, *short)
     assert json.loads(result.stdout)["claim"]["text"] == claim
-
-
-def test_delta_decides_whether_ones_own_mechanism_is_refuted():
-    """At epsilon 1.5 the exact delta of Laplace noise of epsilon 2 is 0.2212."""
-    for delta, code in (("0.22", 1), ("0.23", 0)):
-        options = ("--epsilon", "1.5", "--delta", delta)
-        assert layer("exact", *options, own="at_one_point").exit_code == code

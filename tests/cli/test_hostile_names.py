@@ -60,15 +60,12 @@ def result():
     return audit(hostile, pair=PAIR, claim=claim, run=Run(name=HOSTILE), budget=30)
 
 
-def test_a_result_is_lines_of_text(result):
+def test_a_result_is_text_in_lines_and_in_a_page(result):
     for text in (str(result), repr(result), f"{result.claim}"):
         assert not ACTIVE.search(text)
         assert not re.search("^::error", text, re.MULTILINE)
     record = {"passed": True, **result.to_dict()}
     assert not ACTIVE.search("".join(describe(record)))
-
-
-def test_a_result_in_a_page_is_text(result):
     for page in (result._repr_html_(), page_of(result)):
         assert "img src=x" in page
         assert "<img" not in page

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 FEW = Run(attacks=[Identity()])
 OPTIONS = {
-    **{"pair": Pair([0.0], [0.0, 1.0]), "claim": PureDP(1.0), "budget": 6, "run": FEW},
+    **{"pair": Pair([0.0], [0.0, 1.0]), "claim": PureDP(1.0), "budget": 6, "run": FEW}
 }
 KEYS = [f"{number:064x}" for number in range(4)]
 FROZEN = [bytes([number]) * 3000 for number in range(4)]

@@ -173,7 +173,7 @@ def test_symbols_have_the_means_of_the_biases_and_are_independent():
     assert np.abs(shifted).max() < 7
 
 
-def test_scores_are_sums_whatever_fits_together():
+def test_scores_are_sums_whatever_fits_and_no_word_says_nothing():
     """More symbols than are drawn, or looked at, at once: 2^22."""
     code = TardosCode.generate(2100, 2100, cutoff=0.05, rng=rng(2))
     some = TardosCode.generate(9, 2100, cutoff=0.05, rng=rng(2))
@@ -182,6 +182,7 @@ def test_scores_are_sums_whatever_fits_together():
     word = rng(3).uniform(-1, 1, 2100)
     centred = (code.codewords - code.biases) / np.sqrt(1 - code.biases**2)
     np.testing.assert_allclose(code.scores(word), centred @ word, rtol=1e-9, atol=1e-9)
+    assert conditional_p_values([0.0], [0.5], [0.0]).tolist() == [1.0]
 
 
 def test_scores_of_strangers_have_mean_zero_and_the_words_variance():
@@ -260,10 +261,6 @@ def test_conditional_p_values_bound_the_exact_tail(word):
     # Chernoff's method loses a factor, not an exponent.
     middle = (scores > 0) & (tails > 1e-3)
     assert (bounds[middle] <= 20 * tails[middle]).all()
-
-
-def test_no_word_says_nothing():
-    assert conditional_p_values([0.0], [0.5], [0.0]).tolist() == [1.0]
 
 
 test_bad_accusations = refused(

@@ -74,11 +74,15 @@ def makefile_targets() -> set[str]:
     return set(re.findall(r"^([a-z.-]+):.*## ", makefile, re.MULTILINE))
 
 
-def test_every_target_is_in_the_help():
+def test_every_target_is_in_the_help_and_one_version_everywhere():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
 
     assert makefile_targets() == set(phony.split())
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {PROJECT['version']}\n" in text
+    text = (ROOT / "docs" / "ci" / "github-actions.yml").read_text(encoding="utf-8")
+    assert f"/dpaudit-{PROJECT['version']}-py3-none-any.whl\n" in text
 
 
 @pytest.mark.parametrize("name", ["README.md", ".ci/run", "asv.conf.json"])
@@ -113,13 +117,6 @@ def test_nothing_installs_from_an_index_where_dpaudit_is_not():
         text = place.read_text(encoding="utf-8")
         named = re.search(r"pip install [^\n]*(?<![\w/.-])dpaudit(?![\w/.-])", text)
         assert not named, f"{place}: {named}"
-
-
-def test_one_version_everywhere():
-    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"version: {PROJECT['version']}\n" in text
-    text = (ROOT / "docs" / "ci" / "github-actions.yml").read_text(encoding="utf-8")
-    assert f"/dpaudit-{PROJECT['version']}-py3-none-any.whl\n" in text
 
 
 def test_the_changelog_is_of_this_version():
@@ -200,17 +197,18 @@ def timed() -> set[str]:
     return found
 
 
-def test_whatever_gives_components_is_timed():
+def test_studies_are_in_the_benchmarks_and_timed():
     own = [name for name, each in CATALOGUE.items() if each.extra is None]
     wanted = {name for name in own if isinstance(build(name), HasComponents)} - SHORT
     assert {"analyze-gauss", "private-oja", "dp-gd-reap", "online-pca"} <= wanted
     assert wanted <= timed()
-
-
-def test_all_false_claims_of_the_studies_are_refuted():
     (names,) = SuiteRefutation.params
     assert set(cases(RefutationStudy(), "quick")) <= set(names)
     assert {n for n in names_of("textbook") if CATALOGUE[n].refutation} <= set(names)
+    # Seeded. At confidence 0.999 the bound on Laplace noise is too large with
+    # probability 0.001. The true epsilon is 2.
+    name = "laplace-under-noised"
+    assert 0.9 < SuiteTightness().track_epsilon_tightness(name) <= 1
 
 
 @pytest.mark.parametrize("name", ["svt-5", "noisy-hist-2"])
@@ -219,10 +217,3 @@ def test_releases_to_refute_are_those_of_the_study(name):
     (unit,) = (unit for unit in study.units("quick") if unit.case == name)
     tracked = SuiteRefutation().track_samples_to_refute(name)
     assert tracked == study.measure(unit)["samples"]
-
-
-def test_tightness_is_at_most_1():
-    # Seeded. At confidence 0.999 the bound on Laplace noise is too large with
-    # probability 0.001. The true epsilon is 2.
-    name = "laplace-under-noised"
-    assert 0.9 < SuiteTightness().track_epsilon_tightness(name) <= 1

@@ -256,27 +256,18 @@ def test_the_code_of_a_page_runs(page, folder, here_in_few_rounds):
             exec(compile(text, f"{page}.md", "exec"), {})
 
 
-def test_the_page_on_training_runs(folder, here_in_few_rounds):
+def test_pages_on_training_and_what_people_have_run(folder, here_in_few_rounds):
     """Besides a replay of DP-SGD, which tests/audit/replay/test_batches.py has."""
     list(follow("training", few=FEW, besides='replay(build("dp-sgd")'))
-
-
-def test_the_guides_to_what_people_have_run(folder, here_in_few_rounds):
     assert not [*follow("yours")]  # whose commands say how they end
 
 
-def test_the_first_audit_has_ten_lines():
+def test_the_first_audit_has_ten_lines_and_budgets_are_the_plugins():
     code = next(text for kind, text in blocks("tutorial") if kind == "python")
     lines = [line for line in code.splitlines() if line.strip() and line[0] != "#"]
     assert len(lines) <= 10
-
-
-def test_the_budgets_are_those_of_the_plugin():
     for name, size in BUDGETS.items():
         assert re.search(rf"`{name}`\s+\({size:,}\)", read("auditing"))
-
-
-def test_the_workflow_uses_what_the_plugin_has():
     text = WORKFLOW.read_text(encoding="utf-8")
     (command,) = re.findall(r"run: >-\n((?: {10}.+\n)+)", text)
     words = set(command.split())

@@ -146,13 +146,12 @@ def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
     assert [(step.done, step.total) for step in told] == [(4, 6), (5, 6), (6, 6)]
 
 
-def test_units_go_where_there_are_workers(tmp_path, dice):
+def test_units_go_where_there_are_workers_and_older_records_are_left_alone(
+    tmp_path, dice
+):
     (closed := ThreadPoolExecutor()).shutdown()
     with pytest.raises(RuntimeError, match="after shutdown"):
         carried_out(dice, tmp_path, executor=closed)
-
-
-def test_records_of_an_older_dpaudit_are_named_and_left_alone(tmp_path, dice):
     (tmp_path / "dice.jsonl").write_text("{}")
     with pytest.warns(StoreWarning, match=r"dice\.jsonl.*older dpaudit"):
         carried_out(dice, tmp_path)
@@ -369,12 +368,6 @@ def test_the_median_share_of_the_time_meets_the_target_or_not():
         assert list(memory.cells.values())[4] == "500 MB"
 
 
-def test_profiles_grow():
-    for study in STUDIES:
-        small, middle, large = (len(study.units(profile)) for profile in PROFILES)
-        assert small <= middle <= large
-
-
 # Null coverage
 class FastBounds(Coverage):
     cases = tuple(
@@ -448,7 +441,7 @@ def test_the_binomial_test(errors, rate, met):
     assert row.cells["rate"] == rate
 
 
-def test_a_false_claim_counts_as_an_error():
+def test_false_claims_and_wrong_exact_ones_count_as_errors():
     case = AuditCase("half laplace", Laplace.under_noised(1.0), PureDP(1.0))
     # Half of them stop at the refutation, where other bounds may not be wrong yet.
     errors = case.errors(0, 4, 1500)
@@ -457,8 +450,6 @@ def test_a_false_claim_counts_as_an_error():
     hidden = replace(case, black_box=True)
     assert hidden.errors(0, 1, 600)["verdict"] == 1
 
-
-def test_a_wrong_exact_claim_is_seen_by_the_white_box_case():
     @dataclass(frozen=True)
     class Boastful(Laplace):
         def exact_claim(self, pair):
@@ -701,18 +692,28 @@ def test_a_third_cell_helps():
 
 
 # The other studies, on a unit each
-def test_a_tight_bound_is_measured():
+def test_units_of_bounds_are_measured():
     study = Tightness()
     small = next(g for g in TIGHTNESS_GOALS if g.engine == "anytime" and g.gaussian)
     unit = next(u for u in study.units("full") if u.case == small.case)
     assert 0 < study.measure(unit)["epsilon_lower"] < small.truth * 1.05
+    unit = Unit("suite", "noisy-hist-2", 0, (("releases", 500),))
+    record = SuiteBounds().measure(unit)
+    assert 1 < record["epsilon_lower"] < 10.01
+    unit = next(u for u in Limits().units("quick") if u.case == "half laplace, 0.999")
+    record = Limits().measure(unit)
+    assert record["refuted"]
+    assert 20 < record["samples"] < 500
 
 
-def test_goals_are_below_the_truth():
+def test_goals_are_below_the_truth_and_profiles_grow():
     for goal in TIGHTNESS_GOALS:
         assert goal.target < goal.truth
     for goal in SUITE_GOALS:
         assert goal.published <= build(goal.name, epsilon=CLAIMED).true_epsilon
+    for study in STUDIES:
+        small, middle, large = (len(study.units(profile)) for profile in PROFILES)
+        assert small <= middle <= large
 
 
 def test_the_cost_of_an_audit_and_of_a_recorded_execution_is_measured():
@@ -753,12 +754,6 @@ def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():
         assert [row.met for row in rows.values()] == [met, met, *[True] * 5]
     quick = rows_of(cost.Replaying(), "quick", lambda unit: {"measured": 600.0})
     assert [row.met for row in quick.values()] == [False, False, *[None] * 4]
-
-
-def test_a_bound_of_the_suite_is_measured():
-    unit = Unit("suite", "noisy-hist-2", 0, (("releases", 500),))
-    record = SuiteBounds().measure(unit)
-    assert 1 < record["epsilon_lower"] < 10.01
 
 
 # The command
@@ -877,13 +872,6 @@ def test_the_median_over_the_limit_meets_the_target_or_not(monkeypatch, factor, 
     for row in table.rows:
         assert row.data["seeds"] == 21
         assert row.met is (met or row.data["confidence"] == 0.95)
-
-
-def test_a_unit_is_an_audit_of_releases_alone():
-    unit = next(u for u in Limits().units("quick") if u.case == "half laplace, 0.999")
-    record = Limits().measure(unit)
-    assert record["refuted"]
-    assert 20 < record["samples"] < 500
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.999])

@@ -36,7 +36,7 @@ def test_the_moment_has_the_gap_and_the_components(spectrum):
     assert matrix @ components == pytest.approx(300 * spectrum[:2] * components)
 
 
-def test_less_signal_or_other_neighbours_are_another_error():
+def test_other_errors_are_those_of_less_signal_and_of_no_components():
     """Under replace-one the noise doubles; medians of 400, far apart."""
     ours, theirs, strong = (
         measured(cell("symmetrised-wishart", POINT | changes, 400))[0]
@@ -44,6 +44,8 @@ def test_less_signal_or_other_neighbours_are_another_error():
     )
     assert 1.7 < theirs["median"] / ours["median"] < 2.3
     assert strong["low"] < strong["median"] < strong["high"] < ours["low"]
+    point = POINT | {"delta": 1e-9, "signal": 10.0}
+    assert measured(cell("private-subspace", point))[0]["median"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -58,11 +60,6 @@ def test_less_signal_or_other_neighbours_are_another_error():
 )
 def test_what_a_mechanism_does_not_take_is_left_out(mechanism, changes):
     assert measured(cell(mechanism, POINT | changes)) == []
-
-
-def test_a_release_without_components_errs_by_one():
-    point = POINT | {"delta": 1e-9, "signal": 10.0}
-    assert measured(cell("private-subspace", point))[0]["median"] == 1.0
 
 
 def test_settings_lie_between_the_points_and_are_shared():
@@ -116,7 +113,7 @@ def test_advice_is_held_to_the_best():
     assert "those of recommended mechanisms at worst 3 times" in notes[2]
 
 
-def test_winners_are_named_where_something_is_found():
+def test_winners_are_named_and_the_key_is_within_the_picture():
     shape = (*map(len, GRID.values()), 3)
     one, other = np.full(shape, 0.5), np.full(shape, 0.6)
     one[..., 0, :] = LOST + 0.05
@@ -128,7 +125,4 @@ def test_winners_are_named_where_something_is_found():
         assert field.k < field.d
         if field.signal in expected:
             assert field.mechanism == expected[field.signal]
-
-
-def test_the_key_of_the_map_is_within_the_picture_on_a_phone_too():
     assert begins_inside(winners_map(None, True))

@@ -177,13 +177,10 @@ def test_every_form_of_a_release_is_read(form):
     assert found["empty"] == 0
 
 
-def test_a_vector_is_one_component_and_a_mechanism_may_read_its_own():
+def test_components_are_read_and_releases_without_any_counted():
     vector = one(lambda data, rng, epsilon: 7 * basis(data, 1)[:, 0], k=1)
     for found in (vector, one(Reads())):
         assert found["captured_variance"] == pytest.approx([1.0])
-
-
-def test_releases_without_components_are_counted():
     for nothing in (np.nan, np.inf, 0.0):
         for shape in ((4, 2), (4, 4)):
             release = np.full(shape, nothing)
@@ -244,11 +241,19 @@ def test_what_takes_an_epsilon_is_made_for_each(own, claim):
     assert built.release(ROWS, np.random.default_rng(0)) is not None
 
 
-def test_an_instance_stands_at_its_own_claim():
+def test_instances_stand_at_their_claim_on_digits_and_end():
     assert candidate(AsItIs()).points((0.5, 1.0)) == (1.5,)
     gaussian = SimpleNamespace(claim=GaussianDP(0.3), release=noisy)
     (at,) = candidate(gaussian).points((0.5,))
     assert at == pytest.approx(GaussianDP(0.3).epsilon_at(1e-5))
+    few, many = (Setting(0.0, Relation.ADD_REMOVE, 1.0, k) for k in (3, 4))
+    assert ComparedMechanism("exponential-pca-acg", few).build(1.0)
+    with pytest.raises(InputError, match="may never end for more than 3 components"):
+        ComparedMechanism("exponential-pca-acg", many).build(1.0)
+    problem = problem_of()
+    assert problem.rows.shape == (1797, 64)
+    assert problem.setting == Setting(1e-5, Relation.ADD_REMOVE, 64.0, 10)
+    assert problem_of(ROWS).setting.n_components == 2
 
 
 @pytest.mark.parametrize(
@@ -271,13 +276,6 @@ def test_an_instance_stands_at_its_own_claim():
 def test_what_cannot_be_compared_is_refused(own, sentence):
     each = candidate(own)
     refuses(sentence, lambda: each.build(*each.points((1.0,))))
-
-
-def test_a_draw_that_may_never_end_is_not_begun():
-    few, many = (Setting(0.0, Relation.ADD_REMOVE, 1.0, k) for k in (3, 4))
-    assert ComparedMechanism("exponential-pca-acg", few).build(1.0)
-    with pytest.raises(InputError, match="may never end for more than 3 components"):
-        ComparedMechanism("exponential-pca-acg", many).build(1.0)
 
 
 @pytest.mark.parametrize(("k", "delta"), [(1, 0.0), (3, 1e-5), (10, 0.0)])
@@ -390,13 +388,6 @@ def test_beside_the_users_own_stand_those_that_suit(monkeypatch):
     monkeypatch.setattr(suiting, lambda setting: ("goe-gaussian",))
     table = compare(own={"own": noisy}, **SHORT)
     assert set(table["mechanism"]) == {"own", "goe-gaussian"}
-
-
-def test_the_data_are_digits_unless_told_otherwise():
-    problem = problem_of()
-    assert problem.rows.shape == (1797, 64)
-    assert problem.setting == Setting(1e-5, Relation.ADD_REMOVE, 64.0, 10)
-    assert problem_of(ROWS).setting.n_components == 2
 
 
 test_bad_rows_are_refused = refused(
@@ -519,14 +510,6 @@ def test_the_page_says_what_was_found(found):
     assert not re.search(r"<b>odd|verified|is private|are private", page)
 
 
-def test_what_came_to_no_verdict_is_not_shown_as_standing(found):
-    audits = [each | {"verdict": "NO_VERDICT"} for each in found.audits]
-    page = render(replace(found, audits=audits), {})
-    assert '<span class="badge open">NO VERDICT</span>' in page
-    assert "its releases were seen not to be independent draws" in page
-    assert '<span class="badge standing">' not in page
-
-
 def test_the_best_is_named_among_those_that_stand(found):
     first, second = answer(found)
     # The one that falls keeps more, and is not recommended.
@@ -534,6 +517,11 @@ def test_the_best_is_named_among_those_that_stand(found):
     assert "symmetrised-wishart keeps" in first
     assert "goe-gaussian keeps" in first
     assert "careless" in second
+    audits = [each | {"verdict": "NO_VERDICT"} for each in found.audits]
+    page = render(replace(found, audits=audits), {})
+    assert '<span class="badge open">NO VERDICT</span>' in page
+    assert "its releases were seen not to be independent draws" in page
+    assert '<span class="badge standing">' not in page
 
 
 def test_what_is_known_to_be_false_is_not_recommended():

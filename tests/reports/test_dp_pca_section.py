@@ -50,18 +50,7 @@ def laws(count=70_000, d=4):
     return measures.gaussian(count, d, 3, (1,)), example
 
 
-def test_rows_are_the_same_however_they_are_read():
-    for source in laws():
-        whole = np.concatenate(list(source.blocks()))
-        assert whole.shape == (70_000, 4)
-        moments = source.moments(None)
-        for where in (slice(0, 9), slice(32_760, 65_540), slice(69_990, 70_000)):
-            np.testing.assert_array_equal(moments.read(where), whole[where])
-        order = np.random.default_rng(0).permutation(70_000)[:50].reshape(10, 5)
-        np.testing.assert_array_equal(moments.read(order), whole[order])
-
-
-def test_rows_have_the_moments_that_are_said():
+def test_rows_have_the_moments_that_are_said_however_they_are_read():
     """Eigenvalues and squared lengths of 70,000 rows deviate by 0.6 % at most: 5 % is
     more than eight deviations of each."""
     for source, first in zip(laws(), (measures.FIRST, 1.01), strict=True):
@@ -74,6 +63,14 @@ def test_rows_have_the_moments_that_are_said():
         assert np.trace(clipped) <= len(rows) * source.square
         top = np.linalg.eigh(clipped)[1][:, -1]
         assert abs(top @ source.truth) > 0.99  # scaling rows down turns it not
+    for source in laws():
+        whole = np.concatenate(list(source.blocks()))
+        assert whole.shape == (70_000, 4)
+        moments = source.moments(None)
+        for where in (slice(0, 9), slice(32_760, 65_540), slice(69_990, 70_000)):
+            np.testing.assert_array_equal(moments.read(where), whole[where])
+        order = np.random.default_rng(0).permutation(70_000)[:50].reshape(10, 5)
+        np.testing.assert_array_equal(moments.read(order), whole[order])
 
 
 def test_every_mechanism_finds_the_component_of_quiet_rows():
@@ -105,14 +102,11 @@ def test_rows_are_the_same_for_all_mechanisms(monkeypatch):
     assert len(np.unique(truths[0], axis=0)) == len(truths[0])
 
 
-def test_too_few_rows_are_bottom():
+def test_too_few_rows_are_bottom_and_tuned_steps_other_steps():
     found = run(tiny_plan()["dp-pca-n"])
     own = found[found["mechanism"] == measures.DP_PCA]
     assert own["error"].isna().all()
     assert found[found["mechanism"] == measures.GOE]["error"].between(0, 1).all()
-
-
-def test_tuned_steps_are_other_steps():
     n, d = 20_000, 5
     setting = {"epsilon": 0.8, "delta": 1e-6, "noise": 0.1}
     source = measures.example(n, d, 0.1, 0, (1,))
@@ -214,7 +208,7 @@ def test_floors_are_those_of_the_packing():
     refuses("unknown instance 'flat'", run, flat)
 
 
-def test_how_far_above_the_floor_is_said():
+def test_distances_to_the_floor_are_said_and_refuted_claims_owe_nothing():
     tables = dp_pca_tables()
     first, second, *_ = floors.floor_notes(tables, REFUTED)
     # 0.005 over 0.001/sqrt(500), and 0.08 or so over 0.001/sqrt(1000).
@@ -223,9 +217,6 @@ def test_how_far_above_the_floor_is_said():
     assert f"{least:.0f} to {most:,.0f} times the floor; nearest is goe-gau" in first
     assert "like n to the power −0.50." in first
     assert second.startswith("No mean is below the floor")
-
-
-def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():
     below = dp_pca_tables(beside={**BESIDE, measures.GOE: 1e-5})
     text = " ".join(floors.floor_notes(below, REFUTED))
     assert "Below it is the mean of goe-gaussian at n = 500, goe-gaussian at" in text
@@ -248,7 +239,7 @@ def test_bottoms_are_points_and_not_left_out():
     assert found[measures.GOE].bottoms == (500.0, 1000.0)
 
 
-def test_a_bottom_counts_as_the_largest_error():
+def test_a_bottom_counts_as_the_largest_error_and_can_be_drawn():
     (panel, *_) = findings.panels(dp_pca_tables(), RATES)
     more = [panel.table[panel.table["mechanism"] == measures.GOE].iloc[:1]] * 3
     table = pd.concat(more, ignore_index=True)
@@ -257,6 +248,11 @@ def test_a_bottom_counts_as_the_largest_error():
     (quartiles,) = own.quartiles.values()
     assert quartiles[1] == pytest.approx(0.005)
     assert quartiles[2] == pytest.approx((1 + 0.005) / 2)
+    nothing = {k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "-n" in k}
+    svg = SECTION.figures["dp-pca-rates"](results(**nothing), False)
+    assert "bottom throughout" in " ".join(ElementTree.fromstring(svg).itertext())
+    shown = findings.panels({**dp_pca_tables(), **nothing}, RATES)
+    assert "all were bottom" in " ".join(findings.rate_notes(shown, REFUTED))
 
 
 def test_where_goe_is_ahead_everywhere_the_text_says_so():
@@ -273,15 +269,12 @@ def test_where_goe_is_ahead_everywhere_the_text_says_so():
     assert least in " ".join(notes)
 
 
-def test_a_refuted_mechanism_wins_nothing():
+def test_refuted_mechanisms_win_nothing_and_what_falls_with_sigma_is_said():
     ahead = dp_pca_tables(beside={**BESIDE, measures.PRIVATE_OJA: 0.01})
     for panel in findings.panels(ahead, EXAMPLE):
         without = findings.winners(panel, (measures.PRIVATE_OJA,))
         assert set(without.values()) == {measures.GOE}
         assert set(findings.winners(panel, ()).values()) == {measures.PRIVATE_OJA}
-
-
-def test_what_falls_with_sigma_is_said():
     tables = dp_pca_tables()
     falling = tables["dp-pca-example"]
     falling.loc[falling["mechanism"] == measures.GOE, "error"] *= falling["noise"]
@@ -334,14 +327,6 @@ def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
         assert ("oja ✗" in words) == ("floor" not in name)
         assert "goe-gaussian ✗" not in words
         assert "⊥" in words
-
-
-def test_figures_of_nothing_but_bottoms_can_be_drawn():
-    nothing = {k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "-n" in k}
-    svg = SECTION.figures["dp-pca-rates"](results(**nothing), False)
-    assert "bottom throughout" in " ".join(ElementTree.fromstring(svg).itertext())
-    shown = findings.panels({**dp_pca_tables(), **nothing}, RATES)
-    assert "all were bottom" in " ".join(findings.rate_notes(shown, REFUTED))
 
 
 NAMES = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)

@@ -49,13 +49,19 @@ def test_sign_vectors_are_apart(dimension, size):
     assert products.max() <= 0.5 + 1e-9
 
 
-def test_as_many_as_are_said_to_exist_are_found():
+def test_packings_are_as_many_and_as_separate_as_said():
     for dimension in (8, 24, 40):
         size = GaussianPacking(dimension=dimension + 1, sine=0.1).size
         assert size == max(2, ceil(exp(dimension / 8)))
         assert len(sign_packing(dimension, size, rng=rng())) == size
     with pytest.raises(InputError, match="size must be at most what is found in 1 dim"):
         sign_packing(1, 3, rng=rng())
+    # By two directions with inner product 1/2.
+    first, second = np.array([1.0, 0.0]), np.array([0.5, sqrt(0.75)])
+    for sine in (0.01, 0.5, 0.7):
+        packing = GaussianPacking(dimension=3, sine=sine)
+        product = packing.component(first) @ packing.component(second)
+        assert sqrt(1 - product**2) == pytest.approx(packing.separation)
 
 
 @packings
@@ -73,15 +79,6 @@ def test_the_first_eigenvectors_are_what_is_said_and_apart(name):
     products = np.array(components) @ np.array(components).T
     sines = np.sqrt(np.maximum(1 - products**2, 0))[~np.eye(6, dtype=bool)]
     assert sines.min() >= packing.separation * (1 - 1e-9)
-
-
-def test_the_separation_is_attained():
-    # By two directions with inner product 1/2.
-    first, second = np.array([1.0, 0.0]), np.array([0.5, sqrt(0.75)])
-    for sine in (0.01, 0.5, 0.7):
-        packing = GaussianPacking(dimension=3, sine=sine)
-        product = packing.component(first) @ packing.component(second)
-        assert sqrt(1 - product**2) == pytest.approx(packing.separation)
 
 
 @packings

@@ -25,12 +25,9 @@ def test_printable(text, says):
     assert plain(says) == says
 
 
-def test_markdown_is_the_text_and_nothing_else():
+def test_markdown_is_the_text_and_numbers_are_no_formulas():
     assert markdown("ggd ≥ 0.5 (d² = 1e-3)") == "ggd ≥ 0.5 (d² = 1e-3)"
     assert markdown(r"\|`") == r"\\\|\`"
-
-
-def test_numbers_are_no_formulas():
     table = pd.DataFrame(
         {"x": [-1.5, float("nan")], "n": [-1, 2], "b": [True, False], "t": ["-1", None]}
     )

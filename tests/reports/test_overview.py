@@ -74,7 +74,7 @@ def test_many_audits_may_err_more_often_than_one():
     assert mechanisms.overview({})["any"] == 0
 
 
-def test_what_came_to_no_verdict_does_not_stand():
+def test_what_came_to_no_verdict_or_was_not_audited_does_not_stand():
     said = mechanisms.overview(by_name(SOUND, UNDECIDED, SILENT))
     assert said["undecided"] == ["undecided"]
     assert [each.name for each in said["unknown"]] == ["sound"]
@@ -82,9 +82,6 @@ def test_what_came_to_no_verdict_does_not_stand():
     assert UNDECIDED.verdict == "NO VERDICT"
     (row,) = UNDECIDED.audits
     assert row.hint == "Its releases were seen not to be independent draws."
-
-
-def test_what_was_not_audited_is_not_among_what_stands():
     said = mechanisms.overview(by_name(SOUND, BROKEN, SILENT, FORMULA))
     names = {kind: [e.name for e in said[kind]] for kind in ("unknown", "broken")}
     assert names == {"unknown": ["sound"], "broken": ["broken", "formula"]}

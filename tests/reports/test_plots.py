@@ -60,7 +60,14 @@ def test_a_refuted_series_is_the_same_red_in_line_band_marker_and_name(axes):
     assert SOME.heading("fell") == REFUTED
 
 
-def test_what_nobody_audited_does_not_look_like_what_stood():
+def test_series_have_colours_and_markers_of_their_own_by_their_verdicts():
+    every = [SOME.line("stood", place) for place in range(56)]
+    assert len({(line.colour, line.marker) for line in every}) == 56
+    # The refuted, of one colour, are told apart by theirs.
+    assert len({SOME.line("fell", place).marker for place in range(7)}) == 7
+    both = Verdicts.of(verdicts(["a"], ["b"]), verdicts(["c"], ["a"]))
+    dashes = [both.line(name, 0).dash for name in "abcd"]
+    assert dashes == [FALLEN, WHOLE, FALLEN, OPEN]
     stood, alone = (SOME.line(name, 2) for name in ("stood", "alone"))
     assert (stood.dash, alone.dash) == (WHOLE, OPEN)
     assert stood.colour == alone.colour == SERIES[2]
@@ -70,19 +77,6 @@ def test_what_nobody_audited_does_not_look_like_what_stood():
     assert SOME.said("stood") == ""
     assert SOME.said("alone") == " (no claim audited here)"
     assert SOME.said("fell") == " (claim refuted)"
-
-
-def test_no_two_series_share_a_colour_and_a_marker():
-    every = [SOME.line("stood", place) for place in range(56)]
-    assert len({(line.colour, line.marker) for line in every}) == 56
-    # The refuted, of one colour, are told apart by theirs.
-    assert len({SOME.line("fell", place).marker for place in range(7)}) == 7
-
-
-def test_tables_of_audits_are_read_together():
-    both = Verdicts.of(verdicts(["a"], ["b"]), verdicts(["c"], ["a"]))
-    dashes = [both.line(name, 0).dash for name in "abcd"]
-    assert dashes == [FALLEN, WHOLE, FALLEN, OPEN]
 
 
 @pytest.mark.parametrize("names", [False, True])
@@ -135,7 +129,7 @@ def test_places_are_the_nearest_that_do_not_touch():
         assert (off >= ((found - wanted) ** 2).sum() - 1e-9).all()
 
 
-def test_a_mark_says_its_value_where_it_is_drawn(axes):
+def test_marks_say_their_values_where_they_are_drawn_and_not_on_phones(axes):
     axes.set(xscale="log", xlim=(0.1, 10))
     told(axes, [1.0], [0.25], ["a < b & c"])
     ((shape, text),) = shapes(axes)
@@ -143,6 +137,8 @@ def test_a_mark_says_its_value_where_it_is_drawn(axes):
     assert shape.tag == "circle"
     # In the middle of 60 to 560; a quarter of 200 above 40, of 300 from the top.
     assert (shape.get("cx"), shape.get("cy")) == ("310.0", "210.0")
+    told(axes, [5.0], [0.5], ["first"])
+    assert b"told" not in ElementTree.tostring(drawn(axes, narrow=True))
 
 
 def test_marks_at_one_place_speak_together_and_far_ones_alone(axes):
@@ -180,8 +176,3 @@ def test_tiles_and_panels_speak_where_they_are(axes):
     assert (whole, text) == ("the panel", "a tile")
     found = [[float(e.get(k)) for k in _BOX] for e in (panel, tile)]
     assert found == [[60, 60, 500, 200], [160, 210, 50, 50]]
-
-
-def test_nothing_speaks_on_a_phone(axes):
-    told(axes, [5.0], [0.5], ["first"])
-    assert b"told" not in ElementTree.tostring(drawn(axes, narrow=True))

@@ -6,6 +6,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from results_of import results_of, verdicts
 from scipy import stats
 from scipy.special import digamma
@@ -15,7 +16,6 @@ from tiny_profile import tiny_plan
 
 from dpaudit.algorithms import DPPCA, MinibatchOja
 from dpaudit.datasets.streaming_models import signal_constants
-from dpaudit.errors import InputError
 from dpaudit.reports.experiment import run
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections.streaming import findings
@@ -160,8 +160,7 @@ def test_what_is_measured_is_what_is_said():
     # The groups of the scale are as many without noise.
     quiet = rates._mechanism(DP_PCA, 80_000, 1000.0, 1e-6)
     assert quiet.scale_finder.groups() == mechanism.scale_finder.groups()
-    with pytest.raises(InputError, match="'oja'"):
-        rates._mechanism("oja", 80_000, 1.0, 1e-6)
+    refuses("'oja'", rates._mechanism, "oja", 80_000, 1.0, 1e-6)
 
 
 def test_theory_meets_the_targets():

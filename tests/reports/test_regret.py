@@ -133,7 +133,7 @@ def told(**changes):
     return {each.row.name: each.verdict for each in found}
 
 
-def test_verdicts_are_those_of_the_scoreboard():
+def test_verdicts_are_those_of_the_scoreboard_and_none_of_nothing():
     for name in ("ag-17-optimum", "ag-18-epsilon-1-optimum"):
         assert told()[name] == Ruling.CONSISTENT
     assert told()["ag-17-dimension"] == told()["ag-18-dimension"] == Ruling.STEEPER
@@ -143,9 +143,6 @@ def test_verdicts_are_those_of_the_scoreboard():
     assert above["ag-18-n-components"] == Ruling.FASTER
     assert told(exponent=0.8)["ag-18-optimum"] == Ruling.STEEPER
     assert told(exponent=0.8, spread=0.9)["ag-18-optimum"] == Ruling.UNDECIDED
-
-
-def test_exponents_of_nothing_are_undecided():
     tables = lower_bounds_tables()
     names = [name for name in tables if name.startswith("regret")]
     lost = tables | {name: tables[name].assign(regret=-1.0) for name in names}

@@ -52,14 +52,11 @@ def test_a_whole_report_has_no_problem(whole):
     assert list(site.pages) == ["index.html", "more/figures.html", "more/other.html"]
 
 
-def test_what_is_on_no_page_is_named(tmp_path):
+def test_what_is_missing_on_pages_is_named(tmp_path):
     sections = [f"section {n!r} ({text}) is missing" for n, text in SECTIONS.items()]
     figures = [f"figure {name!r} is missing" for name in FIGURES]
     found = Site(write(tmp_path, index=page())).missing()
     assert sorted(found) == sorted(sections + figures)
-
-
-def test_a_report_of_some_sections_lacks_those_alone(tmp_path):
     site = Site(write(tmp_path, index=page('<section id="privacy-wall"></section>')))
     privacy = {each.name for each in all_sections()["privacy"].parts}
     found = site.missing("privacy", "suite")
@@ -119,8 +116,12 @@ RIGHT = "".join(
 )
 
 
-def test_what_is_right_is_accepted(tmp_path):
+def test_what_is_right_is_accepted_and_no_viewport_found(tmp_path):
     assert found(tmp_path, RIGHT) == []
+    folder = write(tmp_path, index=page().replace("viewport", "other"))
+    assert Site(folder).report_faults() == [
+        'index.html:1: the page has no <meta name="viewport">'
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,13 +178,6 @@ def test_what_a_page_lacks_is_found(parts, fault, tmp_path):
     (problem,) = found(tmp_path, **parts)
 
     assert fault in problem
-
-
-def test_a_page_without_a_viewport_is_found(tmp_path):
-    folder = write(tmp_path, index=page().replace("viewport", "other"))
-    assert Site(folder).report_faults() == [
-        'index.html:1: the page has no <meta name="viewport">'
-    ]
 
 
 def test_a_site_is_not_too_large(tmp_path, monkeypatch):

@@ -433,12 +433,9 @@ def test_no_name_leads_out_of_the_folder(hostile):
     assert len(pages) == len({*PAGES, *HOSTILE, *audited}) + 1
 
 
-def test_no_two_names_become_one_file():
+def test_names_become_files_of_their_own_and_templates_trust_nothing():
     names = {"/", "\\", "+2f+", "2f", "+", "a/b", "a b", "a\nb", "A", "a", ""}
     assert len({file_name(name) for name in names}) == len(names)
-
-
-def test_templates_trust_nothing_by_themselves():
     for path in sorted(TEMPLATES[0].parent.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 

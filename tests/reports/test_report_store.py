@@ -10,10 +10,11 @@ from math import inf, isnan, nan
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from dpaudit import __version__
 from dpaudit.audit import StoreWarning
-from dpaudit.errors import ExecutorError, InputError
+from dpaudit.errors import ExecutorError
 from dpaudit.reports.runner import Failure, Job, carry_out
 from dpaudit.reports.store import WorkStore, machine, versions
 
@@ -53,7 +54,7 @@ def change(store, statement, *values):
         db.execute(statement, values)
 
 
-def test_a_record_comes_back_as_it_was(store):
+def test_a_record_comes_back_as_it_was_and_says_where_it_is_from(store):
     record = {"x": [0.1, nan, inf, -0.0], "y": None, "z": "text", "k": np.int64(3)}
     prepared(store).add("a", 5, record, seconds=1.0)
     (found,) = store.load(["a", "b"]).values()
@@ -61,9 +62,6 @@ def test_a_record_comes_back_as_it_was(store):
     assert isnan(found["x"][1])
     assert str(found["x"][2:]) == "[inf, -0.0]"
     assert (found["y"], found["z"], found["k"]) == (None, "text", 3)
-
-
-def test_a_record_says_where_it_is_from(store):
     prepared(store).add("a", 5, {}, seconds=1.25)
     asked = "SELECT versions, seed, seconds, machine FROM units"
     with closing(sqlite3.connect(store.path)) as db:
@@ -127,14 +125,12 @@ def test_a_damaged_file_is_set_aside(store, place):
 
 def test_a_file_of_another_format_is_refused(store):
     change(prepared(store), "PRAGMA user_version = 7")
-    with pytest.raises(InputError, match="format 7"):
-        store.prepare()
+    refuses("format 7", store.prepare)
 
 
 def test_a_job_that_fails_stops_the_others_or_not(store):
     jobs = [*dice(2), Job("bad", 0, broken, "dice"), *dice(4)[2:]]
-    with pytest.raises(ValueError, match="no die"):
-        carry_out(jobs, store=prepared(store))
+    refuses("no die", carry_out, jobs, store=prepared(store), error=ValueError)
     assert ASKED == [0, 1]
     found = carry_out(jobs, store=store, go_on=True)
     assert isinstance(found["bad"], Failure)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from executors import PickledThreads
+from refusals import refuses
 from scipy.stats import beta
 from tiny_profile import tiny_plan
 
@@ -257,7 +258,5 @@ def failing(cell):
 
 def test_a_failing_cell_stops_the_run_in_a_worker_too(workers):
     broken = replace(experiment("exact-privacy"), measure=pd.DataFrame)
-    with pytest.raises(ValueError, match="DataFrame constructor"):
-        run(broken, executor=workers)
-    with pytest.raises(InputError, match="no luck with analyze-gauss"):
-        run(replace(broken, measure=failing))
+    refuses("DataFrame constructor", run, broken, executor=workers, error=ValueError)
+    refuses("no luck with analyze-gauss", run, replace(broken, measure=failing))

@@ -83,15 +83,12 @@ def test_an_approximate_claim_is_drawn_at_every_delta_and_a_pure_one_once(result
     assert len(results["sn-epsilon-synthetic-public"]) == 2 * SIZE.paper_draws * 8
 
 
-def test_a_larger_delta_allows_for_less_noise(results):
+def test_larger_deltas_allow_less_noise_and_random_subspaces_have_closed_forms(results):
     """From the same random numbers, so without chance at the larger epsilon."""
     table = results["sn-epsilon-synthetic"]
     gauss = table[(table["mechanism"] == "goe-gaussian") & (table["epsilon"] == 10)]
     means = gauss.groupby("delta")["captured_share"].mean()
     assert 0.5 < means[1e-6] < means[0.1] <= 1
-
-
-def test_a_random_subspace_is_known_in_closed_form(results):
     table = results["sn-n-synthetic"]
     most = table[table["n"] == SIZE.paper_rows].iloc[0]
     values = np.linalg.eigvalsh(measures.prepared("synthetic", 2_000).moment)

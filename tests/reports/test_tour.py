@@ -95,17 +95,28 @@ def visited(name):
     }
 
 
-def test_the_tour_has_forty_subjects_of_five_libraries():
+def test_the_tour_has_forty_subjects_and_readings():
     everything = [s for shelf in tour.SHELVES for s in subjects_of(shelf).values()]
     assert len({str(each) for each in everything}) == len(everything) >= 40
     assert len({each.library for each in everything}) >= 5
+    # A sum with too little noise is hidden by rounding it to multiples of 1e4.
+    (line,) = tour_rows([visited("rounded")])
+    assert line.verdict == "REFUTED for transcripts"
+    relations = {each.name: each.relations for each in of.subjects}
+    assert relations["counts"] == tuple(Relation)
+    assert relations["right"] == ("add-remove",)
 
 
-def test_a_right_mechanism_is_not_refuted_whatever_its_rows():
+def test_right_mechanisms_stand_whatever_rows_and_nobody_is_none():
     (line,) = tour_rows([visited("right")])
     assert line.verdict == line.strange == "NOT_REFUTED"
     assert (line.findings, line.notes) == ((), ())
     assert line.executions >= 4 * 30
+    for name, rows, said in (("right", 0, "1 rows or more"), ("rihgt", 1, "did you m")):
+        with pytest.raises(InputError, match=said):
+            OfLibrary(__name__, name).release(np.ones(rows), rng=None)
+    with pytest.raises(InputError, match="shelf must be a module"):
+        subjects_of("json")
 
 
 def test_a_refutation_is_proven_and_can_be_verified():
@@ -150,12 +161,6 @@ def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
     (tmp_path / tour.FILE).write_text('{"records": [{"subject": "x"}]}', "utf-8")
     with pytest.raises(InputError, match="write it anew with make third-party"):
         load_tour(tmp_path)
-
-
-def test_noisy_values_alone_are_told_apart_from_releases():
-    """A sum with too little noise is hidden by rounding it to multiples of 1e4."""
-    (line,) = tour_rows([visited("rounded")])
-    assert line.verdict == "REFUTED for transcripts"
 
 
 def on_strange_rows(name):
@@ -203,14 +208,6 @@ def test_what_does_not_run_is_skipped_and_named(name, said):
     (line,) = tour_rows([visited(name)])
     assert line.verdict == "SKIPPED"
     assert said in line.notes[0]
-
-
-def test_nobody_is_no_dataset_of_a_subject():
-    for name, rows, said in (("right", 0, "1 rows or more"), ("rihgt", 1, "did you m")):
-        with pytest.raises(InputError, match=said):
-            OfLibrary(__name__, name).release(np.ones(rows), rng=None)
-    with pytest.raises(InputError, match="shelf must be a module"):
-        subjects_of("json")
 
 
 SHELF = """
@@ -277,9 +274,3 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
     assert sorted(line.split()[0] for line in lines) == names
     with pytest.raises(InputError, match="unknown subject"):
         tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))
-
-
-def test_a_claim_without_a_relation_is_read_both_ways():
-    relations = {each.name: each.relations for each in of.subjects}
-    assert relations["counts"] == tuple(Relation)
-    assert relations["right"] == ("add-remove",)

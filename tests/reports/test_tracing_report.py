@@ -124,16 +124,13 @@ def test_spectra_are_those_of_the_lemmas():
     assert run(alone)["second"][0] == pytest.approx(0, abs=1e-12)
 
 
-def test_what_a_mechanism_does_not_take_is_said():
+def test_what_is_not_taken_or_useful_is_said():
     table = run(experiment("minibatch-oja", rows=(2.0, 24.0), epsilons=(1.0,)))
     few, many = (row for _, row in table.iterrows())
     assert few["refused"]
     assert math.isnan(few["useful"])
     assert many["refused"] == ""
     assert math.isfinite(many["captured"])
-
-
-def test_bottom_is_not_useful():
     table = run(experiment("private-subspace", rows=(4.0,), epsilons=(1.0,)))
     assert not table[["captured", "useful", "traced"]].to_numpy().any()
 
@@ -208,11 +205,21 @@ def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
     assert "took so few rows" in findings.head(found, ["analyze-gauss"], 96)
 
 
-def test_lemmas_are_told_with_their_numbers():
+def test_lemmas_and_the_table_are_ready_to_print():
     first, second = findings.instance_notes(TABLES["hard-instances"], 96)
     assert "to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
     assert "the first at least 0.80 m" in first
     assert "than 1.50 k (1 + k m/d)" in second
+    assert findings.table_heads(FOUND) == [
+        f"ε = {epsilon}, k = {k}" for epsilon in ("1", "3,000") for k in (1, 2)
+    ]
+    rows = findings.tracing_rows(FOUND, ["power-method"], (4, 256))
+    names = [row.name for row in rows]
+    assert names == ["analyze-gauss", "power-method ✗", "minibatch-oja"]
+    first, _, last = ([cell.useful for cell in row.cells] for row in rows)
+    assert first == ["0 … 100", "0 … 100", "100 … 100", "100 … 100"]
+    assert last == ["refused", "refused", "– … 100", "refused"]
+    assert rows[0].cells[3].traced == "traced 100 … 0"
 
 
 def test_notes_say_who_is_useful_and_who_is_traced():
@@ -228,19 +235,6 @@ def test_notes_say_who_is_useful_and_who_is_traced():
     useless = TABLES["tracing-references"].assign(useful=0.0)
     notes = findings.tracing_notes(findings.shares(useless, TABLES["tracing"]), [])
     assert "not useful at any size" in " ".join(notes)
-
-
-def test_the_table_of_tracing_is_ready_to_print():
-    assert findings.table_heads(FOUND) == [
-        f"ε = {epsilon}, k = {k}" for epsilon in ("1", "3,000") for k in (1, 2)
-    ]
-    rows = findings.tracing_rows(FOUND, ["power-method"], (4, 256))
-    names = [row.name for row in rows]
-    assert names == ["analyze-gauss", "power-method ✗", "minibatch-oja"]
-    first, _, last = ([cell.useful for cell in row.cells] for row in rows)
-    assert first == ["0 … 100", "0 … 100", "100 … 100", "100 … 100"]
-    assert last == ["refused", "refused", "– … 100", "refused"]
-    assert rows[0].cells[3].traced == "traced 100 … 0"
 
 
 def test_culling_is_ready_to_print():

@@ -63,13 +63,20 @@ def test_special_floats_and_long_arrays_come_back_to_the_bit():
         assert repr(through_text(number)) == repr(number)
 
 
-def test_arrays_of_any_memory_layout_come_back():
+def test_arrays_of_any_memory_layout_and_nested_dataclasses_come_back():
     array = np.arange(12.0).reshape(3, 4)
     for view in (array.T, array[::-2], np.asfortranarray(array), array.astype(">f8")):
         back = through_text(view)
         np.testing.assert_array_equal(back, view)
         assert back.dtype == np.float64
         assert back.flags.writeable
+    value = Nested(np.arange(3.0), AnalyzeGauss.calibrated(1.0, 1e-5))
+    profile = Profile((0.0, 0.1, 1.0), (0.3, 0.2, 1e-17))
+    assert through_text([profile]) == [profile]
+    back = through_text({"parameters": [value]}, rebuild)["parameters"][0]
+    assert isinstance(back, Nested)
+    assert_same_bits(back.weights, value.weights)
+    assert back.inner == value.inner
 
 
 @pytest.mark.parametrize(
@@ -103,16 +110,6 @@ class Nested:
     weights: np.ndarray
     inner: AnalyzeGauss
     derived: int = field(init=False, default=3)
-
-
-def test_nested_dataclasses_come_back():
-    value = Nested(np.arange(3.0), AnalyzeGauss.calibrated(1.0, 1e-5))
-    profile = Profile((0.0, 0.1, 1.0), (0.3, 0.2, 1e-17))
-    assert through_text([profile]) == [profile]
-    back = through_text({"parameters": [value]}, rebuild)["parameters"][0]
-    assert isinstance(back, Nested)
-    assert_same_bits(back.weights, value.weights)
-    assert back.inner == value.inner
 
 
 @pytest.mark.parametrize("value", [second_moment, AnalyzeGauss, AnalyzeGauss.release])

@@ -99,13 +99,19 @@ def test_both_audits_see_what_a_function_draws(function):
     assert replayed.findings[0].where.startswith("tests/vocabulary/test_functions.py:")
 
 
-def test_a_seed_that_is_a_number_stays_that_number():
+def test_seeds_stay_numbers_and_what_is_lacking_is_named():
     def fixed(data, seed=42):
         return np.random.default_rng(seed).laplace()
 
     given = FunctionMechanism.of(fixed)
     one, two = (given([], np.random.default_rng(seed)) for seed in (1, 2))
     assert one == two
+    message = (
+        r"of_epsilon takes epsilon, .*functools.partial\(of_epsilon, epsilon=...\)"
+    )
+    for ask in (audit, replay):
+        refuses(message, ask, of_epsilon, pair=PAIR, claim=PureDP(1.0))
+    refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
 
 
 def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
@@ -116,15 +122,6 @@ def test_what_is_seeded_by_others_stays_so_and_nothing_stays_replaced():
     with pytest.raises(ZeroDivisionError):
         FunctionMechanism(lambda data: 1 / 0).release([], rng=np.random.default_rng(0))
     assert np.random.default_rng is real
-
-
-def test_what_a_function_lacks_is_named():
-    message = (
-        r"of_epsilon takes epsilon, .*functools.partial\(of_epsilon, epsilon=...\)"
-    )
-    for ask in (audit, replay):
-        refuses(message, ask, of_epsilon, pair=PAIR, claim=PureDP(1.0))
-    refuses("takes no dataset", audit, lambda: 3, pair=PAIR, claim=PureDP(1.0))
 
 
 def test_what_one_writes_first_is_there():

@@ -89,7 +89,7 @@ def test_any_layout_in_memory(row_norm):
         np.testing.assert_allclose(found, naive(rows, row_norm), rtol=1e-12)
 
 
-def test_the_input_is_left_alone():
+def test_inputs_are_left_alone_and_blocks_views_of_at_most_that_many_rows():
     rows = example()
     kept = rows.copy()
     gram(rows, row_norm=0.1, centre=np.ones(6))
@@ -98,6 +98,11 @@ def test_the_input_is_left_alone():
     first = row_sum(iter([rows[:1]])).total
     first += 1.0
     np.testing.assert_array_equal(rows, kept)
+    rows = example()
+    found = list(blocks(iter([rows[:100], rows[100:]]), block_rows=64))
+    assert [len(block.rows) for block in found] == [64, 36, *[64] * 6, 16]
+    assert all(np.shares_memory(block.rows, rows) for block in found)
+    np.testing.assert_array_equal(np.concatenate([b.rows for b in found]), rows)
 
 
 class Frame:
@@ -184,14 +189,6 @@ def test_what_is_one_table_and_what_can_be_read_again():
     assert not any(map(restarts, [iter([rows]), (rows for _ in range(2))]))
 
 
-def test_blocks_are_views_of_at_most_that_many_rows():
-    rows = example()
-    found = list(blocks(iter([rows[:100], rows[100:]]), block_rows=64))
-    assert [len(block.rows) for block in found] == [64, 36, *[64] * 6, 16]
-    assert all(np.shares_memory(block.rows, rows) for block in found)
-    np.testing.assert_array_equal(np.concatenate([b.rows for b in found]), rows)
-
-
 def test_memory_is_bounded_by_the_block():
     """A hundred blocks of 400 kB pass by; a copy of a few of them would show."""
 
@@ -205,14 +202,6 @@ def test_memory_is_bounded_by_the_block():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4e6
-
-
-def test_no_rows_are_fine_where_the_width_is_known():
-    for data in (np.empty((0, 3)), iter([np.empty((0, 3))] * 2)):
-        found = gram(data, row_norm=1.0)
-        np.testing.assert_array_equal(found.moment, np.zeros((3, 3)))
-        assert found.n_rows == 0
-    np.testing.assert_array_equal(row_sum(np.empty((0, 3))).total, np.zeros(3))
 
 
 TWO = np.ones((2, 2))
@@ -234,13 +223,18 @@ test_bad_data_are_named = refused(
 )
 
 
-def test_the_bad_row_is_counted_over_all_blocks():
+def test_bad_rows_are_counted_over_all_blocks_and_none_are_fine():
     rows = example()
     rows[321, 2] = np.nan
     for data in (rows, Chunked(rows, 90)):
         for row_norm in (None, 0.1):
             with pytest.raises(InputError, match="data must be finite, but row 321"):
                 gram(data, block_rows=50, row_norm=row_norm)
+    for data in (np.empty((0, 3)), iter([np.empty((0, 3))] * 2)):
+        found = gram(data, row_norm=1.0)
+        np.testing.assert_array_equal(found.moment, np.zeros((3, 3)))
+        assert found.n_rows == 0
+    np.testing.assert_array_equal(row_sum(np.empty((0, 3))).total, np.zeros(3))
 
 
 test_bad_options_are_named = refused(
@@ -329,7 +323,7 @@ def test_lengths_that_over_or_underflow_when_squared(size):
     np.testing.assert_allclose(clip_rows(rows, 1.0)[0], expected, rtol=1e-14)
 
 
-def test_rows_are_left_alone():
+def test_rows_are_left_alone_and_bad_norms_named():
     rows = np.array([[3.0, 4.0], [0.1, 0.1]])
     kept = rows.copy()
     clipped = clip_rows(rows, 1.0)
@@ -338,6 +332,7 @@ def test_rows_are_left_alone():
     np.testing.assert_array_equal(rows, kept)
     for empty in (clip_rows(np.empty((0, 3)), 1.0), normalise_rows(np.empty((0, 3)))):
         assert empty.shape == (0, 3)
+    refuses("norm must be", clip_rows, [[1.0]], 0)
 
 
 test_bad_rows_are_named = refused(
@@ -347,7 +342,3 @@ test_bad_rows_are_named = refused(
     by=lambda use, rows: use(rows),
     each=(normalise_rows, lambda rows: clip_rows(rows, 1.0)),
 )
-
-
-def test_a_bad_norm_is_named():
-    refuses("norm must be", clip_rows, [[1.0]], 0)

@@ -37,16 +37,13 @@ def raising(error):
     return function
 
 
-def test_ctrl_c_is_told_from_an_exception_of_the_same_kind():
+def test_ctrl_c_is_told_from_an_exception_if_python_handles_it():
     with telling_interrupts():
         with telling_interrupts():
             assert verdict(pressing_ctrl_c)
         assert verdict(pressing_ctrl_c)
         assert not verdict(raising(KeyboardInterrupt))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_where_python_handles_ctrl_c_it_cannot_be_told():
     assert verdict(pressing_ctrl_c)
     assert verdict(raising(KeyboardInterrupt))
     assert not verdict(raising(SystemExit))

@@ -145,7 +145,7 @@ def test_scores_are_taken_from_arrays_and_files(tmp_path):
     assert only.labels.all()
 
 
-def test_the_subspace_is_that_of_the_principal_components():
+def test_the_subspace_is_that_of_the_components_and_the_map_has_two_axes():
     scores = synthetic_map(40, rng=stream(5))
     data = stylised_genotypes(40, 0, 30, scores=scores, rng=stream(6))
     # The same stream again: the places of outliers, the order, then the loadings.
@@ -155,9 +155,6 @@ def test_the_subspace_is_that_of_the_principal_components():
     product = scores @ again.standard_normal((20, 30))
     expected = np.linalg.svd(product).Vh[:2].T
     assert principal_angles(expected, data.subspace).max() < 1e-10
-
-
-def test_the_map_has_two_large_axes():
     spread = synthetic_map(2000, rng=stream(7)).std(axis=0)
     assert spread[:2].min() > 0.35
     assert spread[2:].max() < 0.25

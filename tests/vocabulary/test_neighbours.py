@@ -94,7 +94,7 @@ def test_rows_that_are_not_finite_are_taken_if_asked_for(strange):
     refuses(r"row 1 has a NaN .* allow_nonfinite", Pair, data, neighbour)
 
 
-def test_nan_equals_nan_where_neighbours_are_compared():
+def test_nan_equals_nan_and_rows_may_be_numbers_or_matrices():
     fewer = Pair(STRANGE, STRANGE[[0, 2]], allow_nonfinite=True)
     assert fewer.relation is Relation.ADD_REMOVE
     other = STRANGE.copy()
@@ -103,9 +103,6 @@ def test_nan_equals_nan_where_neighbours_are_compared():
     assert replaced.relation is Relation.REPLACE_ONE
     refuses("0 rows differ", Pair, STRANGE, STRANGE, allow_nonfinite=True)
     refuses("2 rows differ", Pair, STRANGE, STRANGE[[1, 0, 2]], allow_nonfinite=True)
-
-
-def test_rows_may_be_numbers_or_matrices():
     assert Pair([0.0, 1.0], [0.0]).relation is Relation.ADD_REMOVE
     images = np.zeros((3, 4, 5))
     changed = images.copy()

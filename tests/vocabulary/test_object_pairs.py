@@ -103,11 +103,17 @@ def test_a_replay_follows_them(mechanism, pair, verdict, loss):
     assert result.to_dict()["verdict"] == verdict
 
 
-def test_secret_batches_are_of_their_rows():
+def test_secret_batches_and_black_boxes_are_of_their_rows():
     options = {"relation": "add-remove", "sees": "transcript"}
     pair = PEOPLE, PEOPLE[:1]
     result = replay(in_batches, pair=pair, claim=ApproxDP(1.0, 1e-5), **options)
     assert (str(result.verdict), result.batches) == ("NOT_REFUTED", "secret")
+    options = {"relation": "add-remove", "confidence": 1 - 1e-6}
+    wrong = audit(letters, pair=("abc", "abbc"), claim=PureDP(1.0), **options)
+    assert (wrong.refuted, wrong.witness) == (True, None)
+    claim, pair = PureDP(0.9), (PEOPLE, PEOPLE[:1])
+    right = audit(total, pair=pair, claim=claim, budget=Budget(60), **options)
+    assert str(right.verdict) == "NOT_REFUTED"  # wrongly with probability <= 1e-6
 
 
 def test_a_scale_of_the_data_falls_in_draws_from_the_exact_laws():
@@ -117,15 +123,6 @@ def test_a_scale_of_the_data_falls_in_draws_from_the_exact_laws():
     options = {"pair": (PEOPLE, [PEOPLE[0], {"age": 9e3}]), "relation": REPLACED}
     result = replay(mechanism, claim=ApproxDP(1.0, 1e-5), **options)
     assert (str(result.verdict), result.proof) == ("REFUTED", False)
-
-
-def test_a_black_box_audit_draws_releases_of_them():
-    options = {"relation": "add-remove", "confidence": 1 - 1e-6}
-    wrong = audit(letters, pair=("abc", "abbc"), claim=PureDP(1.0), **options)
-    assert (wrong.refuted, wrong.witness) == (True, None)
-    claim, pair = PureDP(0.9), (PEOPLE, PEOPLE[:1])
-    right = audit(total, pair=pair, claim=claim, budget=Budget(60), **options)
-    assert str(right.verdict) == "NOT_REFUTED"  # wrongly with probability <= 1e-6
 
 
 @pytest.mark.parametrize("kind", [audit, replay])

@@ -99,17 +99,23 @@ def test_what_is_nested_deeply_ends_and_so_does_a_cycle():
     assert read(cycle).layout.startswith("shapes [")
 
 
-def test_numbers_are_copies():
+def test_numbers_are_copies_and_exceptions_told_by_their_type():
     buffer = np.zeros(3)
     copies = (read(buffer).numbers, read_stack(buffer).numbers)
     for numbers in (*copies, read({"a": buffer}).numbers["a"]):
         assert not np.shares_memory(numbers, buffer)
-
-
-def test_exceptions_are_told_by_their_type():
     assert raised(ValueError("17")) == Output("raises ValueError", None)
     kind = type("E" * 200, (Exception,), {})
     assert len(raised(kind()).layout) <= 80
+    for output in ("words", None, {}, {"a": None}):
+        assert read_stack(output) is None
+    words = read_stack(["no", 1.0])
+    assert [word.layout for word in words] == ["value 'no'", "shape ()"]
+    assert len(read_stack(np.array(["no", "yes"]))) == 2
+    first, second = object(), object()
+    assert repr(first) != repr(second)
+    assert read({first: 1.0}).layout == read({second: 1.0}).layout
+    assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout
 
 
 @pytest.mark.parametrize(
@@ -132,14 +138,6 @@ def test_a_stack_has_the_layout_of_one(stacked, layout):
         assert {each.layout for each in alone} == {layout}
         if isinstance(found.numbers, np.ndarray):
             np.testing.assert_array_equal([x.numbers for x in alone], found.numbers)
-
-
-def test_what_is_no_stack():
-    for output in ("words", None, {}, {"a": None}):
-        assert read_stack(output) is None
-    words = read_stack(["no", 1.0])
-    assert [word.layout for word in words] == ["value 'no'", "shape ()"]
-    assert len(read_stack(np.array(["no", "yes"]))) == 2
 
 
 # Batches of single numbers, pairs and words.
@@ -210,13 +208,6 @@ def test_batches_are_equal_if_their_outputs_are(first, second):
     assert batch_of(first).equals(batch_of(first))
     # -0.0 equals 0.0.
     assert batch_of(first).equals(batch_of(second)) or not same
-
-
-def test_where_an_object_lies_in_memory_is_not_read():
-    first, second = object(), object()
-    assert repr(first) != repr(second)
-    assert read({first: 1.0}).layout == read({second: 1.0}).layout
-    assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout
 
 
 def test_the_order_of_a_set_is_that_of_its_members():

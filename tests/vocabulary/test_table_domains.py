@@ -62,8 +62,13 @@ def test_neighbours_differ_in_a_user_with_all_rows():
     assert domain.project(np.zeros(4)).tolist() == [1, 0, 0, 0]
 
 
-def test_rows_that_are_one_element_of_a_set_make_no_neighbours():
+def test_rows_of_one_element_make_no_neighbours_and_users_may_be_many():
     assert handed("set of {a,b}", [0], [0]) is None
+    domain = Domain.parse("user:label x:0..1 rows=30")
+    users = np.array([domain.extremes()[-1]] * 60)
+    pair = domain.pair(users[:-1], users, Relation.ADD_REMOVE)
+    assert pair.neighbour["user"].nunique() == 60
+    assert set(pair.neighbour["user"]) - set(pair.data["user"]) == {"h2"}
 
 
 REFUSED = {
@@ -112,11 +117,3 @@ def test_an_audit_of_frames_is_kept_in_a_witness(tmp_path):
         witness = load_witness(tmp_path / "witness.json")
         pd.testing.assert_frame_equal(witness.pair.data, result.witness.pair.data)
         assert again(witness).confirmed
-
-
-def test_there_may_be_more_users_than_letters():
-    domain = Domain.parse("user:label x:0..1 rows=30")
-    users = np.array([domain.extremes()[-1]] * 60)
-    pair = domain.pair(users[:-1], users, Relation.ADD_REMOVE)
-    assert pair.neighbour["user"].nunique() == 60
-    assert set(pair.neighbour["user"]) - set(pair.data["user"]) == {"h2"}

@@ -129,7 +129,7 @@ def test_rejection_follows_quadrature(dimension):
     assert not follows_quadrature(descending(1.03 * wishart))
 
 
-def test_coupling_follows_quadrature_however_short_a_block_is():
+def test_coupling_follows_quadrature_and_random_bases_leave_eigenvalues():
     # Such blocks are seldom constant: most vectors are sent through another.
     values = k_norm.coupled_eigenvalues(1500, 2, passes=1, rng=rng(2))
     assert (np.diff(values, axis=1) <= 0).all()
@@ -137,6 +137,9 @@ def test_coupling_follows_quadrature_however_short_a_block_is():
     # The law is even: of what the bounds make of infinity more sums have one sign.
     positive = int((values.sum(axis=1) > 0).sum())
     assert stats.binomtest(positive, len(values)).pvalue >= TYPE_I_ERROR
+    values = k_norm.coupled_eigenvalues(2, 3, rng=rng(6))
+    matrices = k_norm.by_coupling(2, 3, balance=False, rng=rng(6))
+    np.testing.assert_allclose(descending(matrices), values, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +157,6 @@ def test_both_samplers_draw_from_one_law(dimension, size, balance):
 
     assert same(columns(coupled), columns(many))
     assert not same(columns(2.5 * coupled), columns(many))
-
-
-def test_a_random_basis_leaves_the_eigenvalues_as_they_were_drawn():
-    values = k_norm.coupled_eigenvalues(2, 3, rng=rng(6))
-    matrices = k_norm.by_coupling(2, 3, balance=False, rng=rng(6))
-    np.testing.assert_allclose(descending(matrices), values, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -214,17 +211,13 @@ def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
 
 
 @pytest.mark.parametrize("relation", Relation)
-def test_pure_dp_is_the_tightest_claim(relation):
+def test_pure_dp_is_the_tightest_claim_and_what_takes_too_long_is_refused(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
     for dimension in (2, 5):
         exact = mechanism.exact_claim(mechanism.worst_case(dimension))
         assert exact.epsilon_at(0.0) == pytest.approx(1.0, rel=1e-12)
     same_moment = Pair([[0.6, -0.8]], [[-0.6, 0.8]], REPLACE_ONE)
     assert mechanism.exact_claim(same_moment) == NO_LOSS
-
-
-@pytest.mark.parametrize("relation", Relation)
-def test_what_would_take_too_long_is_refused(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
     data = np.zeros((1, k_norm.LARGEST[relation] + 1))
     with pytest.raises(

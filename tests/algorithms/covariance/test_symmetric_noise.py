@@ -231,10 +231,16 @@ def escapes(mechanism, pair, seed=0):
     return int(np.count_nonzero(~mechanism.in_support(releases, pair.neighbour)))
 
 
-def test_the_scale_is_the_papers():
+def test_the_scale_is_the_papers_and_shorter_rows_let_less_escape():
     mechanism = SymmetricNoise.as_published(0.5, row_norm=3.0)
     assert mechanism.claim == PureDP(0.5)
     assert mechanism.scale == pytest.approx(9.0, rel=1e-15)
+    mechanism = SymmetricNoise.as_published(1.0)
+    exact = mechanism.exact_claim(Pair(np.empty((0, 2)), [[0.3, 0.4]]))
+    assert float(exact.delta_at(0.0)) == pytest.approx(1 - np.exp(-0.25), rel=1e-12)
+    mechanism = SymmetricNoise.as_published(1.0, relation=Relation.REPLACE_ONE)
+    with pytest.raises(UnsupportedError, match="semi-definite"):
+        mechanism.exact_claim(Pair([[1.0, 0.0]], [[0.0, 1.0]]))
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -305,15 +311,3 @@ def test_the_exact_claim_is_the_divergence_of_the_two_point_loss(epsilon, relati
     )
     assert exact.epsilon_at(0.5 * (1 - np.exp(-epsilon))) == np.inf
     assert exact.delta_at(epsilon) > mechanism.claim.delta_at(epsilon)
-
-
-def test_a_shorter_row_lets_less_escape():
-    mechanism = SymmetricNoise.as_published(1.0)
-    exact = mechanism.exact_claim(Pair(np.empty((0, 2)), [[0.3, 0.4]]))
-    assert float(exact.delta_at(0.0)) == pytest.approx(1 - np.exp(-0.25), rel=1e-12)
-
-
-def test_replacing_a_row_by_another_has_no_exact_claim():
-    mechanism = SymmetricNoise.as_published(1.0, relation=Relation.REPLACE_ONE)
-    with pytest.raises(UnsupportedError, match="semi-definite"):
-        mechanism.exact_claim(Pair([[1.0, 0.0]], [[0.0, 1.0]]))

@@ -214,13 +214,20 @@ def test_the_closed_form_keeps_its_digits(excess, shift, epsilon):
 
 
 # Structure
-def test_one_degree_of_freedom_is_symmetric_noise():
+def test_one_degree_of_freedom_is_symmetric_noise_and_the_same_matrix_loses_nothing():
     epsilons = np.array([0.0, 0.5, 3.0, 600.0])
     np.testing.assert_allclose(added(epsilons, 1, 2.0), 1 - np.exp(-1), rtol=1e-13)
     # At a replacement no more escapes, and without a finite loss nothing else counts.
     replaced = pair_delta(epsilons, excess=1, gained=2.0, lost=2.0)
     np.testing.assert_allclose(replaced, replaced[0], rtol=1e-12)
     assert replaced[0] < 1 - np.exp(-1)
+    epsilons = np.array([-1.0, 0.0, 2.0])
+    found = pair_delta(epsilons, excess=7, gained=0.0, lost=0.0)
+    np.testing.assert_allclose(found, [1 - np.exp(-1), 0.0, 0.0])
+    # d = 54, s = 1: 70 degrees of freedom against the 286 that were published.
+    fewest = smallest_excess(1.0, 1e-3, shift=1.0, relation=ADD_REMOVE)
+    assert 54 + fewest == 70
+    assert 54 + int(28 * np.log(4 / 1e-3)) == 286
 
 
 @pytest.mark.parametrize(
@@ -266,12 +273,6 @@ def test_epsilons_are_vectorised(gained, lost):
     assert (np.diff(found.ravel()) <= 0).all()
 
 
-def test_the_same_matrix_loses_nothing():
-    epsilons = np.array([-1.0, 0.0, 2.0])
-    found = pair_delta(epsilons, excess=7, gained=0.0, lost=0.0)
-    np.testing.assert_allclose(found, [1 - np.exp(-1), 0.0, 0.0])
-
-
 @pytest.mark.parametrize("shifts", [(0.0, 1e6), (1e6, 1e6), (1e5, 1e6)])
 def test_what_is_easily_told_apart(shifts):
     found = pair_delta([0.0, 9.0, 700.0], excess=30, gained=shifts[0], lost=shifts[1])
@@ -293,26 +294,16 @@ def test_profiles_are_exact_at_their_points(gained, lost):
     np.testing.assert_allclose(profile.delta_at(between), exact, rtol=0.1, atol=2e-3)
 
 
-def test_the_last_point_of_a_profile_is_the_escaping_mass():
+def test_the_profile_ends_with_the_escaping_mass_if_there_is_a_difference():
     profile = pair_profile(excess=3, gained=0.0, lost=1.0)
     escaping = stats.chi2(4).cdf(1.0)
     assert float(profile.delta_at(600.0)) == pytest.approx(escaping, rel=2e-3)
     assert profile.epsilon_at(0.9 * escaping) == np.inf
-
-
-def test_the_profile_of_no_difference():
     assert pair_profile(excess=3, gained=0.0, lost=0.0) == NO_LOSS
 
 
 # Calibration
 BUDGETS = [(1.0, 1e-3), (0.1, 1e-5), (3.0, 1e-9), (1.0, 0.3)]
-
-
-def test_the_degrees_of_the_design():
-    # d = 54, s = 1: 70 degrees of freedom against the 286 that were published.
-    fewest = smallest_excess(1.0, 1e-3, shift=1.0, relation=ADD_REMOVE)
-    assert 54 + fewest == 70
-    assert 54 + int(28 * np.log(4 / 1e-3)) == 286
 
 
 @pytest.mark.parametrize("relation", list(Relation))

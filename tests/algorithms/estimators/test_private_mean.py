@@ -30,26 +30,14 @@ def rows_up_to(norm, size, dimension, rng):
 
 @both
 @dimensions
-def test_the_worst_case_attains_the_sensitivity(relation, dimension):
+def test_the_worst_case_attains_the_sensitivity_and_calibration_is_exact_there(
+    relation, dimension
+):
     mechanism = GaussianMean.from_mu(1.0, relation=relation, row_norm=0.3)
     pair = mechanism.worst_case(dimension)
     assert pair.relation is relation
     moved = mechanism.answers(pair.data) - mechanism.answers(pair.neighbour)
     assert np.linalg.norm(moved) == pytest.approx(mechanism.sensitivity(dimension))
-
-
-def test_the_query_is_the_sum_and_the_weighted_count():
-    rows = [[3.0, 4.0], [0.1, 0.2], [0.0, 0.0]]
-    found = GaussianMean.from_mu(1.0, row_norm=1.0).answers(rows)
-    np.testing.assert_allclose(found, [0.7, 1.0, 3 / 2**0.25], rtol=1e-14)
-    assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
-    public = GaussianMean.from_mu(1.0, relation="replace-one").answers(rows)
-    np.testing.assert_allclose(public, [0.7, 1.0], rtol=1e-14)
-
-
-@both
-@dimensions
-def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-5), (8.0, 1e-3)):
         known = {"relation": relation, "row_norm": 7.0}
         mechanism = GaussianMean.calibrated(epsilon, delta, **known)
@@ -60,6 +48,15 @@ def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
         exact = pure.exact_claim(pure.worst_case(dimension))
         assert exact.epsilon_at(0.0) == pytest.approx(epsilon, rel=1e-12)
         assert pure.claim == PureDP(epsilon)
+
+
+def test_the_query_is_the_sum_and_the_weighted_count():
+    rows = [[3.0, 4.0], [0.1, 0.2], [0.0, 0.0]]
+    found = GaussianMean.from_mu(1.0, row_norm=1.0).answers(rows)
+    np.testing.assert_allclose(found, [0.7, 1.0, 3 / 2**0.25], rtol=1e-14)
+    assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
+    public = GaussianMean.from_mu(1.0, relation="replace-one").answers(rows)
+    np.testing.assert_allclose(public, [0.7, 1.0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("entries", [1, 2, 9])
@@ -126,13 +123,9 @@ def test_datasets_with_one_query_have_no_loss():
 
 
 @both
-def test_the_protocol_is_kept(relation):
+def test_the_protocol_is_kept_and_the_mean_that_of_rows_in_their_ball(relation):
     run_conformance(GaussianMean.from_mu(1.5, relation=relation))
     run_conformance(LaplaceMean.calibrated(1.5, relation=relation))
-
-
-@both
-def test_the_mean_is_that_of_the_rows_in_their_ball(relation):
     rows = rows_up_to(1.0, 2000, 5, np.random.default_rng(4)) * 0.3 + 0.2
     mechanism = GaussianMean.from_mu(1e6, relation=relation)
     release = mechanism.release(rows, rng=np.random.default_rng(5))

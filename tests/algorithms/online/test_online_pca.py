@@ -86,7 +86,7 @@ def test_subspaces_are_those_of_the_noisy_prefixes(form):
 
 
 @forms
-def test_bases_are_orthonormal_and_oriented(form):
+def test_bases_are_orthonormal_and_oriented_and_bad_data_named(form):
     mechanism = FORMS[form]
     bases = mechanism.draw(in_ball(9, 4), 5, rng=rng())
     k = mechanism.n_components
@@ -96,6 +96,17 @@ def test_bases_are_orthonormal_and_oriented(form):
         atol=1e-12,
     )
     np.testing.assert_array_equal(orient(bases), bases)
+    mechanism = FORMS[form]
+    k = mechanism.n_components
+    for use in (mechanism.draw, mechanism.transcript):
+        refuses("data must have shape", use, np.zeros((0, 3)), 2, rng=rng())
+        if mechanism.length:
+            with pytest.raises(InputError, match="rows of the declared length, got 99"):
+                use(np.zeros((99, 3)), 2, rng=rng())
+        if k > 1:
+            refuses("n_components must be at most", use, np.zeros((5, 1)), 2, rng=rng())
+    with pytest.raises(InputError, match=f"n_components must be the {k} that"):
+        mechanism.components(mechanism.draw(np.zeros((3, 3)), 1, rng=rng()), 3)
 
 
 def test_the_leader_says_what_is_true_of_a_step_and_of_all():
@@ -244,7 +255,7 @@ def test_epochs_end_when_the_guess_is_passed_but_for_the_margin():
         assert epochs.step.tolist() == [1, 0]
 
 
-def test_the_first_epochs_end_at_once_as_published():
+def test_first_epochs_end_at_once_as_published_and_planted_ones_by_exact_rows():
     for epsilon, ends in ((0.09, 0), (1.0, 4), (4.0, 6)):
         mechanism = DoublingOnlinePCA.as_published(epsilon, 1e-5, length=20)
         stream = mechanism.start(3, rng=rng())
@@ -254,6 +265,13 @@ def test_the_first_epochs_end_at_once_as_published():
             epochs.append(stream.epoch)
         # Until 2^j > 10 epsilon; noise may end one more, or keep one for a row longer.
         assert abs(epochs[-1] - ends) <= 1
+    # Beyond the guess of 6, an epoch begins with V_1 whatever the noise is.
+    planted = ExactTestDoubling.planted(1.0, 1e-5)
+    pair = planted.worst_case()
+    for rows, begun in ((pair.data, True), (pair.neighbour, False)):
+        bases = planted.draw(rows, 50, rng=rng())[:, -1, :, 0]
+        assert (np.array_equal(bases, [[1.0, 0.0]] * 50)) == begun
+    assert len(pair.data) == 7
 
 
 def test_padding_gives_the_noise_one_law():
@@ -306,16 +324,6 @@ def test_epochs_end_for_the_data_and_not_for_the_noise(signal):
     assert plan.guess == pytest.approx(4 * plan.margin)
 
 
-def test_a_planted_line_8_ends_epochs_for_the_exact_rows():
-    # Beyond the guess of 6, an epoch begins with V_1 whatever the noise is.
-    planted = ExactTestDoubling.planted(1.0, 1e-5)
-    pair = planted.worst_case()
-    for rows, begun in ((pair.data, True), (pair.neighbour, False)):
-        bases = planted.draw(rows, 50, rng=rng())[:, -1, :, 0]
-        assert (np.array_equal(bases, [[1.0, 0.0]] * 50)) == begun
-    assert len(pair.data) == 7
-
-
 # Transcripts
 @pytest.mark.parametrize("form", ["online", "doubling", "doubling-published", "eager"])
 def test_the_loss_of_transcripts_is_that_of_their_law(form):
@@ -347,23 +355,6 @@ def test_the_loss_of_transcripts_is_that_of_their_law(form):
 
 
 # Bad input
-@forms
-def test_bad_data_are_named(form):
-    mechanism = FORMS[form]
-    k = mechanism.n_components
-    for use in (mechanism.draw, mechanism.transcript):
-        refuses("data must have shape", use, np.zeros((0, 3)), 2, rng=rng())
-        if mechanism.length:
-            with pytest.raises(InputError, match="rows of the declared length, got 99"):
-                use(np.zeros((99, 3)), 2, rng=rng())
-        if k > 1:
-            refuses("n_components must be at most", use, np.zeros((5, 1)), 2, rng=rng())
-    with pytest.raises(InputError, match=f"n_components must be the {k} that"):
-        mechanism.components(mechanism.draw(np.zeros((3, 3)), 1, rng=rng()), 3)
-
-
-def test_other_bad_arguments_are_named():
-    refuses("sums must be PrefixSums", SubspaceSequence, sums=1.0)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 33])
@@ -424,7 +415,7 @@ def test_rewards_are_those_of_the_subspace_before_the_row():
     np.testing.assert_array_equal(rewards(rows, changed), found)
 
 
-def test_follow_the_leader_is_what_little_noise_gives():
+def test_follow_the_leader_is_what_little_noise_gives_and_bad_arguments_are_named():
     rows = SPIKED
     quiet = OnlinePCA.calibrated(1e12, 0.5, n_components=2)
     bases = quiet.release(rows, rng=rng())
@@ -432,9 +423,10 @@ def test_follow_the_leader_is_what_little_noise_gives():
     late = slice(5, None)
     overlap = np.linalg.norm(bases[late].swapaxes(1, 2) @ expected[late], axis=(1, 2))
     np.testing.assert_allclose(overlap, sqrt(2), atol=1e-4)
+    refuses("sums must be PrefixSums", SubspaceSequence, sums=1.0)
 
 
-def test_the_proven_bound_in_numbers():
+def test_the_proven_bound_in_numbers_and_those_of_the_paper_as_printed():
     setting = {"length": 10, "dimension": 4, "n_components": 2}
     noise = PublishedStepNoise(0.5, 0.01).deviation(uses=1, length=1, row_norm=1.0)
     bound = proven_regret_bound(
@@ -447,9 +439,6 @@ def test_the_proven_bound_in_numbers():
         proven_regret_bound(optimum=8.0, sigma=5.0, epsilon=1.0, delta=0.1, **whole)
         == 0
     )
-
-
-def test_the_bounds_of_the_paper_are_as_printed():
     setting = {"optimum": 1e6, "length": 1000, "dimension": 100, "n_components": 3}
     second = corollary_17_bound(**setting)
     assert second == pytest.approx(sqrt(3 * 1e6 * 10 * log(1000)))

@@ -55,7 +55,7 @@ def exact(mechanism, dimension, generator):
 
 
 @makers
-def test_a_stream_gives_what_a_release_does(name):
+def test_a_stream_gives_what_a_release_does_and_refuses_more_rows(name):
     mechanism = build(name)
     stream = exact(mechanism, 4, rng(3))
     found = np.array([stream.add(row) for row in ROWS])
@@ -64,6 +64,17 @@ def test_a_stream_gives_what_a_release_does(name):
         # Its padding is drawn row by row in both.
         assert stream.epoch > 0
     np.testing.assert_allclose(found, release, atol=1e-9)
+    stream = MAKERS[name](**(OPTIONS | {"length": 2})).start(4, rng=rng())
+    for row in ROWS[:2]:
+        stream.add(row)
+    before = stream.state()
+    refuses("row 3 is beyond the declared length 2", stream.add, ROWS[2])
+    after = stream.state()
+    for key, value in before.items():
+        np.testing.assert_array_equal(after[key], value)
+    with pytest.raises(InputError, match="length must be "):
+        MAKERS[name](**(OPTIONS | {"length": None})).start(4, rng=rng())
+    refuses("dimension must be an integer >= 1, got 0", build(name).start, 0, rng=rng())
 
 
 def test_epochs_end_in_streams_too():
@@ -198,18 +209,6 @@ def test_what_is_no_state_is_refused():
         mechanism.resume(state | {"generator": np.array(other)})
 
 
-@makers
-def test_one_row_too_many_is_refused_and_changes_nothing(name):
-    stream = MAKERS[name](**(OPTIONS | {"length": 2})).start(4, rng=rng())
-    for row in ROWS[:2]:
-        stream.add(row)
-    before = stream.state()
-    refuses("row 3 is beyond the declared length 2", stream.add, ROWS[2])
-    after = stream.state()
-    for key, value in before.items():
-        np.testing.assert_array_equal(after[key], value)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -223,13 +222,6 @@ def test_bad_rows_are_refused_and_change_nothing(name, row, message):
     stream = build(name).start(4, rng=rng())
     refuses(message, stream.add, row)
     assert stream.step == 0
-
-
-@makers
-def test_streams_need_a_length_and_room_for_the_components(name):
-    with pytest.raises(InputError, match="length must be "):
-        MAKERS[name](**(OPTIONS | {"length": None})).start(4, rng=rng())
-    refuses("dimension must be an integer >= 1, got 0", build(name).start, 0, rng=rng())
 
 
 def test_further_refusals():
@@ -295,14 +287,11 @@ def test_without_a_tolerance_it_is_the_oracle(dimension, rank):
     assert leading.exact_steps == 5
 
 
-def test_zero_matrices_have_subspaces():
+def test_subspaces_of_zero_matrices_and_none_can_be_written_to():
     leading = LeadingSubspace(4, 2, tolerance=1e-3)
     for _ in range(4):
         basis = leading.of(np.zeros((4, 4)))
         np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-12)
-
-
-def test_what_it_returned_cannot_be_written_to():
     leading = LeadingSubspace(4, 2, tolerance=1e-3)
     with pytest.raises(ValueError, match="read-only"):
         leading.of(np.eye(4))[0] = 1

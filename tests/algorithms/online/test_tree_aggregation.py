@@ -59,7 +59,7 @@ mechanisms = pytest.mark.parametrize("name", MECHANISMS)
 
 # The tree
 @lengths
-def test_prefixes_are_sums_of_their_nodes(length):
+def test_prefixes_are_sums_of_their_nodes_as_many_as_ones_and_rows_in_few(length):
     rows = rng(length).standard_normal((length, 3))
     nodes = differences(rows.cumsum(axis=0))
     np.testing.assert_allclose(accumulate(nodes), rows.cumsum(axis=0), atol=1e-12)
@@ -68,18 +68,10 @@ def test_prefixes_are_sums_of_their_nodes(length):
         np.testing.assert_allclose(nodes[step - 1], held, atol=1e-12)
     assert np.shares_memory(rows, rows.view())  # inputs are left alone
     np.testing.assert_array_equal(accumulate(rows[:1]), rows[:1])
-
-
-@lengths
-def test_a_prefix_needs_as_many_nodes_as_it_has_ones(length):
     mixing = accumulate(np.eye(length))
     assert set(np.unique(mixing)) <= {0.0, 1.0}
     ones = [step.bit_count() for step in range(1, length + 1)]
     np.testing.assert_array_equal(mixing.sum(axis=1), ones)
-
-
-@lengths
-def test_a_row_is_in_at_most_as_many_nodes_as_the_tree_is_high(length):
     shown = differences(np.tri(length))
     assert set(np.unique(shown)) <= {0.0, 1.0}
     for row in range(1, length + 1):
@@ -226,16 +218,13 @@ def test_the_first_row_of_many_steps_is_in_all_of_them():
     assert exact.epsilon_at(1e-4) == pytest.approx(0.7, rel=1e-6)
 
 
-def test_calibrated_noise_is_the_least():
+def test_calibrated_noise_is_the_least_and_the_same_moment_loses_nothing():
     for length in (None, 8, 100):
         mechanism = TreeAggregation.calibrated(1.5, 1e-4, length=length)
         exact = mechanism.exact_claim(mechanism.worst_case())
         assert gaussian_epsilon(1e-4, exact.parameters["mu"]) == pytest.approx(1.5)
         assert mechanism.claim == ApproxDP(1.5, 1e-4)
     assert TreeAggregation.from_mu(1.5).claim == GaussianDP(1.5)
-
-
-def test_rows_of_the_same_moment_lose_nothing():
     pair = Pair([[0.6, -0.8], [1.0, 0.0]], [[-0.6, 0.8], [1.0, 0.0]])
     assert TreeAggregation.from_mu(1.0).exact_claim(pair).delta_at(0.0) == 0
 
@@ -314,8 +303,7 @@ def test_reused_noise_hides_nothing():
         lambda: planted.privacy_loss(None, *[pair.data] * 2),
         lambda: planted.step_means({"sums": np.zeros((1, 8, 3))}, pair.data),
     ):
-        with pytest.raises(UnsupportedError, match="singular"):
-            ask()
+        refuses("singular", ask, error=UnsupportedError)
     run_conformance(planted, size=300)
 
 
@@ -325,13 +313,6 @@ test_bad_data_are_named = refused(
     by=lambda use, data: use(data, 2, rng=rng()),
     each=(MECHANISMS["declared"].draw, MECHANISMS["declared"].transcript),
 )
-
-
-def test_other_bad_input_is_named():
-    mechanism = MECHANISMS["tree"]
-    refuses("mu must be a finite number > 0", CalibratedNoise, 0.0)
-    refuses(r"delta must be in \(0, 1\)", PublishedNodeNoise, 1.0, 0.0)
-    refuses("length must be an integer >= 1, got None", mechanism.deviation)
 
 
 POLES = [None, 1, 8]
@@ -459,7 +440,11 @@ def test_roots_conform(poles):
     assert rebuild(encode(online)) == online
 
 
-def test_bad_rows_are_refused():
+def test_bad_rows_and_other_bad_input_are_refused():
     mechanism = FactorisedSums.calibrated(1.0, 1e-5, length=2)
     refuses("at most the 2 rows", mechanism.draw, np.zeros((3, 2)), 1, rng=rng())
     assert mechanism.noise.mu == gaussian_mu(1.0, 1e-5)
+    mechanism = MECHANISMS["tree"]
+    refuses("mu must be a finite number > 0", CalibratedNoise, 0.0)
+    refuses(r"delta must be in \(0, 1\)", PublishedNodeNoise, 1.0, 0.0)
+    refuses("length must be an integer >= 1, got None", mechanism.deviation)

@@ -186,12 +186,21 @@ def test_water_filling_of_few_eigenvalues():
 
 
 @kinds
-def test_the_subspace_is_found(kind):
+def test_the_subspace_is_found_and_extreme_data_are_well_defined(kind):
     for start in (None, initialisation.PublicStart()):
         options = {} if start is None else {"start": start}
         mechanism = kind(n_components=2, **options)
         releases = mechanism.draw(HAY.rows, 2, rng=rng(1))
         assert geometries.squared_distance(releases, HAY.subspace).max() < 1e-18
+    mechanism = kind(n_components=2)
+    outliers = np.vstack([np.eye(4), -np.eye(4)])
+    inliers = rng(4).standard_normal((8, 2)) @ np.eye(4)[:2]
+    for rows in (outliers, inliers, np.eye(4)[:1], np.repeat(np.eye(4)[:1], 9, 0)):
+        release = mechanism.release(rows, rng=rng())
+        assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
+    found = mechanism.release(inliers, rng=rng())
+    assert geometries.squared_distance(found, np.eye(4)[:, :2]) < 1e-20
+    assert mechanism.draw(outliers, 0, rng=rng()).shape == (0, 4, 2)
 
 
 def test_noisy_rows_lead_to_the_minimum_of_reaper():
@@ -213,29 +222,13 @@ def test_noisy_rows_lead_to_the_minimum_of_reaper():
         assert reaper(rows, other) > reaper(rows, least) - gap - 1e-12
 
 
-def test_noisy_rows_lead_to_a_minimum_of_glad():
+def test_noisy_rows_lead_to_a_minimum_and_long_ones_to_bases():
     rows = spherise(HAY.rows[:80] + 0.1 * rng(3).standard_normal((80, 8)))
     median = FastMedianSubspace(n_components=2, iterations=2000)
     found = median.release(rows, rng=rng())
     descent = GeodesicDescent(n_components=2, iterations=1500)
     expected = descent.release(rows, rng=rng())
     assert np.isclose(glad(rows, found), glad(rows, expected), rtol=1e-9)
-
-
-@kinds
-def test_extreme_data_are_well_defined(kind):
-    mechanism = kind(n_components=2)
-    outliers = np.vstack([np.eye(4), -np.eye(4)])
-    inliers = rng(4).standard_normal((8, 2)) @ np.eye(4)[:2]
-    for rows in (outliers, inliers, np.eye(4)[:1], np.repeat(np.eye(4)[:1], 9, 0)):
-        release = mechanism.release(rows, rng=rng())
-        assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
-    found = mechanism.release(inliers, rng=rng())
-    assert geometries.squared_distance(found, np.eye(4)[:, :2]) < 1e-20
-    assert mechanism.draw(outliers, 0, rng=rng()).shape == (0, 4, 2)
-
-
-def test_rows_longer_than_they_are_many():
     data = haystack(40, 300, 2, inlier_share=0.7, rng=rng(5))
     release = FastMedianSubspace(n_components=2).release(data.rows, rng=rng())
     assert geometries.squared_distance(release, data.subspace) < 1e-20

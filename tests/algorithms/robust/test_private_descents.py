@@ -156,7 +156,7 @@ def test_the_release_follows_from_the_transcript_on_reaper(form):
 
 
 @forms
-def test_releases_are_bases(form):
+def test_releases_are_bases_of_extreme_data_and_enormous_steps_too(form):
     mechanism = made(form)
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)
@@ -164,6 +164,19 @@ def test_releases_are_bases(form):
     one = mechanism.release(ROWS, rng=rng(2))
     assert np.array_equal(one, mechanism.draw(ROWS, 1, rng=rng(2))[0])
     assert mechanism.draw(ROWS, 0, rng=rng()).shape == (0, 4, 2)
+    for data in (
+        np.vstack([np.eye(4), -np.eye(4)]),
+        rng(6).standard_normal((8, 2)) @ np.eye(4)[:2],
+        np.repeat(np.eye(4)[:1], 8, axis=0),
+    ):
+        mechanism = made(form)
+        release = mechanism.release(data, rng=rng(7))
+        assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
+        loud = mechanism.transcript(data, 2, rng=rng(7))
+        assert all(np.isfinite(value).all() for value in loud.values())
+    mechanism = replace(made(form), step_sizes=RootSteps(1e6))
+    release = mechanism.release(ROWS, rng=rng(8))
+    assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
 
 
 @on_reaper
@@ -251,7 +264,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows(form):
     assert np.abs(z).max() < stats.norm.isf(robust_objectives.TYPE_I_ERROR / 20)
 
 
-def test_many_runs_are_made_in_parts():
+def test_many_runs_are_made_in_parts_with_rows_of_their_own():
     # Of rows so long, two runs go side by side.
     mechanism = PrivateGGD.calibrated(1.0, 1e-5, iterations=1, start=PublicStart())
     long = np.eye(2, 2**19)
@@ -259,6 +272,15 @@ def test_many_runs_are_made_in_parts():
     assert len(np.unique(releases[:, 0, 0])) == 5
     assert np.array_equal(releases[:2], mechanism.draw(long, 2, rng=rng(6)))
     assert Reaper().point_size(7, 2) == 49
+    rows = rng().standard_normal((3, 4, 2))
+    batches = np.array([[0, 4], [3, 3], [1, 0]])
+    padded = padded_with_zeros(rows)
+    found = taken(padded, batches)
+    assert found.shape == (3, 2, 2)
+    assert np.array_equal(found[0], [rows[0, 0], [0, 0]])
+    assert np.array_equal(found[1], [rows[1, 3], rows[1, 3]])
+    assert np.array_equal(taken(padded[2], batches[2:]), found[2:])
+    assert padded_with_zeros(np.empty((0, 2))).tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("kind", [PrivateGradientReaper, PrivateMirrorReaper])
@@ -459,27 +481,6 @@ test_bad_data_are_named = refused(
     by=lambda form, data: made(form).draw(data, 1, rng=rng()),
     each=("dp-ggd", "dp-sgd-reap-published"),
 )
-
-
-@forms
-def test_extreme_data_are_well_defined(form):
-    for data in (
-        np.vstack([np.eye(4), -np.eye(4)]),
-        rng(6).standard_normal((8, 2)) @ np.eye(4)[:2],
-        np.repeat(np.eye(4)[:1], 8, axis=0),
-    ):
-        mechanism = made(form)
-        release = mechanism.release(data, rng=rng(7))
-        assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
-        loud = mechanism.transcript(data, 2, rng=rng(7))
-        assert all(np.isfinite(value).all() for value in loud.values())
-
-
-@forms
-def test_enormous_steps_neither_over_nor_underflow(form):
-    mechanism = replace(made(form), step_sizes=RootSteps(1e6))
-    release = mechanism.release(ROWS, rng=rng(8))
-    assert np.allclose(release.T @ release, np.eye(2), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ggd", "md-reap"])
@@ -794,15 +795,3 @@ def test_batches_with_replacement_are_of_the_runs_own_rows(kind):
     for place in range(3):
         alone = mechanism.summing(rows[place], rng(9))(state[:1])
         assert np.allclose(together[place], alone[0], atol=1e-12)
-
-
-def test_rows_are_taken_from_each_trials_own():
-    rows = rng().standard_normal((3, 4, 2))
-    batches = np.array([[0, 4], [3, 3], [1, 0]])
-    padded = padded_with_zeros(rows)
-    found = taken(padded, batches)
-    assert found.shape == (3, 2, 2)
-    assert np.array_equal(found[0], [rows[0, 0], [0, 0]])
-    assert np.array_equal(found[1], [rows[1, 3], rows[1, 3]])
-    assert np.array_equal(taken(padded[2], batches[2:]), found[2:])
-    assert padded_with_zeros(np.empty((0, 2))).tolist() == [[0.0, 0.0]]

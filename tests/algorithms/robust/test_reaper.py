@@ -60,7 +60,7 @@ def test_terms_are_what_a_loop_computes(d, r):
     assert np.allclose(reaper_terms(rows, matrices), each, atol=1e-12)
 
 
-def test_many_terms_are_made_in_parts():
+def test_many_terms_are_made_in_parts_of_reaper_and_glad():
     # So many that two matrices are taken at a time, or one and some of the rows.
     matrices = points_of_h(100, 2, 3)
     for count in (9000, 22_000):
@@ -72,9 +72,20 @@ def test_many_terms_are_made_in_parts():
         own, matrices, reaper_term_sum(own, matrices), strict=True
     ):
         assert np.allclose(found, reaper_term_sum(batch, matrix[None])[0], atol=1e-9)
+    # So many that the bases are taken two at a time, and that not all rows are.
+    rows, bases = spherise(rng(1).standard_normal((5000, 200))), bases_of(200, 2, 5)
+    together = term_sum(rows, bases)
+    for place in range(5):
+        halves = [term_sum(part, bases[[place]])[0] for part in np.split(rows, 2)]
+        assert np.allclose(together[place], sum(halves), rtol=0, atol=1e-10)
+    own = rng(2).standard_normal((5, 4000, 200))
+    together = term_sum(own, bases)
+    for place in range(5):
+        alone = term_sum(own[place], bases[[place]])[0]
+        assert np.allclose(together[place], alone, rtol=0, atol=1e-10)
 
 
-def test_the_subgradient_is_one():
+def test_the_subgradient_is_one_and_the_derivative_where_there_is_one():
     rows = spherise(rng(3).standard_normal((30, 6)))
     # Some rows in the span of an eigenspace of eigenvalue 1: no derivative there.
     first = frobenius_projection(np.diag([9.0, 9.0, 0.3, 0.2, 0.1, 0.0]), 3)
@@ -84,9 +95,6 @@ def test_the_subgradient_is_one():
     for other in points_of_h(6, 3, 200, seed=4, scale=2.0):
         linear = reaper(rows, first) + np.sum(gradient * (other - first))
         assert reaper(rows, other) >= linear - 1e-12
-
-
-def test_the_subgradient_is_the_derivative_where_there_is_one():
     rows, matrix = spherise(rng(5).standard_normal((30, 4))), points_of_h(4, 2)[0]
     gradient = reaper_subgradient(rows, matrix)
     for seed in range(5):
@@ -96,12 +104,6 @@ def test_the_subgradient_is_the_derivative_where_there_is_one():
         assert np.isclose(
             (ends[0] - ends[1]) / 2e-6, np.sum(gradient * direction), rtol=1e-6
         )
-
-
-def test_at_projectors_it_is_glad():
-    rows = rng(6).standard_normal((20, 5))
-    basis = np.linalg.qr(rng(7).standard_normal((5, 2))).Q
-    assert np.isclose(reaper(rows, basis @ basis.T), glad(rows, basis))
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5), st.booleans())
@@ -255,20 +257,6 @@ def test_terms_of_glad_are_what_a_loop_computes(d, r):
     assert np.allclose(term_sum(own, bases), apart, rtol=0, atol=1e-12)
 
 
-def test_many_terms_of_glad_are_made_in_parts():
-    # So many that the bases are taken two at a time, and that not all rows are.
-    rows, bases = spherise(rng(1).standard_normal((5000, 200))), bases_of(200, 2, 5)
-    together = term_sum(rows, bases)
-    for place in range(5):
-        halves = [term_sum(part, bases[[place]])[0] for part in np.split(rows, 2)]
-        assert np.allclose(together[place], sum(halves), rtol=0, atol=1e-10)
-    own = rng(2).standard_normal((5, 4000, 200))
-    together = term_sum(own, bases)
-    for place in range(5):
-        alone = term_sum(own[place], bases[[place]])[0]
-        assert np.allclose(together[place], alone, rtol=0, atol=1e-10)
-
-
 def test_the_gradient_is_that_of_the_objective():
     rows, basis = spherise(rng(3).standard_normal((30, 6))), bases_of(6, 2)[0]
     gradient = glad_gradient(rows, basis)
@@ -280,7 +268,7 @@ def test_the_gradient_is_that_of_the_objective():
         assert np.isclose(slope, np.sum(gradient * direction), rtol=1e-8)
 
 
-def test_the_objective_is_a_mean_distance():
+def test_the_objective_is_a_mean_distance_and_at_projectors_glad():
     rows, bases = rng(4).standard_normal((9, 5)), bases_of(5, 2, 3)
     for value, basis in zip(glad(rows, bases), bases, strict=True):
         # The distance from a span, by least squares.
@@ -289,9 +277,12 @@ def test_the_objective_is_a_mean_distance():
         ]
         assert np.isclose(value, np.mean(distances))
     assert glad_gradient(rows, bases).shape == (3, 5, 2)
+    rows = rng(6).standard_normal((20, 5))
+    basis = np.linalg.qr(rng(7).standard_normal((5, 2))).Q
+    assert np.isclose(reaper(rows, basis @ basis.T), glad(rows, basis))
 
 
-def test_rows_of_the_subspace_and_rows_of_zeros_add_nothing():
+def test_the_subspace_adds_nothing_and_tiny_residuals_keep_their_direction():
     basis = bases_of(6, 3)[0]
     inside = spherise(rng(5).standard_normal((20, 3)) @ basis.T)
     assert np.array_equal(term_sum(inside, basis[None]), np.zeros((1, 6, 3)))
@@ -299,9 +290,6 @@ def test_rows_of_the_subspace_and_rows_of_zeros_add_nothing():
     padded = np.zeros((1, 4, 6))
     padded[0, 0] = spherise(rng(6).standard_normal((1, 6)))
     assert np.allclose(term_sum(padded, basis[None])[0], glad_term(padded[0, 0], basis))
-
-
-def test_tiny_residuals_keep_their_direction():
     basis = np.eye(3)[:, :1]
     row = spherise([[1.0, 3e-9, -4e-9]])
     assert np.allclose(term_sum(row, basis[None])[0, :, 0], [0, 0.6, -0.8], atol=1e-8)
@@ -321,7 +309,7 @@ def test_no_row_adds_more_than_one(seed, d, data):
     assert np.linalg.norm(first - second) <= 2 * (1 + 1e-12)
 
 
-def test_the_sensitivities_are_approached():
+def test_sensitivities_are_approached_by_rows_of_any_length():
     basis = np.eye(4)[:, :2]
     for lean in (0.1, 1e-3, 1e-6):
         rows = np.array([[0, np.cos(lean), np.sin(lean), 0]])
@@ -329,6 +317,8 @@ def test_the_sensitivities_are_approached():
         first, second = (term_sum(each, basis[None]) for each in (rows, other))
         assert np.isclose(np.linalg.norm(first), np.cos(lean), atol=1e-9)
         assert np.isclose(np.linalg.norm(first - second), 2 * np.cos(lean), atol=1e-9)
+    rows = spherise([[3e-200, 4e-200], [3e200, -4e200]])
+    assert np.allclose(rows, [[0.6, 0.8], [0.6, -0.8]], rtol=1e-14)
 
 
 test_bad_input_is_named = refused(
@@ -336,8 +326,3 @@ test_bad_input_is_named = refused(
     (lambda: spherise([[1.0, np.nan]]), "row 0 has a NaN"),
     (lambda: spherise(np.empty((0, 2))), "n >= 1"),
 )
-
-
-def test_rows_of_any_length_are_spherised():
-    rows = spherise([[3e-200, 4e-200], [3e200, -4e200]])
-    assert np.allclose(rows, [[0.6, 0.8], [0.6, -0.8]], rtol=1e-14)

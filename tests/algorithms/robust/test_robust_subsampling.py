@@ -14,10 +14,7 @@ from scipy import stats
 from seeded import rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, UnsupportedError
-from dpaudit.algorithms.shared.batch_mixtures import (
-    multinomial_numbers,
-    poisson_numbers,
-)
+from dpaudit.algorithms.shared import batch_mixtures
 from dpaudit.algorithms.shared.batches import WithReplacement, poisson_batches
 from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -91,7 +88,7 @@ def test_without_subsampling_the_noise_is_gaussian(steps):
     assert exact * (1 - 1e-6) <= multiplier <= exact * 1.003
 
 
-def test_a_start_takes_its_part():
+def test_a_start_takes_its_part_and_rare_rows_need_hardly_any_noise():
     mu = gaussian_mu(1.0, 1e-3)
     multiplier = noise_multiplier(
         1.0, 1e-3, rate=1.0, steps=10, start=GaussianDP(0.6 * mu)
@@ -101,6 +98,7 @@ def test_a_start_takes_its_part():
     after_pure = noise_multiplier(1.0, 1e-3, rate=1.0, steps=10, start=PureDP(0.3))
     split = np.sqrt(10) / gaussian_mu(0.7, 1e-3)
     assert np.sqrt(10) / mu < after_pure <= split * 1.003
+    assert noise_multiplier(1.0, 1e-2, rate=1e-4, steps=3) < 0.11
 
 
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.1, 0.7), (0.01, 1.5)])
@@ -128,10 +126,6 @@ def test_the_noise_is_not_lost_in_the_grid(rate, epsilon, delta):
     )
     true = law.self_compose(50).get_epsilon_for_delta(delta)
     assert 0.99 * epsilon < true <= epsilon
-
-
-def test_where_hardly_a_row_is_ever_read_hardly_any_noise_is_needed():
-    assert noise_multiplier(1.0, 1e-2, rate=1e-4, steps=3) < 0.11
 
 
 @pytest.mark.parametrize(
@@ -228,29 +222,23 @@ def test_bad_input_is_named(change, error, message):
         noise_multiplier(**options)
 
 
-def test_the_numbers_under_poisson_sampling_are_binomial():
-    law = poisson_numbers(np.array([4, 0, 2]), 0.3)
+def test_the_numbers_of_rows_are_binomial_or_multinomial():
+    law = batch_mixtures.poisson_numbers(np.array([4, 0, 2]), 0.3)
     assert law.numbers.shape == (15, 3)
     for numbers, log_weight in zip(law.numbers, law.log_weights, strict=True):
         expected = stats.binom.logpmf(numbers, [4, 0, 2], 0.3).sum()
         assert np.isclose(log_weight, expected)
-    many = poisson_numbers(np.array([5000, 1]), 0.01)
+    many = batch_mixtures.poisson_numbers(np.array([5000, 1]), 0.01)
     assert len(many.numbers) < 500
     assert np.isclose(np.exp(many.log_weights).sum(), 1, atol=1e-12)
-
-
-def test_the_numbers_with_replacement_are_multinomial():
     counts = np.array([4, 0, 2, 3])
-    law = multinomial_numbers(counts, 3)
+    law = batch_mixtures.multinomial_numbers(counts, 3)
     assert np.all(law.numbers.sum(axis=1) == 3)
     assert np.all(law.numbers[:, 1] == 0)
     expected = stats.multinomial.logpmf(law.numbers, 3, counts / 9)
     assert np.allclose(law.log_weights, expected)
     assert np.isclose(np.exp(law.log_weights).sum(), 1, atol=1e-12)
-
-
-def test_long_sums_are_refused():
     with pytest.raises(UnsupportedError, match="at most 20000 terms"):
-        poisson_numbers(np.array([900, 900, 900]), 0.5)
+        batch_mixtures.poisson_numbers(np.array([900, 900, 900]), 0.5)
     with pytest.raises(UnsupportedError, match="at most 20000 terms"):
-        multinomial_numbers(np.array([9, 9, 9]), 400)
+        batch_mixtures.multinomial_numbers(np.array([9, 9, 9]), 400)

@@ -15,7 +15,7 @@ from dpaudit.codec import encode, rebuild
 A, B = BudgetTree("a", 1.0, 1e-6), BudgetTree("b", 0.5, 1e-5, note="of b")
 
 
-def test_sequential_parts_add_and_parallel_ones_do_not():
+def test_budgets_add_along_sequences_and_print_as_a_tree():
     both = BudgetTree.sequential("both", A, B)
     assert (both.epsilon, both.delta) == (1.5, 1e-6 + 1e-5)
     either = BudgetTree.parallel("either", A, B)
@@ -23,9 +23,6 @@ def test_sequential_parts_add_and_parallel_ones_do_not():
     known = BudgetTree.accounted("known", 1.2, 2e-6, A, B, note="")
     assert (known.epsilon, known.delta) == (1.2, 2e-6)
     assert BudgetTree.parallel("all", both, either).leaves == (A, B, A, B)
-
-
-def test_it_prints_as_an_indented_tree():
     tree = BudgetTree.parallel("all", BudgetTree.sequential("both", A, B), A, note="n")
     assert str(tree).splitlines() == [
         "all: (1.5, 1.1e-05), parts read disjoint rows; n",
@@ -58,7 +55,7 @@ def test_the_root_is_the_claim(entry, epsilon, delta):
         assert leaf.delta <= delta
 
 
-def test_the_sequences_are_what_they_say():
+def test_step_sizes_are_what_they_say_and_may_be_numbers_and_lists():
     np.testing.assert_allclose(
         HarmonicSteps(3.0, 2.0).sizes(4), [3 / 3, 3 / 4, 3 / 5, 3 / 6]
     )
@@ -67,9 +64,6 @@ def test_the_sequences_are_what_they_say():
     for steps in (HarmonicSteps(1.0), ConstantSteps(1.0), ListedSteps((1.0,))):
         assert steps.sizes(0).shape == (0,)
         assert rebuild(encode(steps)) == steps
-
-
-def test_numbers_and_lists_are_taken_for_step_sizes():
     assert as_step_sizes(2) == ConstantSteps(2.0)
     assert as_step_sizes(np.float64(0.5)) == ConstantSteps(0.5)
     assert as_step_sizes([1, 2.0]) == ListedSteps((1.0, 2.0))

@@ -14,19 +14,11 @@ from scipy.special import ndtr
 from seeded import rng
 
 from dpaudit import ApproxDP, InputError
-from dpaudit.algorithms import (
-    DPPCA,
-    MeanEstimation,
-    PublishedDPPCA,
-    build,
-)
+from dpaudit.algorithms import DPPCA, MeanEstimation, PublishedDPPCA, build
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.dp_pca import OverlappingDPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
-from dpaudit.algorithms.streaming.minibatch_pca import (
-    POWER_STEPS,
-    scale_rows,
-)
+from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, scale_rows
 from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.streaming.windows import Ball, Tail
@@ -43,6 +35,17 @@ def spiked(n, d, ratio=0.25, seed=0):
     rows = rng(seed).standard_normal((n, d))
     rows[:, 1:] *= np.sqrt(ratio)
     return rows
+
+
+def watched_rows(count):
+    """Rows, and a list of what is read of them, from where to where."""
+    rows, reads = spiked(count, 3), []
+
+    def read(where):
+        reads.append((where.start, where.stop))
+        return rows[where]
+
+    return StreamedMoments(read, count=count, dimension=3), reads
 
 
 def sines(vectors):
@@ -84,7 +87,7 @@ def test_a_run_is_oja_on_the_means_of_its_transcript(name, shape):
         np.testing.assert_allclose(draws[trial], w, atol=1e-12)
 
 
-def test_rows_are_their_matrices():
+def test_rows_are_their_matrices_which_need_not_be_symmetric():
     mechanism = DPPCA.calibrated(**LOUD)
     rows = spiked(600, 3)
     matrices = np.einsum("ia,ib->iab", rows, rows)
@@ -93,9 +96,6 @@ def test_rows_are_their_matrices():
     streamed = StreamedMoments(rows.__getitem__, count=600, dimension=3)
     three = mechanism.draw(streamed, 5, rng=rng(1))
     np.testing.assert_allclose(one, three, atol=1e-12)
-
-
-def test_matrices_need_not_be_symmetric():
     # A_i = (e_1 + noise) e_2^T has the gradient e_1 w_2; the step is towards +-e_1.
     noise = 0.1 * rng().standard_normal((600, 3, 3))
     matrices = 50 * (np.outer([1.0, 0, 0], [0, 1.0, 0]) + noise)
@@ -106,13 +106,7 @@ def test_matrices_need_not_be_symmetric():
 
 @pytest.mark.parametrize("name", list(MAKERS))
 def test_each_half_of_each_batch_is_read_for_one_estimate(name):
-    rows, reads = spiked(210, 3), []
-
-    def read(where):
-        reads.append((where.start, where.stop))
-        return rows[where]
-
-    data = StreamedMoments(read, count=210, dimension=3)
+    data, reads = watched_rows(210)
     MAKERS[name](**LOUD, batch_size=101).draw(data, 5, rng=rng(1))
     # The scale looks once, at whole groups of differences; the mean twice.
     halves = [(0, 50), (50, 101), (50, 101), (101, 151), (151, 202), (151, 202)]
@@ -257,16 +251,13 @@ def test_the_worst_pair_shows_the_mean_at_its_full_sensitivity(d, norm):
     assert shift >= (1.0 if norm is None else 0.5) * expected - error
 
 
-def test_the_other_pairs_move_one_group():
+def test_pairs_move_one_group_and_fit_batches():
     mechanism = DPPCA.calibrated(1.0, 1e-5)
     for pair in mechanism.canonical_pairs()[1:3]:
         size, steps = mechanism.batches(len(pair.data))
         place = np.flatnonzero((pair.data != pair.neighbour).any(axis=1))
         assert len(place) == 1
         assert (steps - 1) * size <= place[0] < (steps - 1) * size + size // 2
-
-
-def test_pairs_fit_batches_of_a_given_size():
     mechanism = DPPCA.calibrated(8.0, 1e-2, batch_size=300)
     pair = mechanism.worst_case()
     assert mechanism.batches(len(pair.data)) == (300, 2)
@@ -291,7 +282,7 @@ def test_the_second_pair_shows_in_the_direction():
     assert (here[:6000] > level).mean() > np.exp(0.8) * (there[:6000] > level).mean()
 
 
-def test_the_last_pair_shows_in_how_often_the_release_is_bottom():
+def test_the_last_pair_shows_in_bottom_and_balls_have_no_far_pair():
     """In truth 0.66 and 0.74; one rate less the other deviates by 0.011."""
     mechanism = DPPCA.calibrated(2.0, 1e-2)
     pair = mechanism.canonical_pairs()[2]
@@ -300,6 +291,7 @@ def test_the_last_pair_shows_in_how_often_the_release_is_bottom():
         for seed, rows in enumerate((pair.data, pair.neighbour))
     )
     assert there - here > 0.015
+    assert len(DPPCA.calibrated(8.0, 1e-2, row_norm=1.0).canonical_pairs()) == 3
 
 
 def test_gradients_far_from_zero_show_a_row_as_near_ones_do():
@@ -322,10 +314,6 @@ def test_gradients_far_from_zero_show_a_row_as_near_ones_do():
     assert np.median(one) - np.median(two) > 0.5 * spread
 
 
-def test_rows_in_a_ball_have_no_pair_far_from_zero():
-    assert len(DPPCA.calibrated(8.0, 1e-2, row_norm=1.0).canonical_pairs()) == 3
-
-
 # Bad input
 @pytest.mark.parametrize("make", list(MAKERS.values()))
 def test_more_components_are_refused(make):
@@ -341,13 +329,10 @@ test_bad_data_are_named = refused(
 )
 
 
-def test_too_few_rows_for_a_batch_are_named():
+def test_too_few_rows_and_dimensions_are_named():
     many = DPPCA.calibrated(1.0, 1e-5, batch_size=30)
     message = "data must have at least 30 rows, got 9"
     refuses(message, many.draw, np.ones((9, 2)), 1, rng=rng())
-
-
-def test_a_pair_needs_two_dimensions():
     with pytest.raises(InputError, match="dimension must be an integer >= 2"):
         DPPCA.calibrated(1.0, 1e-5).worst_case(1)
 
@@ -368,13 +353,7 @@ EPSILON, DELTA = 3.5, 1e-5
 
 
 def test_the_mean_reads_the_whole_batch():
-    rows, reads = rng().standard_normal((210, 3)), []
-
-    def read(where):
-        reads.append((where.start, where.stop))
-        return rows[where]
-
-    data = StreamedMoments(read, count=210, dimension=3)
+    data, reads = watched_rows(210)
     OverlappingDPPCA.planted(100.0, 1e-2, batch_size=101).draw(data, 5, rng=rng(1))
     starts = [start for start, _ in reads]
     assert starts == [0, 0, 0, 101, 101, 101]
@@ -426,19 +405,21 @@ def test_both_together_break_the_promise():
     assert (win * low - odds * lose * high).max() > 1000 * DELTA
 
 
-def halved(n, d, seed=0):
-    """Gaussian rows whose first component is e_1."""
-    rows = rng(seed).standard_normal((n, d))
-    rows[:, 1:] *= 0.5
-    return rows
-
-
-def test_the_parts_of_dp_pca_are_those_of_the_paper():
+def test_the_parts_are_those_of_the_paper_or_tuned_of_the_same_class():
     mechanism = DPPCA.calibrated(1.0, 1e-6)
     assert mechanism.mean.split == CalibratedSplit(1.0, 1e-6)
     assert isinstance(mechanism.mean.split.noise(20).counts, CountNoise)
     assert mechanism.mean.tail == Tail()
     assert mechanism.scale_share == 0.5
+    mechanism = DPPCA.tuned(1.0, 1e-6)
+    assert type(mechanism) is DPPCA
+    assert mechanism.mean.split == GaussianSplit(1.0, 1e-6)
+    assert mechanism.mean.tail == Ball()
+    assert mechanism.step_sizes == POWER_STEPS
+    assert rebuild(encode(mechanism)) == mechanism
+    assert mechanism.budget.epsilon == 1.0
+    assert mechanism.budget.delta == 1e-6
+    assert build("dp-pca-tuned", epsilon=0.7).claim.parameters["epsilon"] == 0.7
 
 
 def test_releases_of_dp_pca_are_what_they_were():
@@ -458,30 +439,12 @@ def test_releases_of_dp_pca_are_what_they_were():
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
-def test_the_tuned_parts_are_parts_of_the_same_class():
-    mechanism = DPPCA.tuned(1.0, 1e-6)
-    assert type(mechanism) is DPPCA
-    assert mechanism.mean.split == GaussianSplit(1.0, 1e-6)
-    assert mechanism.mean.tail == Ball()
-    assert mechanism.step_sizes == POWER_STEPS
-    assert rebuild(encode(mechanism)) == mechanism
-    assert mechanism.budget.epsilon == 1.0
-    assert mechanism.budget.delta == 1e-6
-    assert build("dp-pca-tuned", epsilon=0.7).claim.parameters["epsilon"] == 0.7
-
-
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize("size", [4, 5, 101])
 def test_each_row_of_a_batch_is_read_for_one_estimate(size, share):
     part = scale_rows(size, share)
     assert 2 <= part < size
-    rows, reads = halved(2 * size, 3), []
-
-    def read(where):
-        reads.append((where.start, where.stop))
-        return rows[where]
-
-    data = StreamedMoments(read, count=2 * size, dimension=3)
+    data, reads = watched_rows(2 * size)
     mechanism = DPPCA.tuned(**LOUD, batch_size=size, scale_share=share)
     mechanism.draw(data, 1, rng=rng(1))
     for first, _ in ((0, 0), (size, 1)):
@@ -493,7 +456,7 @@ def test_each_row_of_a_batch_is_read_for_one_estimate(size, share):
 
 
 def test_a_step_is_one_of_the_power_method_in_any_unit():
-    rows = halved(600, 3)
+    rows = spiked(600, 3)
     draws = []
     for unit in (2.0**-20, 1.0, 2.0**30, 2.0**-69, 2.0**155):
         mechanism = DPPCA.tuned(**LOUD, batch_size=300)

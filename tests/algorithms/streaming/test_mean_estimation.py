@@ -35,7 +35,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.streaming.windows import Ball
-from dpaudit.errors import InputError
 from dpaudit.gaussian import classical_mu, gaussian_delta
 
 TYPE_I_ERROR = 1e-9
@@ -265,7 +264,7 @@ def test_estimates_of_trials_are_releases():
         assert stats.ks_2samp(*pair).pvalue >= TYPE_I_ERROR / 2
 
 
-def test_each_trial_has_its_own_scale():
+def test_each_trial_has_its_own_scale_and_finds_a_mean_far_away():
     mechanism = MeanEstimation.calibrated(1e6, 1e-2)
     rows = rng().standard_normal((300, 2))
     eigenvalues = np.array([4.0, 1e-4, 0.0, np.nan, np.inf, 100.0])
@@ -274,9 +273,6 @@ def test_each_trial_has_its_own_scale():
     np.testing.assert_allclose(means[5], rows.mean(axis=0), atol=0.01)
     scales = mechanism.deviation(eigenvalues[[0, 5]], 300, 2, 0.01)
     assert scales[1] / scales[0] == pytest.approx(5.0)
-
-
-def test_it_finds_a_mean_that_is_far_away():
     mechanism = MeanEstimation.calibrated(1.0, 1e-6)
     mean = np.array([1e6, -3.0, 0.0])
     rows = mean + rng().standard_normal((20_000, 3))
@@ -291,25 +287,26 @@ def test_too_few_rows_are_bottom(n):
     assert np.isnan(draws).all()
 
 
-def test_a_bin_of_infinite_label_is_bottom():
+def test_neither_a_bin_of_infinite_label_nor_nobody_has_a_mean():
     mechanism = MeanEstimation.calibrated(1e6, 0.1, eigenvalue=1e-300)
     draws = mechanism.draw(np.full((50, 1), 1e300), 5, rng=rng())
     assert np.isnan(draws).all()
-
-
-# Bad input
-def test_nobody_has_no_mean():
     release = MeanEstimation.calibrated(1.0, 1e-5).release
     message = r"data must have shape \(n, d\) with n >= 1"
     refuses(message, release, np.zeros((0, 2)), rng=rng())
 
 
-def test_calibrations_have_their_splits():
+# Bad input
+
+
+def test_calibrations_have_their_splits_of_one_dimension_or_more():
     calibrated = MeanEstimation.calibrated(1.0, 1e-6, uses=3)
     assert calibrated.split == CalibratedSplit(1.0, 1e-6, uses=3)
     published = MeanEstimation.as_published(1.0, 1e-6, eigenvalue=2.0)
     assert published.split == PublishedSplit(1.0, 1e-6)
     assert (calibrated.eigenvalue, published.eigenvalue) == (1.0, 2.0)
+    for make in (CalibratedSplit, PublishedSplit):
+        refuses("dimension must be", make(1.0, 1e-5).noise, 0)
 
 
 DELTAS = [1e-12, 1e-6, 1e-3, 0.1, 0.9]
@@ -362,15 +359,12 @@ def test_the_calibrated_split_spends_its_budget_and_no_more(
     assert spent >= delta * (1 - 1e-6)
 
 
-def test_the_shares_are_what_is_asked_for():
+def test_shares_are_as_asked_and_more_uses_cost_their_root():
     split = CalibratedSplit(1.0, 1e-6, histogram_share=0.3, escape_share=0.2, uses=2)
     noise = split.noise(5)
     histograms = 2 * 10 * laplace_mu(noise.counts.scale) ** 2
     assert histograms / (histograms + 2 * noise.mu**2) == pytest.approx(0.3)
     assert 10 * noise.counts.escape == pytest.approx(0.2 * 1e-6)
-
-
-def test_more_uses_cost_their_root():
     one, four = (CalibratedSplit(1.0, 1e-6, uses=k).noise(4) for k in (1, 4))
     assert one.mu / four.mu == pytest.approx(2.0, rel=1e-3)
 
@@ -420,11 +414,6 @@ def test_without_slack_the_8_breaks_the_promise_everywhere(epsilon, delta):
     assert gaussian_delta(epsilon, wrong.mu) > 1.05 * delta
 
 
-def test_noise_is_of_one_dimension_or_more():
-    for make in (CalibratedSplit, PublishedSplit):
-        refuses("dimension must be", make(1.0, 1e-5).noise, 0)
-
-
 @pytest.mark.parametrize("d", [1, 3, 1000])
 @pytest.mark.parametrize("power", [-300, -1, 0, 1, 200, 300])
 def test_no_vector_leaves_the_ball_whatever_is_rounded(d, power):
@@ -468,7 +457,7 @@ def test_one_row_moves_the_sum_by_no_more_than_two_radii(location, n):
     np.testing.assert_array_equal(shuffled, one)
 
 
-def test_bins_are_where_their_windows_say():
+def test_bins_and_noise_are_those_of_their_windows():
     values, width = np.array([-0.6, -0.4, 0.0, 0.4, 0.6, 1.4]), np.array(1.0)
     np.testing.assert_array_equal(
         Tail().labels(values, width), [-1.0, -1.0, 0.0, 0.0, 0.0, 1.0]
@@ -476,9 +465,6 @@ def test_bins_are_where_their_windows_say():
     np.testing.assert_array_equal(
         Ball().labels(values, width), [-1.0, 0.0, 0.0, 0.0, 1.0, 1.0]
     )
-
-
-def test_the_noise_is_that_of_the_diameter():
     for window, diameter in ((Tail(), 2 * np.sqrt(7)), (Ball(), 2.0)):
         mechanism = MeanEstimation(split=GaussianSplit(1.0, 1e-6), tail=window)
         deviation = float(mechanism.deviation(4.0, 500, 7))
@@ -500,5 +486,4 @@ def test_many_releases_are_those_of_one_run_each():
 
 @pytest.mark.parametrize(("name", "bad"), [("scale", 0.0), ("bin_width", -1.0)])
 def test_bad_sizes_are_named(name, bad):
-    with pytest.raises(InputError, match=f"{name} must be .*got {bad!r}"):
-        Ball(**{name: bad})
+    refuses(f"{name} must be .*got {bad!r}", Ball, **{name: bad})

@@ -164,13 +164,18 @@ def test_rows_beyond_the_norm_are_clipped_as_they_are_read():
     )
 
 
-def test_products_of_every_trials_own():
+def test_products_are_of_every_trials_own_and_of_no_trial_none():
     vectors = rng(7).standard_normal((COUNT, DIMENSION))
     for part in (ROWS, MATRICES):
         for bound in (None, 2.0):
             expected = clipped((MATRICES @ vectors[..., None]), bound)[..., 0]
             found = own_products(part, vectors, bound)
             np.testing.assert_allclose(found, expected, atol=1e-12)
+    empty = np.empty((0, DIMENSION))
+    for moments in FORMS.values():
+        for bound in (None, 1.0):
+            mean = moments.mean_apply(slice(0, 3), empty, clip=bound)
+            assert mean.shape == (0, DIMENSION)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_])
@@ -196,14 +201,6 @@ def test_data_are_neither_copied_nor_changed():
     assert (moments.count, moments.dimension) == (COUNT, DIMENSION)
 
 
-def test_no_trials_are_no_work():
-    empty = np.empty((0, DIMENSION))
-    for moments in FORMS.values():
-        for bound in (None, 1.0):
-            mean = moments.mean_apply(slice(0, 3), empty, clip=bound)
-            assert mean.shape == (0, DIMENSION)
-
-
 # Bad input
 test_bad_data_are_named = refused(
     (np.zeros((0, 3)), r"data must have shape \(n, d\) with n >= 1"),
@@ -225,16 +222,13 @@ test_bad_data_are_named = refused(
 )
 
 
-def test_what_is_not_finite_is_found_in_any_part():
+def test_what_is_not_finite_is_found_and_norms_are_for_rows():
     rows = np.zeros((6, moment_products.WORK // 2))
     rows[3, 1] = np.nan
     refuses("item 3 has a NaN", as_moments, rows)
     rows[3, 1] = 2.0**501
     refuses("item 3 are larger", as_moments, rows)
     as_moments(rows, row_norm=1.0)
-
-
-def test_a_row_norm_is_for_rows():
     refuses("data must be rows, shape", as_moments, MATRICES, row_norm=1.0)
     with pytest.raises(InputError, match="row_norm must be that of the stream"):
         as_moments(as_moments(ROWS), row_norm=1.0)

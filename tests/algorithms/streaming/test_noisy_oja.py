@@ -279,7 +279,7 @@ def test_degenerate_data_have_a_release():
 
 
 # Bad input
-def test_arguments_that_do_not_fit_are_named():
+def test_arguments_and_rows_that_do_not_fit_are_named():
     with pytest.raises(InputError, match="clip must be given where there is no row"):
         MinibatchOja.calibrated(1.0, 1e-5, row_norm=None)
     with pytest.raises(InputError, match="n_components of MinibatchOja must be 1"):
@@ -289,6 +289,8 @@ def test_arguments_that_do_not_fit_are_named():
     refuses("step_sizes must be > 0", replace, ONE, step_sizes="1")
     refuses("mu must be a finite number > 0", MinibatchOja.from_mu, 0.0)
     assert replace(ONE, step_sizes=ConstantSteps(1.0)).step_sizes.size == 1.0
+    with pytest.raises(InputError, match="n_components must be at most the length"):
+        BLOCK.draw(np.ones((9, 1)), 2, rng=rng())
 
 
 @forms
@@ -299,8 +301,3 @@ def test_bad_data_are_named(form):
         refuses(message, use, ROWS[:3], 2, rng=rng())
     with pytest.raises(InputError, match=f"n_components must be the {mechanism.rank}"):
         mechanism.components(mechanism.draw(ROWS, 2, rng=rng()), 3)
-
-
-def test_rows_must_be_as_long_as_there_are_components():
-    with pytest.raises(InputError, match="n_components must be at most the length"):
-        BLOCK.draw(np.ones((9, 1)), 2, rng=rng())

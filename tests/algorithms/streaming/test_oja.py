@@ -58,14 +58,11 @@ def test_runs_are_those_by_hand(batch):
     )
 
 
-def test_all_forms_of_rows_are_alike():
+def test_all_forms_of_rows_are_alike_and_read_in_parts():
     expected = Oja(STEPS).release(ROWS, rng=rng())
     stream = StreamedMoments(ROWS.__getitem__, count=23, dimension=3)
     for each in (stream, as_moments(ROWS)):
         np.testing.assert_array_equal(Oja(STEPS).release(each, rng=rng()), expected)
-
-
-def test_long_rows_are_read_in_parts():
     rows, w = rng(4).standard_normal((5, 2**16)), rng(2).standard_normal(2**16)
     w /= np.linalg.norm(w)
     for t, row in enumerate(rows):
@@ -74,13 +71,10 @@ def test_long_rows_are_read_in_parts():
     np.testing.assert_allclose(Oja(STEPS).release(rows, rng=rng(2)), w, atol=1e-10)
 
 
-def test_there_is_one_component():
+def test_there_is_one_component_if_there_is_a_direction():
     draws = Oja(STEPS).draw(ROWS, 4, rng=rng())
     np.testing.assert_array_equal(Oja(STEPS).components(draws, 1)[..., 0], draws)
     refuses("n_components must be the 1 that", Oja(STEPS).components, draws, 2)
-
-
-def test_where_there_is_no_direction_there_is_no_number():
     # A step that gives zero, and one that overflows.
     gone = -np.eye(2)[None]
     assert np.isnan(Oja(1.0).draw(gone, 3, rng=rng())).all()
@@ -105,7 +99,7 @@ test_bad_arguments_are_named = refused(
 )
 
 
-def test_the_loss_of_the_worst_case_grows_with_the_rows():
+def test_the_worst_case_grows_with_the_rows_and_needs_two_dimensions():
     """The largest log density ratio, by the matrices of both laws: 2 log K and more."""
     losses = []
     for count in (5, 10, 20):
@@ -118,9 +112,6 @@ def test_the_loss_of_the_worst_case_grows_with_the_rows():
             laws.append(product @ product.T)
         losses.append(np.log(linalg.eigh(laws[1], laws[0], eigvals_only=True)[-1]))
     np.testing.assert_allclose(np.diff(losses), 2 * np.log(2) * np.array([5, 10]), 0.01)
-
-
-def test_a_worst_case_needs_two_dimensions():
     refuses("dimension must be an integer >= 2", Oja(0.1).worst_case, 1)
 
 
@@ -152,7 +143,7 @@ def test_given_the_past_all_means_lie_in_one_ball(seed, d, clip):
     assert (np.linalg.norm(means - centre, axis=1) <= bound / 2 * (1 + 1e-9)).all()
 
 
-def test_the_noise_is_the_amplified_multiple_of_the_diameter():
+def test_the_noise_is_the_amplified_multiple_of_the_diameter_or_the_papers():
     for options, diameter in (
         ({"row_norm": 3.0}, 9.0),
         ({"row_norm": 3.0, "clip": 2.0}, 4.0),
@@ -164,9 +155,6 @@ def test_the_noise_is_the_amplified_multiple_of_the_diameter():
             assert mechanism.noise_scale(count) == pytest.approx(diameter * alpha)
         assert mechanism.claim == ApproxDP(0.4, 1e-5)
         assert mechanism.relation is Relation.REPLACE_ONE
-
-
-def test_the_published_noise_is_the_papers():
     mechanism = PrivateOja.as_published(0.1, 1e-6, clip=2.0, count=400, constant=3.0)
     alpha = 3.0 * np.log(400 / 1e-6) / (0.1 * np.sqrt(400))
     assert mechanism.noise_scale(400) == pytest.approx(2 * 2.0 * alpha)

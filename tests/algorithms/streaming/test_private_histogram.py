@@ -162,12 +162,15 @@ def test_it_finds_the_scale_of_many_rows():
         assert draws.max() <= 49 * 1.5
 
 
-def test_the_bare_constructor_is_validated_too():
+def test_constructors_rows_and_lax_deltas_are_looked_at():
     noise = CountNoise(1.0, 1.0)
     with pytest.raises(InputError, match="claim must be an ApproxDP, got PureDP"):
         TopEigenvalue(noise=noise, claim=PureDP(1.0))
     with pytest.raises(InputError, match=r"delta must be in \(0, 1\), got 0"):
         TopEigenvalue(noise=noise, claim=ApproxDP(1.0, 0.0))
+    assert CountNoise.calibrated(1.0, 0.9).threshold == 1.0
+    with pytest.raises(InputError, match="dimension must be an integer"):
+        PrivateHistogram.calibrated(1.0, 1e-5).worst_case(2)
 
 
 test_bad_data_are_named = refused(
@@ -240,10 +243,6 @@ def test_the_print_leaves_three_quarters_of_delta(epsilon):
 def test_a_lonely_row_escapes_as_often_as_is_said(threshold):
     noise = CountNoise(2.5, threshold)
     assert noise.escape == pytest.approx(stats.laplace(1, 2.5).sf(threshold))
-
-
-def test_a_lax_delta_needs_no_threshold_beyond_a_row():
-    assert CountNoise.calibrated(1.0, 0.9).threshold == 1.0
 
 
 def test_counts_have_the_law_of_the_algorithm():
@@ -330,8 +329,7 @@ def test_the_exact_claim_is_known_for_a_lonely_row():
                 mechanism.exact_claim(pair)
     planted = UnthresholdedHistogram.planted(1.0, 1e-3)
     lonely = planted.worst_case()
-    with pytest.raises(UnsupportedError, match="alone in its bin"):
-        planted.exact_claim(lonely)
+    refuses("alone in its bin", planted.exact_claim, lonely, error=UnsupportedError)
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -373,11 +371,6 @@ def test_what_it_offers():
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-def test_rows_of_another_length_are_refused():
-    with pytest.raises(InputError, match="dimension must be an integer"):
-        PrivateHistogram.calibrated(1.0, 1e-5).worst_case(2)
-
-
 @pytest.mark.parametrize("escape", [1e-12, 1e-5, 0.01, 0.3])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 400.0])
 def test_a_lonely_row_is_seen_as_often_as_it_is_said(scale, escape):
@@ -387,7 +380,7 @@ def test_a_lonely_row_is_seen_as_often_as_it_is_said(scale, escape):
     assert exact == pytest.approx(escape, rel=1e-9)
 
 
-def test_what_is_shown_is_the_count_with_normal_noise():
+def test_what_is_shown_has_normal_noise_and_the_largest_wins():
     # Null hypothesis: the number that are shown is binomial(200,000, 0.05); those of a
     # full bin are normal.
     noise, size = GaussianCounts.of(3.0, 0.05), 200_000
@@ -397,6 +390,10 @@ def test_what_is_shown_is_the_count_with_normal_noise():
     assert (shown[np.isfinite(shown)] >= noise.threshold).all()
     full = noise.noisy(np.full(20_000, 100.0), rng=rng(2))
     assert stats.kstest(full, stats.norm(100.0, 3.0).cdf).pvalue > 1e-9
+    counts = SparseCounts.of(np.array([[1.0, 2.0, 2.0], [5.0, 5.0, 5.0], [7.0, 8, 9]]))
+    values = np.array([3.0, 2.5, 0.1, -np.inf, -np.inf, -np.inf])
+    np.testing.assert_array_equal(counts.largest(values), [1.0, 5.0, np.nan])
+    assert counts.repeated(0).histograms == 0
 
 
 def spent(split, epsilon, dimension):
@@ -433,15 +430,12 @@ def test_an_accountant_agrees(dimension):
     assert whole.get_delta_for_epsilon(1.0) + escaped == pytest.approx(1e-5, rel=0.05)
 
 
-def test_normal_counts_have_lower_thresholds():
+def test_normal_counts_have_lower_thresholds_and_bad_ones_are_named():
     ours, laplace = (
         kind(1.0, 1e-6, histogram_share=0.2).noise(20).counts
         for kind in (GaussianSplit, CalibratedSplit)
     )
     assert (round(ours.threshold), round(laplace.threshold)) == (345, 1383)
-
-
-def test_bad_counts_are_named():
     refuses("scale must be a finite number > 0", GaussianCounts.of, 0.0, 0.1)
     refuses("threshold must be a number", GaussianCounts, 1.0, np.inf)
     assert GaussianCounts.of(1.0, 0.9).threshold == 1.0
@@ -484,10 +478,3 @@ def test_counts_are_those_of_a_dictionary(data):
         for (i, label), count in expected.items()
         for shift in range(times)
     }
-
-
-def test_the_largest_value_of_each_histogram_wins():
-    counts = SparseCounts.of(np.array([[1.0, 2.0, 2.0], [5.0, 5.0, 5.0], [7.0, 8, 9]]))
-    values = np.array([3.0, 2.5, 0.1, -np.inf, -np.inf, -np.inf])
-    np.testing.assert_array_equal(counts.largest(values), [1.0, 5.0, np.nan])
-    assert counts.repeated(0).histograms == 0

@@ -20,11 +20,15 @@ def graded(n, deviations, seed=0):
     return rng(seed).standard_normal((n, len(deviations))) * deviations
 
 
-def test_one_component_is_dp_pca():
+def test_one_component_is_dp_pca_and_more_are_found():
     rows = graded(700, [1.0, 0.4, 0.4])
     one = DPPCA.calibrated(20.0, 1e-2).draw(rows, 20, rng=rng(1))
     several = RankKDPPCA.calibrated(20.0, 1e-2, n_components=1)
     np.testing.assert_array_equal(several.draw(rows, 20, rng=rng(1))[:, :, 0], one)
+    mechanism = RankKDPPCA.calibrated(4.0, 1e-6, n_components=2)
+    rows = graded(100_000, [1.0, 0.4, 0.02, 0.02])
+    bases = mechanism.draw(rows, 6, rng=rng(1))
+    assert np.median(projector_distance(bases, np.eye(4)[:, :2])) < 0.2
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -82,13 +86,6 @@ def test_the_steps_of_a_component_are_those_of_deflated_matrices():
     assert np.abs(inner).max() < 0.05 * np.abs(runs["means"][:, 1]).max()
 
 
-def test_it_finds_the_subspace_of_many_rows():
-    mechanism = RankKDPPCA.calibrated(4.0, 1e-6, n_components=2)
-    rows = graded(100_000, [1.0, 0.4, 0.02, 0.02])
-    bases = mechanism.draw(rows, 6, rng=rng(1))
-    assert np.median(projector_distance(bases, np.eye(4)[:, :2])) < 0.2
-
-
 def test_the_composition_is_accounted():
     for k in (1, 2, 5):
         mechanism = RankKDPPCA.calibrated(1.0, 1e-6, n_components=k)
@@ -103,15 +100,12 @@ def test_the_composition_is_accounted():
         assert str(root).count("top-eigenvalue of component") == k
 
 
-def test_bad_data_are_named():
+def test_bad_data_are_named_and_the_worst_case_has_room():
     mechanism = RankKDPPCA.calibrated(1.0, 1e-5, n_components=4)
     with pytest.raises(InputError, match="at most the length of a row, 3, got 4"):
         mechanism.draw(np.ones((50, 3)), 1, rng=rng())
     with pytest.raises(InputError, match="n_components must be the 4 that"):
         mechanism.components(np.ones((1, 5, 4)), 3)
-
-
-def test_the_worst_case_has_room_for_one_more_component():
     four = RankKDPPCA.calibrated(1.0, 1e-5, n_components=4)
     assert four.worst_case().data.shape[1] == 5
     with pytest.raises(InputError, match="dimension must be an integer >= 4"):

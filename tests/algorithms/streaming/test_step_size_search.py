@@ -161,15 +161,12 @@ def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
         replace(BASE, share=0.001).worst_case()
 
 
-def test_bad_fields_and_grids_are_named():
+def test_bad_fields_and_grids_and_too_few_rows_are_named():
     refuses("claim must be an ApproxDP", replace, BASE, claim=GaussianDP(1.0))
     with pytest.raises(InputError, match="candidates must be one or more Harmonic"):
         replace(BASE, candidates=[ConstantSteps(1.0)])
     refuses("rounds must be an integer >= 1", step_size_grid, 0)
     refuses("ratio must be > 1, got", step_size_grid, 1, ratio=1.0)
-
-
-def test_too_few_rows_are_named():
     message = "data must have at least 4 rows to run on, and one to judge by"
     for use in (BASE.draw, BASE.transcript):
         refuses(message, use, ROWS[:4], 2, rng=rng())

@@ -184,7 +184,7 @@ def replace_norm(mechanism, norm):
 
 
 # Promises
-def test_parts_are_as_promised():
+def test_parts_are_as_promised_and_others_refused():
     mechanism = TwoStagePCA.calibrated(0.7, 1e-5, n_components=2, row_norm=3.0)
     assert mechanism.claim == ApproxDP(0.7, 1e-5)
     assert mechanism.covariance.claim == ApproxDP(0.7, 1e-5)
@@ -197,17 +197,11 @@ def test_parts_are_as_promised():
     assert mechanism.worst_case().data.shape[1] == 3
     refuses("dimension must be an integer >= 3", mechanism.worst_case, 2)
     assert build("two-stage-pca", n_components=2, row_norm=2.0).rank == 2
-
-
-def test_the_noise_of_the_mean_pays_for_all_columns():
     # d k histograms share what d of them have to themselves.
     split = TwoStagePCA.calibrated(1.0, 1e-6, n_components=3).mean.split
     assert split.noise(60).counts.scale == pytest.approx(
         split.noise(20).counts.scale * np.sqrt(3), rel=1e-6
     )
-
-
-def test_add_remove_is_refused():
     with pytest.raises(InputError, match="relation of two-stage-pca must be one of"):
         build("two-stage-pca", relation="add-remove")
     wrong = GOEGaussian.calibrated(1.0, 1e-5, relation="add-remove")
@@ -224,7 +218,7 @@ def test_pairs_differ_in_one_row_of_the_part_that_they_name(number, k):
     mean = half + scale_rows(half, mechanism.scale_share)
     (place,) = np.flatnonzero((pair.data != pair.neighbour).any(axis=1))
     begin, end = [
-        *((mean, 2 * half), (0, half), (half, mean), (half, mean), (mean, 2 * half)),
+        *((mean, 2 * half), (0, half), (half, mean), (half, mean), (mean, 2 * half))
     ][number]
     assert begin <= place < end
     for rows in (pair.data, pair.neighbour):
@@ -272,15 +266,12 @@ def test_a_row_of_the_first_half_shows_its_full_sensitivity():
     assert expected > 0.7
 
 
-def test_rows_are_clipped():
+def test_rows_are_clipped_and_bad_data_named():
     mechanism = TwoStagePCA.calibrated(**LOUD, row_norm=1.0)
     rows = 30 * graded(300, [1.0, 0.4])
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     one, two = (mechanism.draw(data, 3, rng=rng(1)) for data in (rows, rows / lengths))
     np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-def test_bad_data_are_named():
     mechanism = TwoStagePCA.calibrated(1.0, 1e-5, n_components=4)
     for bad, message in (
         (np.ones((50, 3)), "n_components must be at most the length of a row, 3"),

@@ -43,7 +43,7 @@ def test_in_one_dimension_the_constant_is_the_density(value):
     assert float(log_bingham_normaliser([value])) == pytest.approx(value, abs=1e-14)
 
 
-def test_in_two_dimensions_the_constant_is_a_bessel_function():
+def test_constants_are_bessel_functions_or_those_of_each_matrix():
     gaps = np.concatenate([np.linspace(0, 40, 81), np.geomspace(50, 1e6, 10)])
     found = log_bingham_normaliser(np.stack([0 * gaps, -gaps], axis=-1))
     with mpmath.workdps(30):
@@ -52,6 +52,15 @@ def test_in_two_dimensions_the_constant_is_a_bessel_function():
             for g in map(mpmath.mpf, gaps)
         ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=5e-15)
+    rng = np.random.default_rng(0)
+    values = (
+        -(rng.standard_normal((3, 7, 5)) ** 4) * np.geomspace(1e-3, 1e4, 7)[:, None]
+    )
+    found = log_bingham_normaliser(values)
+    assert found.shape == (3, 7)
+    for index in np.ndindex(3, 7):
+        alone = float(log_bingham_normaliser(values[index]))
+        assert found[index] == pytest.approx(alone, abs=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0, 100.0])
@@ -85,18 +94,6 @@ def test_properties_of_the_constant(values, shift):
     assert np.mean(values) - rounding <= found <= max(values) + rounding
     assert shifted == pytest.approx(found + shift, abs=10 * rounding)
     assert reordered == pytest.approx(found, abs=rounding)
-
-
-def test_constants_of_many_matrices_are_those_of_each():
-    rng = np.random.default_rng(0)
-    values = (
-        -(rng.standard_normal((3, 7, 5)) ** 4) * np.geomspace(1e-3, 1e4, 7)[:, None]
-    )
-    found = log_bingham_normaliser(values)
-    assert found.shape == (3, 7)
-    for index in np.ndindex(3, 7):
-        alone = float(log_bingham_normaliser(values[index]))
-        assert found[index] == pytest.approx(alone, abs=1e-12)
 
 
 @pytest.mark.parametrize("bad", [3.0, [], [[]], [1.0, np.nan], [np.inf]])
@@ -170,11 +167,13 @@ def test_in_eight_dimensions_moments_are_derivatives_of_the_constant(spread):
     assert (np.abs(products) <= bernstein_radius(bound, size, d * d)).all()
 
 
-def test_in_one_dimension_draws_are_a_fair_sign():
+def test_in_one_dimension_draws_are_a_fair_sign_and_no_size_is_negative():
     draws = diagonal_draws([3.0], 10_000)
     assert set(np.unique(draws)) == {-1.0, 1.0}
     count = int((draws > 0).sum())
     assert stats.binomtest(count, 10_000).pvalue >= TYPE_I_ERROR
+    with pytest.raises(InputError, match="size must be"):
+        VectorBingham(np.eye(2)).draw(-1, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("value", [0.0, -4.0])
@@ -260,8 +259,3 @@ test_bad_matrices_are_refused = refused(
     ("matrix", "numeric"),
     by=lambda bad: VectorBingham(bad),
 )
-
-
-def test_a_negative_size_is_refused():
-    with pytest.raises(InputError, match="size must be"):
-        VectorBingham(np.eye(2)).draw(-1, rng=np.random.default_rng(0))

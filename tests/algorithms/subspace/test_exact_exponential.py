@@ -27,7 +27,6 @@ from dpaudit import Pair, Relation, UnsupportedError
 from dpaudit.algorithms.subspace.base import uniform_frames
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.claims import NO_LOSS
-from dpaudit.errors import InputError
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -170,7 +169,7 @@ def test_bases_of_everything_lose_nothing():
     assert replace.exact_claim(same) == NO_LOSS
 
 
-def test_the_loss_is_refused_where_it_is_not_known():
+def test_losses_and_arguments_that_cannot_be_are_refused():
     mechanism = ExactExponential(n_components=2)
     pair = mechanism.worst_case()
     releases = mechanism.draw(pair.data, 3, rng=np.random.default_rng(0))
@@ -178,8 +177,8 @@ def test_the_loss_is_refused_where_it_is_not_known():
         lambda: mechanism.privacy_loss(releases, pair.data, pair.neighbour),
         lambda: mechanism.exact_claim(pair),
     ):
-        with pytest.raises(UnsupportedError, match="n_components = 1, 3 or 4"):
-            ask()
+        refuses("n_components = 1, 3 or 4", ask, error=UnsupportedError)
+    refuses("k must be an integer >= 1 and <= 2, got 3", MatrixACG, [1.0, 0.0], 3)
 
 
 @RELATIONS
@@ -245,7 +244,7 @@ def test_no_frame_that_an_optimiser_finds_is_above_the_envelope(values, k):
     assert max(found) > -0.2
 
 
-def test_for_one_column_it_is_the_envelope_of_the_vector_bingham_law():
+def test_for_one_column_it_is_the_envelope_and_equal_eigenvalues_are_accepted():
     # Attained where 1 + 2 t/b = d/b; b solves sum 1/(b + 2 a) = 1.
     gaps = np.array([0.0, 4.0, 9.0])
     b = optimize.brentq(lambda b: np.sum(1 / (b + 2 * gaps)) - 1, 1, 3, xtol=1e-15)
@@ -253,6 +252,9 @@ def test_for_one_column_it_is_the_envelope_of_the_vector_bingham_law():
     u = np.sqrt([1 - t / 4, t / 4, 0.0])
     acceptance = MatrixACG(-gaps, 1).log_acceptance(u.reshape(1, 3, 1))
     assert acceptance[0] == pytest.approx(0.0, abs=1e-8)
+    sampler = MatrixACG(np.full(6, 3.0), 3)
+    frames = sampler.propose(1000, rng=np.random.default_rng(0))
+    assert np.exp(sampler.log_acceptance(frames)).min() > 0.99
 
 
 @pytest.mark.parametrize(("d", "k"), [(4, 2), (6, 3)])
@@ -269,12 +271,6 @@ def test_acceptance_behind_a_wide_gap(d, k):
     assert radius < 0.3 * expected
 
 
-def test_equal_eigenvalues_are_all_but_always_accepted():
-    sampler = MatrixACG(np.full(6, 3.0), 3)
-    frames = sampler.propose(1000, rng=np.random.default_rng(0))
-    assert np.exp(sampler.log_acceptance(frames)).min() > 0.99
-
-
 @pytest.mark.parametrize(
     "values",
     [[1e4, 100.0, 0.0, 0.0], [1e4, 5e3, 100.0, 0.0], 6e3 / np.arange(1, 21) ** 2.0],
@@ -284,11 +280,6 @@ def test_gaps_before_the_last_component_do_not_matter_much(values):
     frames = sampler.propose(20_000, rng=np.random.default_rng(0))
     chances = np.exp(sampler.log_acceptance(frames))
     assert chances.mean() > 0.3 * wide_gap_acceptance(len(values), 2)
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(InputError, match="k must be an integer >= 1 and <= 2, got 3"):
-        MatrixACG([1.0, 0.0], 3)
 
 
 @pytest.mark.parametrize("gap", [1.0, 8.0, 1000.0])

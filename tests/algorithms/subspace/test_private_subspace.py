@@ -148,11 +148,6 @@ def test_every_stage_spends_its_share(share, row_norm, relation):
     assert np.isnan(mechanism.projector_scale(gaps)).all()
 
 
-def test_a_certificate_that_may_always_fail_needs_no_margin():
-    mechanism = PrivateSubspace.calibrated(1.0, 0.9, n_components=1, gap_share=0.8)
-    assert mechanism.margin == 0.0
-
-
 def test_the_published_constants_are_the_papers():
     # At epsilon' = 1 and delta' = 1e-6, for rows in the unit ball.
     mechanism = PublishedPrivateSubspace.as_published(2.0, 2e-6, n_components=1)
@@ -254,20 +249,24 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
 
 
 # Bad and degenerate input
-def test_a_denominator_of_zero_is_bottom():
+def test_certificates_and_shares_at_their_ends():
     class Exactly(PublishedPrivateSubspace):
         def projector_scale(self, gaps):
             return super().projector_scale(np.full_like(gaps, self.margin))
 
     mechanism = Exactly.as_published(1.0, 1e-5, n_components=1)
     assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
-
-
-def test_shares_outside_their_range_are_named():
+    mechanism = PrivateSubspace.calibrated(1.0, 0.9, n_components=1, gap_share=0.8)
+    assert mechanism.margin == 0.0
     with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 1.0"):
         PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=1.0)
     with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 0.0"):
         PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=0.0)
+    for make in MAKERS.values():
+        mechanism = make(1.0, 1e-5, n_components=2)
+        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
+        assert found["projector"].shape == (0, 3, 3)
+        assert found["gap"].shape == (0,)
 
 
 @pytest.mark.parametrize("make", MAKERS.values())
@@ -276,11 +275,3 @@ def test_components_must_leave_a_gap(make):
         mechanism = make(1.0, 1e-5, n_components=k)
         for use in (mechanism.draw, mechanism.transcript):
             refuses(message, use, np.eye(2), 1, rng=rng())
-
-
-def test_transcripts_of_none_are_empty():
-    for make in MAKERS.values():
-        mechanism = make(1.0, 1e-5, n_components=2)
-        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
-        assert found["projector"].shape == (0, 3, 3)
-        assert found["gap"].shape == (0,)

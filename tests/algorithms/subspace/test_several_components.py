@@ -34,9 +34,7 @@ from dpaudit.algorithms import (
 )
 from dpaudit.algorithms.subspace import base, perturbation
 from dpaudit.algorithms.subspace.exact_exponential import MatrixACG
-from dpaudit.algorithms.subspace.gibbs import (
-    PlaneRotations,
-)
+from dpaudit.algorithms.subspace.gibbs import PlaneRotations
 from dpaudit.errors import InputError
 
 
@@ -247,16 +245,12 @@ def test_releases_are_orthonormal_bases(kind, n, d, k):
 
 
 @KINDS
-def test_many_rows_give_the_top_eigenvectors(kind):
+def test_many_rows_give_the_top_eigenvectors_and_short_ones_are_refused(kind):
     moment = 1e6 * np.diag([0.5, 0.3, 0.15, 0.05])
     draws = kind(n_components=2).draw_from(moment, 50, rng=rng())
     assert (draws[:, :2] ** 2).sum(axis=(-2, -1)).min() > 2 - 1e-3
     if kind is DeflationExponential:  # one after the other
         assert np.abs(draws[:, range(2), range(2)]).min() > 0.999
-
-
-@KINDS
-def test_rows_that_are_too_short_are_refused(kind):
     mechanism = kind(n_components=3)
     with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
         mechanism.draw(np.zeros((5, 2)), 3, rng=rng())
@@ -292,16 +286,13 @@ def test_frames_and_complements_are_orthonormal(d, k, size):
     assert_orthonormal(np.concatenate([frames, rest], axis=-1))
 
 
-def test_entries_of_uniform_frames():
+def test_entries_of_uniform_frames_and_angles_of_square_ones():
     # Null hypothesis: every entry squared is Beta(1/2, (d - 1)/2), with either sign.
     frames = base.uniform_frames(20_000, 3, 2, rng=np.random.default_rng(0))
     # In three dimensions an entry is uniform.
     law = stats.uniform(-1, 2)
     for values in frames.reshape(-1, 6).T:
         assert stats.kstest(values, law.cdf).pvalue >= TYPE_I_ERROR / 6
-
-
-def test_square_frames_have_uniform_angles_and_either_determinant():
     frames = base.uniform_frames(20_000, 2, 2, rng=np.random.default_rng(0))
     angle = np.arctan2(frames[:, 1, 0], frames[:, 0, 0])
     law = stats.uniform(-np.pi, 2 * np.pi)

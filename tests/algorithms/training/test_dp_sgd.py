@@ -142,14 +142,11 @@ def test_the_loss_of_a_transcript_is_that_of_all_batches_one_by_one():
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_the_noise_is_that_of_a_public_accountant():
+def test_the_noise_is_that_of_a_public_accountant_and_more_for_a_replaced_row():
     mechanism = DPSGD.calibrated(1.0, 1e-5)
     step = PoissonSampledDpEvent(0.1, GaussianDpEvent(mechanism.multiplier))
     accountant = PLDAccountant().compose(SelfComposedDpEvent(step, 50))
     assert accountant.get_epsilon(1e-5) == pytest.approx(1.0, rel=2e-3)
-
-
-def test_a_replaced_row_needs_more_noise():
     assert few_steps(relation="replace-one").multiplier > 1.5 * few_steps().multiplier
 
 
@@ -172,9 +169,16 @@ def test_the_loss_on_fixed_batches_is_that_of_normal_sums():
     np.testing.assert_allclose(found, expected)
 
 
-def test_rows_need_more_than_labels():
+def test_what_cannot_be_is_refused():
     message = "data must have a column or more beside that of the labels"
     refuses(message, few_steps().release, [[1.0], [2.0]], rng=np.random.default_rng(0))
+    refuses("batch_size", few_steps, batch_size=11)
+    mechanism = replace(few_steps(), batches=AllRows(), relation=Relation.REPLACE_ONE)
+    steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        mechanism.transcript_loss(steps, ROWS, ROWS)
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        build("dp-sgd-batch-means").transcript_loss(steps, ROWS, ROWS)
 
 
 test_settings_that_are_not_allowed_are_refused = refused(
@@ -182,16 +186,3 @@ test_settings_that_are_not_allowed_are_refused = refused(
     *(({name: 0.0}, name) for name in ("clip_norm", "learning_rate", "multiplier")),
     by=lambda changes: replace(few_steps(), **changes),
 )
-
-
-def test_batches_of_all_rows_at_most():
-    refuses("batch_size", few_steps, batch_size=11)
-
-
-def test_no_likelihood_is_made_up():
-    mechanism = replace(few_steps(), batches=AllRows(), relation=Relation.REPLACE_ONE)
-    steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
-    with pytest.raises(UnsupportedError, match="no likelihood"):
-        mechanism.transcript_loss(steps, ROWS, ROWS)
-    with pytest.raises(UnsupportedError, match="no likelihood"):
-        build("dp-sgd-batch-means").transcript_loss(steps, ROWS, ROWS)

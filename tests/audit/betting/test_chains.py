@@ -167,13 +167,6 @@ def test_the_anchor_is_the_same_wherever_it_is_looked_for_first(epsilon):
         assert abs(again[1] - top) <= 2 * step
 
 
-def test_no_anchor_where_nothing_is_violated():
-    """The laws agree: no null is violated clearly, though small ones are in doubt."""
-    family = FAMILIES["pure"]
-    p = np.linspace(0.05, 0.95, 19)
-    assert find_anchor(family, exact_events(p, p, 500))[0] == 0
-
-
 def test_the_anchor_is_clearly_violated_and_the_next_hardly_is():
     """Four standard errors, up to the resolution of the search."""
     family, events = FAMILIES["gaussian"], gaussian_events(1.0, 1000)
@@ -181,6 +174,10 @@ def test_the_anchor_is_clearly_violated_and_the_next_hardly_is():
     assert violation(family, anchor, events) > 0
     # Of the z of the best event 1.5 standard errors are taken off.
     assert violation(family, anchor, events) + 1.5 == pytest.approx(4.0, abs=0.1)
+    # The laws agree: no null is violated clearly, though small ones are in doubt.
+    family = FAMILIES["pure"]
+    p = np.linspace(0.05, 0.95, 19)
+    assert find_anchor(family, exact_events(p, p, 500))[0] == 0
 
 
 def test_violation_is_signed():
@@ -213,7 +210,7 @@ def test_both_tails_of_laplace_noise_are_found(way):
     assert growth > 1.5 * alone
 
 
-def test_the_first_event_is_the_one_that_violates_by_most():
+def test_forward_chains_start_with_what_violates_by_most_and_stop_in_time():
     """Among a good event and useless ones, of other attacks as well."""
     p = np.array([0.02, 0.5, 0.9, 0.3, 0.6])
     q = np.array([0.02, 0.1, 0.88, 0.29, 0.6])
@@ -222,10 +219,7 @@ def test_the_first_event_is_the_one_that_violates_by_most():
     chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert 1 in chains.events[0]
     assert (events.attack[chains.events] == 0).all()
-
-
-def test_forward_chains_stop_where_nothing_is_added():
-    """Of randomised response and events without information, the one that tells."""
+    # Of randomised response and events without information, the one that tells.
     events = exact_events([0.002, 0.75, 0.998], [0.002, 0.25, 0.998], 1000)
     family = FAMILIES["pure"]
     chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
@@ -260,13 +254,15 @@ def test_pooled_chains_recover_the_shift(mu):
     check(chains, events, 1)
 
 
-def test_pooled_chains_keep_what_events_disagree_on():
+def test_pooling_keeps_what_events_disagree_on_and_needs_hits():
     """Laplace noise is no Gaussian pair: the shifts keep their own values."""
     family, events = FAMILIES["gaussian"], laplace_events(2.0, 100_000)
     chains = pooled_chains(family, np.array([0]), events)
     p, q = (np.cumsum(law[0])[:-1] for law in (chains.p1, chains.q1))
     np.testing.assert_allclose(p, events.p[chains.events[0]], atol=0.01)
     np.testing.assert_allclose(q, events.q[chains.events[0]], atol=0.01)
+    events = exact_events([0.5, 0.9], [0.1, 0.4], 8)
+    assert pooled_chains(FAMILIES["gaussian"], np.array([0]), events) is None
 
 
 def uneven_events(mu, n_p, n_q, *, swapped=False):
@@ -330,11 +326,6 @@ def test_the_pooled_shift_is_the_best_linear_estimate():
     shift = norm.ppf(p) - norm.ppf(q)
     assert pooled.pooled == pytest.approx(inverse.sum(axis=0) @ shift / inverse.sum())
     assert pooled.error == pytest.approx(1 / np.sqrt(inverse.sum()), rel=1e-5)
-
-
-def test_no_pooling_without_enough_hits():
-    events = exact_events([0.5, 0.9], [0.1, 0.4], 8)
-    assert pooled_chains(FAMILIES["gaussian"], np.array([0]), events) is None
 
 
 HARD_CASES = {

@@ -28,10 +28,6 @@ def test_count_hits_is_a_count(scores, thresholds):
     assert count_hits(scores, decreasing).tolist() == naive(scores, decreasing)
 
 
-def test_count_hits_of_no_threshold():
-    assert count_hits(np.array([1.0, 2.0]), np.empty(0)).shape == (0,)
-
-
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from([0, 1]), SCORES), max_size=6))
 def test_a_record_counts_what_it_was_given(additions):
@@ -81,7 +77,7 @@ def test_fixed_thresholds_count_all_scores_since_the_beginning(monkeypatch, reme
     assert (fixed is not None) == (remembered < 100_000)
 
 
-def test_events_are_snapshots():
+def test_events_are_snapshots_single_ones_too_and_none_is_counted():
     """What later scores do to a record does not reach events it gave before."""
     record = ScoreRecord()
     for side in (0, 1):
@@ -92,6 +88,13 @@ def test_events_are_snapshots():
     record.events(0)
     assert np.array_equal(events.hits, before[0])
     assert np.array_equal(events.scored, before[1])
+    event = Events.single(0.5, (3, 0), (9, 19))
+    assert len(event) == 1
+    assert event.attack.tolist() == [0]
+    assert event.p[0] == pytest.approx(3.5 / 10)
+    assert event.q[0] == pytest.approx(0.5 / 20)
+    assert event.scored.ravel().tolist() == [9, 19]
+    assert count_hits(np.array([1.0, 2.0]), np.empty(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -114,16 +117,13 @@ def test_no_event_left_out_is_much_better(seed):
     assert len(events) < 80
 
 
-def test_constant_scores_give_no_event():
+def test_constant_scores_give_no_event_and_an_atom_at_infinity_one():
     record = ScoreRecord()
     for side in (0, 1):
         record.add(side, np.ones(10))
     assert len(record.events(0)) == 0
     assert len(ScoreRecord().events(0)) == 0
     assert len(Events.join([])) == 0
-
-
-def test_an_atom_at_infinity_is_an_event():
     record = ScoreRecord()
     record.add(0, np.array([np.inf] * 6 + [0.0] * 4))
     record.add(1, np.zeros(10))
@@ -149,15 +149,6 @@ def test_taking_and_joining_events():
     assert one.threshold[0] == parts[1].threshold[0]
     assert one.hits[:, 0].tolist() == parts[1].hits[:, 0].tolist()
     assert np.array_equal(joined.less_likely, np.minimum(joined.p, joined.q))
-
-
-def test_a_single_event():
-    event = Events.single(0.5, (3, 0), (9, 19))
-    assert len(event) == 1
-    assert event.attack.tolist() == [0]
-    assert event.p[0] == pytest.approx(3.5 / 10)
-    assert event.q[0] == pytest.approx(0.5 / 20)
-    assert event.scored.ravel().tolist() == [9, 19]
 
 
 # Scores that are exact privacy losses
@@ -214,16 +205,13 @@ def test_losses_that_the_counts_contradict_are_scores_like_any_other(factor):
     assert record.informed(counted) is counted
 
 
-def test_true_losses_are_not_contradicted():
+def test_true_losses_are_not_contradicted_and_infinite_ones_known():
     for seed in range(50):
         rng, record = np.random.default_rng(seed), ScoreRecord()
         for side, losses in enumerate(laplace_losses(rng, 400)):
             record.add(side, losses)
         counted = record.events(0)
         assert record.informed(counted) is not counted
-
-
-def test_infinite_losses_are_known_to_be_impossible():
     record = ScoreRecord()
     other = np.log(0.75)
     record.add(0, np.array([np.inf] * 7 + [other] * 13))
@@ -267,13 +255,10 @@ def test_a_linear_log_ratio_is_found(share):
     assert sides_of(centre, *counts) == pytest.approx(truth, abs=0.01)
 
 
-def test_a_quadratic_log_ratio_is_found():
+def test_quadratic_log_ratios_and_constant_tails_are_found():
     centre = np.linspace(4, -4, 60)
     p, q = norm.pdf(centre, scale=1.5), norm.pdf(centre)
     assert sides_of(centre, 1e5 * p, 1e5 * q) == pytest.approx(p / (p + q), abs=0.02)
-
-
-def test_a_log_ratio_that_is_constant_in_the_tails_is_found():
     centre = np.linspace(6, -5, 111)
     p, q = laplace.pdf(centre, 1.0), laplace.pdf(centre)
     found = sides_of(centre, 1e5 * p, 1e5 * q)

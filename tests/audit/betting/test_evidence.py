@@ -201,7 +201,7 @@ def test_padding_changes_nothing():
     assert (found.multipliers[:, len(rows) :] == 0).all()
 
 
-def test_two_sets_of_half_spaces_stack():
+def test_half_spaces_stack_and_bets_without_losses_have_no_largest_stake():
     first = stack([polygon(ApproxDP(1.0, 0.0), 1, flipped=False)])
     second = stack([polygon(ApproxDP(2.0, 0.1), 2, flipped=True)])
     both = HalfSpaces.stack([first, second])
@@ -210,6 +210,8 @@ def test_two_sets_of_half_spaces_stack():
     on_p, _ = both.loads(3)
     np.testing.assert_array_equal(on_p[0, :, 0], [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(on_p[1, :, 0], [second.on_p[0, 0]] * 2 + [0.0])
+    bets = Bets(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros(1))
+    assert bets.largest_stake()[0] == np.inf
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0, 200.0, 400.0])
@@ -433,8 +435,3 @@ def test_log_e_of_several_stakes_on_several_bets():
     second = 3 * np.log(1.125) + np.log(1.25) + np.log(0.9)
     np.testing.assert_allclose(found, [first, second, 0.0])
     assert bets.take(np.array([1])).largest_stake() == pytest.approx([5.0])
-
-
-def test_a_bet_without_losses_has_no_largest_stake():
-    bets = Bets(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros(1))
-    assert bets.largest_stake()[0] == np.inf

@@ -58,7 +58,7 @@ def test_audits_detect_what_is_said_to_be_detectable(q):
         assert (refuted >= 10) == seen
 
 
-def test_more_releases_and_larger_errors_detect_less():
+def test_more_releases_and_larger_errors_detect_less_and_the_best_event_counts():
     null, q = claim_alone(PureDP(1.0)), np.array([0.1, 0.25])
     for known in (
         [power.detectable_epsilon(null, q, n, 1e-3, 0.0) for n in (10**6, 10**4, 100)],
@@ -67,9 +67,6 @@ def test_more_releases_and_larger_errors_detect_less():
         assert known == sorted(set(known))
         assert 1.0 < known[0] < 1.1
     assert power.detectable_epsilon(null, q, 10**6, 1e-3, 0.0) < 1.02
-
-
-def test_the_best_event_counts():
     null = claim_alone(PureDP(1.0))
     one, other, both = (
         power.detectable_epsilon(null, np.array(q), 1000, 1e-3, 0.0)
@@ -100,7 +97,7 @@ def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, sample
     assert found < claim.epsilon_at(delta) + (10.0 if samples < 10**6 else 0.5)
 
 
-def test_what_is_detectable_of_a_gaussian_claim_is_a_mu():
+def test_what_is_detectable_is_a_mu_and_nothing_in_a_handful_of_releases():
     """The event at its curve grows evidence as fast as is needed, and not faster."""
     null, q, delta, samples = claim_alone(GaussianDP(1.0)), 0.2, 1e-5, 2000
     epsilon = power.detectable_epsilon(null, np.array([q]), samples, 1e-3, delta)
@@ -111,9 +108,6 @@ def test_what_is_detectable_of_a_gaussian_claim_is_a_mu():
     growth *= 2 * samples / power._LEARNING
     z = 1.2815515655446004  # the 0.9 quantile of the normal law
     assert growth - z * math.sqrt(2 * growth) == pytest.approx(math.log(1e3), rel=1e-3)
-
-
-def test_nothing_is_detectable_in_a_handful_of_releases():
     null = claim_alone(PureDP(1.0))
     assert power.detectable_epsilon(null, np.array([0.3]), 3, 1e-3, 0.0) is None
     assert power.detectable_epsilon(null, np.empty(0), 1000, 1e-3, 0.0) is None
@@ -148,11 +142,8 @@ def test_the_rarest_event_in_closed_form(epsilon):
     assert growth == pytest.approx(2 * root**2 / (2 * samples), rel=0.02)
 
 
-def test_the_rarest_event_is_more_than_what_delta_allows():
+def test_the_rarest_event_is_more_than_what_delta_allows_or_none():
     for delta in (1e-5, 1e-2, 0.2):
         found = power.rarest_event(claim_alone(ApproxDP(1.0, delta)), 10**7, 1e-3)
         assert delta < found < 3 * delta + 1e-4
-
-
-def test_a_handful_of_releases_sees_no_event():
     assert power.rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0

@@ -166,15 +166,6 @@ def test_the_rare_side_gets_more_releases(flipped):
     assert growth_at(family, events, share) > 1.1 * growth_at(family, events, 0.5)
 
 
-def test_even_shares_where_uneven_ones_hardly_help():
-    family = family_of(PureDP(0.5))
-    events = Events.single(0.0, (700, 300), (1000, 1000))
-    assert best_share(family, family.claimed, events) == 0.5
-    # Nothing is violated: nothing grows at any share.
-    events = Events.single(0.0, (500, 500), (1000, 1000))
-    assert best_share(family, family.claimed, events) == 0.5
-
-
 @pytest.mark.parametrize("hits", [(1, 0), (10, 0), (0, 10), (0, 0), (10, 10), (5, 5)])
 def test_tiny_pasts_do_no_harm(hits):
     for claim in CLAIMS:
@@ -187,7 +178,7 @@ def test_tiny_pasts_do_no_harm(hits):
         assert 0 < best_share(family, int(family.claimed), events) < 1
 
 
-def test_a_planned_bet_is_the_best_of_its_chains():
+def test_a_planned_bet_is_the_best_of_its_chains_in_shares_that_help():
     """Never worse, but for the handicap of forward selection, than one event alone."""
     family, events = family_of(GaussianDP(1.0)), past(2.0, 5000)
     null = np.array([family.claimed])
@@ -198,3 +189,9 @@ def test_a_planned_bet_is_the_best_of_its_chains():
         alone = plan_bets(family, null, one, 50, 50, family.claimed)
         best = max(best, alone.growth[0])
     assert plan.growth[0] > best > 0
+    family = family_of(PureDP(0.5))
+    events = Events.single(0.0, (700, 300), (1000, 1000))
+    assert best_share(family, family.claimed, events) == 0.5
+    # Nothing is violated: nothing grows at any share.
+    events = Events.single(0.0, (500, 500), (1000, 1000))
+    assert best_share(family, family.claimed, events) == 0.5

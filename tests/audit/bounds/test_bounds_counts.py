@@ -83,12 +83,6 @@ def test_coverage_by_enumeration(name, shape):
         assert error >= 0.7 * (1 - confidence)  # nothing is given away
 
 
-def test_the_enumeration_can_fail():
-    n, other, delta, _ = SHAPES[0]
-    loose = table("joint", n, other, delta, 0.8)
-    assert worst_error(loose, n, other, delta) > 0.05
-
-
 @pytest.mark.parametrize("kind", ["epsilon", "mu"])
 def test_coverage_of_poisson_counts_by_enumeration(kind):
     law, alpha, delta = Poisson(3.0), 0.05, 0.01
@@ -142,7 +136,26 @@ def test_the_complement_tells_the_same():
         assert swapped == pytest.approx(both, rel=1e-9)
 
 
-def test_very_small_errors_stay_tight():
+def test_extreme_counts_and_enumerations_that_fail():
+    assert joint(Counts(0, 10, 0, 10)).value == 0
+    assert joint(Counts(10, 10, 10, 10)).value == 0
+    assert joint(Counts(1, 1, 0, 1)).value == 0
+    certain = joint(Counts(1000, 1000, 0, 1000)).value
+    assert 6 < certain < 8
+    rare = joint(Counts(30, 10**9, 0, 10**9), delta=1e-9)
+    assert 1 < rare.value < math.inf
+    assert gaussian(Counts(1000, 1000, 0, 1000)).value > 4
+    n, other, delta, _ = SHAPES[0]
+    loose = table("joint", n, other, delta, 0.8)
+    assert worst_error(loose, n, other, delta) > 0.05
+
+
+def test_smaller_errors_give_smaller_bounds_and_tiny_ones_tight_ones():
+    counts = Counts(700, 2000, 400, 2000)
+    for bound in (joint, clopper_pearson, gaussian):
+        values = [bound(counts, confidence=c).value for c in (0.5, 0.9, 0.99, 1 - 1e-9)]
+        assert values == sorted(values, reverse=True)
+        assert values[-1] > 0 or bound is clopper_pearson
     counts = Counts(7000, 20_000, 4000, 20_000)
     for confidence in (1 - 1e-6, 1 - 1e-9):
         exact = joint(counts, confidence=confidence).value
@@ -152,26 +165,7 @@ def test_very_small_errors_stay_tight():
         assert estimate - exact < 0.85 * (estimate - simple)
 
 
-def test_extreme_counts():
-    assert joint(Counts(0, 10, 0, 10)).value == 0
-    assert joint(Counts(10, 10, 10, 10)).value == 0
-    assert joint(Counts(1, 1, 0, 1)).value == 0
-    certain = joint(Counts(1000, 1000, 0, 1000)).value
-    assert 6 < certain < 8
-    rare = joint(Counts(30, 10**9, 0, 10**9), delta=1e-9)
-    assert 1 < rare.value < math.inf
-    assert gaussian(Counts(1000, 1000, 0, 1000)).value > 4
-
-
-def test_a_smaller_error_gives_a_smaller_bound():
-    counts = Counts(700, 2000, 400, 2000)
-    for bound in (joint, clopper_pearson, gaussian):
-        values = [bound(counts, confidence=c).value for c in (0.5, 0.9, 0.99, 1 - 1e-9)]
-        assert values == sorted(values, reverse=True)
-        assert values[-1] > 0 or bound is clopper_pearson
-
-
-def test_beyond_a_billion_releases_the_method_says_so():
+def test_beyond_a_billion_releases_the_method_says_so_and_proportions_get_half():
     n = 2 * 10**9
     counts = Counts(n // 2, n, n // 4, n)
     assert joint(counts).method == "clopper-pearson"
@@ -181,6 +175,14 @@ def test_beyond_a_billion_releases_the_method_says_so():
     assert joint(reverse, **both) == clopper_pearson(reverse, **both)
     assert joint(reverse, **both).value > 0
     assert "clopper-pearson" in gaussian(counts).method
+    n = 2 * 10**9
+    counts = Counts(6 * n // 10, n, n // 5, n)
+    p, q = limits(counts, ALPHA / 2)
+    assert joint(counts, **OPTIONS).value == pytest.approx(epsilon_of(p, q, 0.0))
+    found = gaussian(counts, **OPTIONS).value
+    assert found == pytest.approx(ndtri(p) - ndtri(q), rel=1e-12)
+    half = gaussian(counts, confidence=1 - ALPHA / 2).value
+    assert gaussian(counts, two_sided=True, **OPTIONS).value == half < found
 
 
 def test_bound_as_text_and_dictionary():
@@ -256,17 +258,6 @@ def test_two_directions_get_half_each(bound):
         one, other = (bound(c, **half).value for c in (COUNTS, COUNTS.swapped))
         assert found == pytest.approx(max(one, other), rel=1e-12)
         assert found < bound(COUNTS, **OPTIONS).value
-
-
-def test_beyond_a_billion_releases_proportions_get_half_each():
-    n = 2 * 10**9
-    counts = Counts(6 * n // 10, n, n // 5, n)
-    p, q = limits(counts, ALPHA / 2)
-    assert joint(counts, **OPTIONS).value == pytest.approx(epsilon_of(p, q, 0.0))
-    found = gaussian(counts, **OPTIONS).value
-    assert found == pytest.approx(ndtri(p) - ndtri(q), rel=1e-12)
-    half = gaussian(counts, confidence=1 - ALPHA / 2).value
-    assert gaussian(counts, two_sided=True, **OPTIONS).value == half < found
 
 
 @pytest.mark.parametrize(

@@ -176,14 +176,6 @@ def test_bound_and_p_value_never_contradict_each_other(case):
         assert [p <= 1 - confidence for p in p_values] == [e <= bound for e in claims]
 
 
-def test_beyond_its_reach_nothing_is_rejected():
-    many = {"correct": 10**15, "guesses": 10**15, "canaries": 10**15}
-    assert one_run_p_value(**many, epsilon=25.0) < 1e-9
-    assert one_run_p_value(**many, epsilon=50.1) == 1.0
-    assert one_run_p_value(**many, epsilon=1e308) == 1.0
-    assert one_run(**many).value < 50
-
-
 def test_delta_and_abstentions_only_weaken():
     values = [
         one_run(correct=90, guesses=100, canaries=m, delta=d).value
@@ -193,12 +185,17 @@ def test_delta_and_abstentions_only_weaken():
     assert one_run(correct=90, guesses=100, canaries=200).value == values[0]
 
 
-def test_extremes():
+def test_extremes_and_what_is_beyond_reach():
     assert one_run(correct=0, guesses=10, canaries=10).value == 0
     assert one_run(correct=5, guesses=10, canaries=10).value == 0
     perfect = one_run(correct=10**6, guesses=10**6, canaries=10**6)
     assert perfect.value == pytest.approx(-np.log(np.expm1(-np.log(0.05) / 1e6)))
     assert one_run(correct=10, guesses=10, canaries=10, delta=0.5).value == 0
+    many = {"correct": 10**15, "guesses": 10**15, "canaries": 10**15}
+    assert one_run_p_value(**many, epsilon=25.0) < 1e-9
+    assert one_run_p_value(**many, epsilon=50.1) == 1.0
+    assert one_run_p_value(**many, epsilon=1e308) == 1.0
+    assert one_run(**many).value < 50
 
 
 test_arguments_are_checked = refused(

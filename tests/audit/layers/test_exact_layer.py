@@ -183,14 +183,11 @@ def test_outcomes(exact, claim, expected):
     assert outcome(exact, claim) is expected
 
 
-def test_a_pure_bound_has_no_exact_delta():
+def test_what_has_no_profile_or_no_exact_delta():
     verdict = decided(Known(PureDP(1.0)), PAIR, PureDP(0.9))
     assert verdict.exact_delta is None
     assert verdict.excess is None
     assert "positive" in str(verdict)
-
-
-def test_mechanisms_without_a_profile_get_no_verdict():
     mechanism = SymmetricNoise.as_published(1.0)
     mechanism = replace(mechanism, relation=Relation.REPLACE_ONE)
     pair = Pair([[1.0, 0.0]], [[0.0, 1.0]])  # eigenvalues of both signs
@@ -199,7 +196,7 @@ def test_mechanisms_without_a_profile_get_no_verdict():
     assert exact_verdict(lambda data, rng: 0.0, pair, mechanism.claim) is None
 
 
-def test_the_verdict_is_readable_and_goes_into_json():
+def test_the_verdict_is_readable_and_bad_arguments_are_named():
     mechanism = SymmetricNoise.as_published(1.0)
     verdict = decided(mechanism, mechanism.worst_case())
     stored = json.loads(json.dumps(verdict.to_dict()))
@@ -207,9 +204,6 @@ def test_the_verdict_is_readable_and_goes_into_json():
     assert stored["claim"]["text"] == "PureDP(epsilon=1.0)"
     assert stored["excess"] == verdict.excess
     assert "REFUTED" in str(verdict)
-
-
-def test_bad_arguments_are_named():
     mechanism = SymmetricNoise.as_published(1.0)
     refuses("relation", decided, mechanism, Pair([[1.0]], [[0.0]]))
     refuses("claim", decided, Known(PureDP(1.0)), PAIR)
@@ -245,7 +239,7 @@ class WithWorstCase(LeakyMean):
         return ONE_MORE
 
 
-def test_layers_follow_the_capabilities():
+def test_layers_follow_the_capabilities_and_worst_cases_are_passed_on():
     assert applicable_layers(GOEGaussian.from_mu(1.0)) == (
         Layer.EXACT,
         Layer.WHITE_BOX,
@@ -254,6 +248,10 @@ def test_layers_follow_the_capabilities():
     assert applicable_layers(LeakyMean()) == (Layer.TRANSCRIPT, Layer.BLACK_BOX)
     assert applicable_layers(lambda data, rng: 0.0) == (Layer.BLACK_BOX,)
     assert str(Layer.WHITE_BOX) == "white-box"
+    assert isinstance(TranscriptView(WithWorstCase()), HasWorstCase)
+    assert TranscriptView(WithWorstCase()).worst_case() is ONE_MORE
+    refuses("pair is needed", TranscriptView(LeakyMean()).worst_case)
+    refuses("GOEGaussian", TranscriptView, GOEGaussian.from_mu(1.0))
 
 
 def test_the_transcript_is_the_release():
@@ -271,12 +269,6 @@ def test_the_transcript_is_the_release():
     assert one == {key: value[0] for key, value in again.items()}
 
 
-def test_the_worst_case_is_passed_on():
-    assert isinstance(TranscriptView(WithWorstCase()), HasWorstCase)
-    assert TranscriptView(WithWorstCase()).worst_case() is ONE_MORE
-    refuses("pair is needed", TranscriptView(LeakyMean()).worst_case)
-
-
 def test_a_transcript_falls_where_the_release_stands(in_few_rounds):
     """The false alarm of the second audit has probability at most 0.001."""
     options = {"pair": ONE_MORE, "budget": 300, "seed": 1}
@@ -284,10 +276,6 @@ def test_a_transcript_falls_where_the_release_stands(in_few_rounds):
     release = audit(LeakyMean(), **options)
     assert view.verdict is Verdict.REFUTED
     assert release.verdict is Verdict.NOT_REFUTED
-
-
-def test_a_mechanism_without_a_transcript_is_named():
-    refuses("GOEGaussian", TranscriptView, GOEGaussian.from_mu(1.0))
 
 
 ALPHA = 0.1
@@ -326,31 +314,22 @@ def test_the_sides_of_an_interval_get_half_each():
     assert 0 < interval.low < values.mean() < interval.high < 1
 
 
-def test_bounds_narrow_at_the_rate_of_the_central_limit_theorem():
+def test_bounds_are_as_narrow_as_values_allow():
     # 1.96 standard errors are what any asymptotic interval at 95 % has.
     n = 20_000
     values = np.random.default_rng(0).random(n)
     interval = bounds(values, 500, BettingInterval(0.05, horizon=n))
     half = 1.96 * np.sqrt(1 / 12 / n)
     assert interval.high - interval.low < 1.6 * (2 * half)
-
-
-def test_nothing_seen_bounds_the_mean_by_about_log_over_n():
     interval = bounds(np.zeros(10_000), 500, BettingInterval(0.002, horizon=10_000))
     assert interval.low == 0
     assert interval.high <= 1.5 * np.log(1000) / 10_000
-
-
-def test_a_bracket_of_uncertain_values_widens_the_interval():
     values = np.random.default_rng(0).random(1000) / 2
     exact, bracket = (BettingInterval(0.01, horizon=1000) for _ in range(2))
     exact.update(values)
     bracket.update(values, values + 0.1)
     assert bracket.low == exact.low
     assert bracket.high >= exact.high + 0.09
-
-
-def test_no_values_change_nothing():
     interval = BettingInterval(0.01, horizon=10)
     interval.update(np.empty(0))
     assert (interval.low, interval.high) == (0.0, 1.0)

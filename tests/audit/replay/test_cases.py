@@ -56,14 +56,11 @@ def test_clipping_per_row_has_the_distance_of_a_row():
 clips_the_batch = partial(dp_sgd, clips_the_batch=True)
 
 
-def test_clipping_per_batch_is_seen_at_its_line():
+def test_clipping_per_batch_is_seen_at_its_line_or_not_followed():
     far = Pair(SGD.data, np.vstack([SGD.data, [100.0, 100.0, 100.0]]))
     result = replay(clips_the_batch, pair=far, claim=PureDP(0.5), sees="transcript")
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert all("standard_normal" in line_of(f) for f in result.findings)
-
-
-def test_hidden_iterates_refute_nothing():
     # Whether the last iterate alone shows too much is left to releases.
     far = Pair(SGD.data, np.vstack([SGD.data, [1.0, 1.0, 1.0]]))
     result = replay(clips_the_batch, pair=far, claim=PureDP(0.5), budget=20)

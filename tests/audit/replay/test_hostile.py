@@ -341,10 +341,7 @@ def jumped_twice(x, rng):
     return total(x) + one.laplace(0, 4.0), len(x) / 2 + two.laplace(0, 4.0)
 
 
-@pytest.mark.parametrize(
-    "again",
-    [two_of_a_copy, state_put_back, jumped_twice],
-)
+@pytest.mark.parametrize("again", [two_of_a_copy, state_put_back, jumped_twice])
 def test_bits_that_draw_twice_draw_the_same(again):
     result = replay(again, pair=PAIR, claim=PureDP(1.0))
     assert (result.verdict, result.proof) == ("REFUTED", True)

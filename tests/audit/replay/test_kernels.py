@@ -150,14 +150,11 @@ def test_the_sum_of_discrete_normal_weights(sigma):
     assert discrete_gaussian_log_sum(sigma) == pytest.approx(float(wanted), abs=1e-12)
 
 
-def test_discrete_normal_losses_have_no_bound():
+def test_losses_without_a_bound():
     one, two = (KERNELS["discrete-gaussian"](x, 2.0) for x in (0, 1))
     assert compare(one, two).supremum == math.inf
     assert loss(one, two, np.array([-1000.0])) == pytest.approx(2001 / 8)
     assert compare(one, one).supremum == 0
-
-
-def test_inputs_that_are_not_on_one_lattice_have_no_bound():
     one, two = (KERNELS["discrete-laplace"](x, 2.0) for x in (0, 0.5))
     compared = compare(one, two)
     assert (compared.supremum, compared.shift.tolist()) == (math.inf, [0.5])
@@ -185,13 +182,10 @@ def test_no_noise_on_one_side_or_other_bounds(name, one, two, y):
     assert loss(one, two, np.array([y])) == math.inf
 
 
-def test_bounds_that_differ_by_rounding_are_the_same():
+def test_rounded_bounds_and_constants_are_told():
     one, two = (KERNELS["laplace"](0.5, 1.0, low, 1.0) for low in (0.3, 0.1 + 0.2))
     assert compare(one, two).supremum == 0
     assert loss(one, two, np.array([0.3])) == pytest.approx(0, abs=1e-12)
-
-
-def test_a_constant_that_is_a_value_of_the_noise_is_possible_on_both_sides():
     noisy, fixed, other = (
         KERNELS["discrete-laplace"](*each) for each in ((0, 1.0), (2, 0), (3, 0))
     )

@@ -73,9 +73,7 @@ def as_it_is(*_):
     return lambda function: function
 
 
-@as_it_is(
-    "a decorator",
-)
+@as_it_is("a decorator")
 def said_of_few(x, rng):
     return (x[-1] > 0.6) ^ (rng.random() < 0.1)  # here
 

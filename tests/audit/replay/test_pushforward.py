@@ -11,13 +11,7 @@ from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.laws.affine import AffineLaw, Family
 from dpaudit.audit.replay.laws.coded import Lattice, code_of
-from dpaudit.audit.replay.laws.expressions import (
-    Applied,
-    Number,
-    Root,
-    evaluate,
-    roots,
-)
+from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import kinds
 from dpaudit.audit.replay.laws.pushforward import identify
 from dpaudit.audit.replay.laws.rounded import Rounded, least_delta

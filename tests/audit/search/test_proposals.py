@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 
 from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
@@ -97,10 +98,16 @@ def test_ascent_changes_rows_common_rows_and_their_number():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_the_seed_decides_the_first_pairs(relation):
+def test_the_seed_decides_and_strange_rows_come_first_where_they_are_legal(relation):
     one, again, other = (proposals("ball:3", relation, n).first() for n in (0, 0, 1))
     assert all(map(same, one, again))
     assert not all(map(same, one, other))
+    first = proposals("box:0,1:2:nonfinite", relation).first()
+    added = [pair.neighbour[-1] for pair in first[:3]]
+    np.testing.assert_array_equal(added, np.full((2, 3), [np.nan, np.inf, -np.inf]).T)
+    assert all(pair.finite for pair in first[3:])
+    finite = proposals("box:0,1:2", relation).first()
+    assert all(map(same, first[3:], finite))
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -181,13 +188,18 @@ class Textbook:
 OUTSIDE = Pair([5.0], [5.0, 9.0])
 
 
-def test_canonical_pairs_come_first_brought_into_the_domain():
+def test_canonical_pairs_come_first_and_are_all_without_a_domain():
     mechanism = Textbook(OUTSIDE, OUTSIDE, Pair([], [1.0]))
     assert isinstance(mechanism, HasCanonicalPairs)
     first = Proposals(mechanism, Box(0, 6), "add-remove", 0).first()
     assert same(first[0], Pair([5.0], [5.0, 6.0]))
     assert same(first[1], mechanism.pairs[2])
     assert sum(same(pair, first[1]) for pair in first) == 1
+    source = Proposals(Textbook(OUTSIDE), None, "add-remove", 0)
+    assert source.first() == (OUTSIDE,)
+    assert not source.endless
+    refuses("domain is needed", source.random, np.random.default_rng(0))
+    refuses("domain is needed", source.ascend, OUTSIDE, 0.5, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -237,26 +249,6 @@ def test_all_pairs_are_legal_whatever_the_mechanism_names(
         check(source.ascend(pair, 0.3, rng), domain, relation)
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-def test_strange_rows_come_first_where_they_are_legal(relation):
-    first = proposals("box:0,1:2:nonfinite", relation).first()
-    added = [pair.neighbour[-1] for pair in first[:3]]
-    np.testing.assert_array_equal(added, np.full((2, 3), [np.nan, np.inf, -np.inf]).T)
-    assert all(pair.finite for pair in first[3:])
-    finite = proposals("box:0,1:2", relation).first()
-    assert all(map(same, first[3:], finite))
-
-
-def test_without_a_domain_there_are_the_canonical_pairs_alone():
-    source = Proposals(Textbook(OUTSIDE), None, "add-remove", 0)
-    assert source.first() == (OUTSIDE,)
-    assert not source.endless
-    with pytest.raises(InputError, match="domain is needed"):
-        source.random(np.random.default_rng(0))
-    with pytest.raises(InputError, match="domain is needed"):
-        source.ascend(OUTSIDE, 0.5, np.random.default_rng(0))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "error", "message"),
     [
@@ -283,14 +275,11 @@ def test_a_pair_that_is_given_comes_first_in_the_form_of_the_domain():
     assert first[1].data == others[0].data
 
 
-def test_random_pairs_of_sets_end_where_a_set_has_all_there_is():
+def test_pairs_of_sets_end_and_those_of_another_relation_do_not_ascend():
     source = proposals("set of {a,b,c}", "replace-one")
     for seed in range(20):
         pair = source.random(np.random.default_rng(seed))
         assert pair.data != pair.neighbour
-
-
-def test_a_pair_under_another_relation_does_not_ascend():
     source = Proposals(black_box, Binary(2), "add-remove", 0)
     with pytest.raises(InputError, match="replace-one"):
         source.ascend(Pair([[0, 0]], [[0, 1]]), 0.5, np.random.default_rng(0))

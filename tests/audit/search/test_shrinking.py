@@ -65,14 +65,11 @@ def test_rows_go_and_entries_become_simple_while_the_excess_stays():
     assert shares == [0.5]
 
 
-def test_luck_of_one_look_moves_nothing():
+def test_neither_luck_of_one_look_nor_what_does_not_fall_is_shown():
     start = pair_of([4.0, 4.0], [4.0, 4.0, 9.0])
     found, shares = shrink(start, lambda p, key: 9.0 if key == 0 or key % 2 else 0.0)
     assert found is None
     assert shares == []
-
-
-def test_what_does_not_fall_by_itself_is_not_shown():
     start = pair_of([4.0, 4.0], [4.0, 4.0, 9.5 - 0.75])
     found, shares = shrink(start, lambda *_: 9.0, falls=lambda p: False)
     assert found is None
@@ -142,13 +139,10 @@ def test_a_kept_audit_that_is_stopped_while_it_shrinks_goes_on(tmp_path):
         assert not again.interrupted
 
 
-def test_of_the_last_error_probability_none_is_left_to_shrink_with():
+def test_what_was_assumed_is_said_and_without_error_left_nothing_shrinks():
     result = audit(_tells, **TELLS, budget=3000, confidence=1 - 2**-53)
     assert result.refuted
     assert result.shrunk is None
-
-
-def test_what_an_example_was_taken_to_say_stands_in_the_result():
     told = {"relation": "add-remove", "claim": PureDP(1.0), "budget": 60}
     result = audit(lambda rows, rng: sum(rows), domain=Domain.like([1, 9]), **told)
     assert result.assumed in str(result)
