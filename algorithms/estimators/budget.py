@@ -1,7 +1,7 @@
 r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
 
 A `Budget` makes a `FitPlan`, which is all that ever reads the data: its `centre` for a
-private mean, then its `release` for the components. `Spent` is its receipt.
+private mean, then `fitted` for the components. `Spent` is its receipt.
 
 Its releases are at most two: a mean to centre the rows with
 (`dpaudit.algorithms.estimators.private_mean`), and the principal components. The second
@@ -23,15 +23,17 @@ decides, and those are public. In low dimensions it is a pure mechanism even if 
 a delta: more accurate there *and* the stronger guarantee.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.estimators.measured import GRID
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
@@ -39,15 +41,17 @@ from dpaudit.algorithms.estimators.private_mean import (
     MeanMechanism,
 )
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, check_components
+from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, is_table
+from dpaudit.blocks import Rows, is_table, restarts
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.gram import gram, row_sum
+from dpaudit.gram import RowNorm, gram, prepared, row_sum
 from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.rows import normalise_rows
 from dpaudit.validation import (
     Checked,
     Positive,
@@ -90,6 +94,32 @@ class Spent:
     relation: Relation
 
 
+class Fitted(NamedTuple):
+    """A basis, the second moments along it, and whether noise left it to be seen."""
+
+    basis: Array
+    variances: Array | None
+    found: bool = True
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Rows that are made ready each time that they are read, block by block."""
+
+    data: Rows
+    row_norm: RowNorm
+    centre: Array | None
+
+    def __iter__(self) -> Iterator[Array]:
+        if not restarts(self.data):
+            raise InputError(
+                "residual steps read X more than once, but an iterator can be read "
+                f"once only, got {type(self.data).__name__}"
+            )
+        for _, rows in prepared(self.data, self.row_norm, self.centre):
+            yield rows
+
+
 @dataclass(frozen=True)
 class FitPlan:
     """The mechanism of the components, that of a private centre, and what they cost."""
@@ -119,8 +149,23 @@ class FitPlan:
         release = self.mean.draw_from(sums, 1, rng=rng)[0]
         return self.mean.mean(release, n_rows=sums.n_rows)
 
-    def release(
-        self, data: Rows, *, row_norm: float, centre: Array | None, rng: Rng
+    def fitted(
+        self, data: Rows, k: int, *, row_norm: RowNorm, centre: Array | None, rng: Rng
+    ) -> Fitted:
+        """Return what one release says of the rows about the centre."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, ResidualStepPCA):
+            check_components(k, mechanism.rank)
+            rows = _Prepared(data, row_norm, centre)
+            return Fitted(*mechanism.described(rows, rng=rng))
+        release = self._release(data, row_norm, centre, rng)
+        basis, variances = mechanism.components(release, k), None
+        if isinstance(mechanism, SecondMomentMechanism):
+            variances = np.sum(basis * (release @ basis), axis=0)
+        return Fitted(basis, variances)
+
+    def _release(
+        self, data: Rows, row_norm: RowNorm, centre: Array | None, rng: Rng
     ) -> Array:
         """Return one release of the mechanism on the rows about the centre."""
         if isinstance(self.mechanism, _DrawsFromMoment):
@@ -133,6 +178,7 @@ class FitPlan:
             )
         rows = check_matrix("X", data)  # type: ignore[arg-type]
         rows = rows if centre is None else rows - centre
+        rows = normalise_rows(rows) if row_norm == "directions" else rows
         return np.asarray(self.mechanism.release(rows, rng=rng))
 
 
@@ -184,10 +230,12 @@ class Budget(Checked):
         if not self.mean_share:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
-        if isinstance(whole, GaussianPerturbation) and whole == type(whole).calibrated(
-            self.epsilon, self.delta, relation=self.relation, row_norm=self.row_norm
-        ):
-            return self._divide_mu(type(whole))
+        if isinstance(whole, GaussianPerturbation | ResidualStepPCA):
+            own: dict[str, Any] = {"relation": self.relation, "row_norm": self.row_norm}
+            if isinstance(whole, ResidualStepPCA):
+                own["n_components"] = n_components
+            if whole == type(whole).calibrated(self.epsilon, self.delta, **own):
+                return self._divide_mu(type(whole), own)
         return self._add_up(self._build(name, n_components, 1 - self.mean_share))
 
     def _build(self, name: str, n_components: int, share: float) -> Any:
@@ -230,14 +278,12 @@ class Budget(Checked):
             )
         return self._add_up(mechanism)
 
-    def _divide_mu(self, family: type[GaussianPerturbation]) -> FitPlan:
+    def _divide_mu(
+        self, family: type[GaussianPerturbation | ResidualStepPCA], own: dict[str, Any]
+    ) -> FitPlan:
         """Return the plan for two Gaussian mechanisms."""
         mu = gaussian_mu(self.epsilon, self.delta)
-        mechanism = family.from_mu(
-            sqrt(1 - self.mean_share) * mu,
-            relation=self.relation,
-            row_norm=self.row_norm,
-        )
+        mechanism = family.from_mu(sqrt(1 - self.mean_share) * mu, **own)
         mean = GaussianMean.from_mu(
             sqrt(self.mean_share) * mu, relation=self.relation, row_norm=self.mean_norm
         )

@@ -17,6 +17,7 @@ is first used.
 """
 
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,13 +28,12 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.estimators.budget import Budget, FitPlan
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.validation import check_fraction, check_matrix
+from dpaudit.validation import check_fraction, check_matrix, check_name
 
 __all__ = ["PrivatePCA"]
 
@@ -66,9 +66,13 @@ class PrivatePCA(
     relation : {"add-remove", "replace-one"} or Relation, default="add-remove"
         Which datasets are neighbours. Only under ``"replace-one"`` is the number of
         rows public.
-    row_norm : float, default=1.0
+    row_norm : float or "directions", default=1.0
         Longer rows, after centring, are scaled down to this length. It must be chosen
-        without looking at the data; the noise grows with its square.
+        without looking at the data; the noise grows with its square. ``"directions"``
+        asks for no bound: every row, after centring, is brought to length 1. The noise
+        is then that of rows of length 1, whatever the data, and components are those of
+        directions: the same where rows are elliptical about the centre, as normal ones
+        are, or multivariate t.
     center : False, array_like of shape (n_features,) or "private", default=False
         What is subtracted from every row first: nothing (the second moment is about the
         origin), a public point, or a private mean, which takes its share of the budget
@@ -91,9 +95,10 @@ class PrivatePCA(
         The centre: zeros, the public point, or the private mean.
     private_variance_ : ndarray of shape (n_components,)
         The components' second moments in the released matrix, as sums over rows, not
-        means; noise can make them negative. There only if the mechanism releases a
-        matrix. (The number of rows is private under add-remove, so there is no
-        `n_samples_`, nor anything divided by it.)
+        means (of rows of length 1 for "directions"); noise can make them negative.
+        There only if the mechanism releases a matrix, or the second moments besides.
+        (The number of rows is private under add-remove, so there is no `n_samples_`,
+        nor anything divided by it.)
     mechanism_ : Mechanism
         What released the components.
     spent_ : Spent
@@ -122,7 +127,7 @@ class PrivatePCA(
         epsilon: float = 1.0,
         delta: float = 1e-5,
         relation: str = "add-remove",
-        row_norm: float = 1.0,
+        row_norm: Any = 1.0,
         center: Any = False,
         center_share: float = 0.1,
         center_norm: float | None = None,
@@ -168,16 +173,24 @@ class PrivatePCA(
         plan = budget.plan(self.mechanism, self.n_components, width)
         self.mean_ = self._centre(X, width, plan, rng)
         centre = self.mean_ if np.any(self.mean_) else None
-        release = plan.release(X, row_norm=budget.row_norm, centre=centre, rng=rng)
+        how: Any = "directions" if self._directed() else budget.row_norm
+        k = self.n_components
+        made = plan.fitted(X, k, row_norm=how, centre=centre, rng=rng)
         self.mechanism_, self.spent_ = plan.mechanism, plan.spent
-        basis = plan.mechanism.components(release, self.n_components)
+        basis = made.basis
         if not np.isfinite(basis).all():
             self.__dict__.pop("components_", None)
             name = type(plan.mechanism).__name__
             raise MechanismError(f"{name} released no components; the budget is spent")
         self.__dict__.pop("private_variance_", None)
-        if isinstance(plan.mechanism, SecondMomentMechanism):
-            self.private_variance_ = np.sum(basis * (release @ basis), axis=0)
+        if made.variances is not None:
+            self.private_variance_ = made.variances
+        if not made.found:
+            warn(
+                "components do not stand out of the noise, as what was released says: "
+                "more rows, a larger epsilon, fewer columns or a smaller row_norm help",
+                stacklevel=2,
+            )
         largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=0)[None], axis=0)
         self.components_ = (basis * np.where(largest < 0, -1.0, 1.0)).T
         return self
@@ -225,14 +238,27 @@ class PrivatePCA(
 
     def _budget(self) -> Budget:
         share = check_fraction("center_share", self.center_share)
+        row_norm: Any = 1.0 if self._directed() else self.row_norm
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
             relation=self.relation,  # type: ignore[arg-type]
-            row_norm=self.row_norm,
-            mean_norm=self.row_norm if self.center_norm is None else self.center_norm,
+            row_norm=row_norm,
+            mean_norm=row_norm if self.center_norm is None else self.center_norm,
             mean_share=share if self._has_private_centre() else 0.0,
         )
+
+    def _directed(self) -> bool:
+        """Say whether rows are brought to length 1; raise for another word."""
+        if not isinstance(self.row_norm, str):
+            return False
+        check_name("row_norm", self.row_norm, ("directions",))
+        if self.center_norm is None and self._has_private_centre():
+            raise InputError(
+                "center_norm must be given for a private centre of rows whose "
+                "row_norm is 'directions'"
+            )
+        return True
 
     def _has_private_centre(self) -> bool:
         """Say whether the centre is private; raise if it is none of those allowed."""

@@ -22,7 +22,7 @@ RESPONSE = 0.3
 EDGE = 2.2
 """Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
 _APART = 3.0  # deviations, between the eigenvalues k and k + 1
-_LEAST = 0.5  # C, over the geometric mean of the variances inside and outside
+_LEAST = 0.75  # C, over the geometric mean of the variances inside and outside
 _LONG = 0.15  # how fast C grows where noise matters less than the clip would
 _WIDE = 2.0  # b, over the mean length
 _KEPT = 0.45  # of B, by the least C: for the prediction
@@ -93,7 +93,7 @@ class Plan(NamedTuple):
         unit = sqrt(left) / gaps.min(axis=1)
         missed = np.minimum(noise * unit, 1.0)
         ratio = clip / mean
-        kept = np.minimum(_KEPT + (1 - _KEPT) * np.maximum(ratio - 1, 0), 1)
+        kept = np.clip(_KEPT + (1 - _KEPT) * (ratio - 0.5) / 1.5, _KEPT, 1)
         stepping = np.hypot(step_noise * clip / kept * unit, missed**2)
         last = eigenvalues[:, -1]
         found = (last > EDGE * noise * sqrt(d)) & (last - beside > _APART * noise)

@@ -74,7 +74,7 @@ needs a V that is found: where it is not, step 3 is what there is.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ from dpaudit.algorithms.subspace.residual_plan import (
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, peek, restarts
 from dpaudit.errors import InputError
-from dpaudit.gram import gram, prepared
+from dpaudit.gram import Gram, gram, prepared
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Count,
@@ -122,6 +122,14 @@ def _check_shares(name: str, value: Any) -> tuple[float, ...]:
     if len(shares) < 2:
         raise InputError(f"{name} must have at least two shares, got {value!r}")
     return shares
+
+
+class Described(NamedTuple):
+    """A basis, (d, k), its second moments in the rows, (k,), and if it was found."""
+
+    basis: Array
+    variances: Array
+    found: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +200,16 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
             loss += terms.reshape(len(loss), -1).sum(axis=1)
         return loss
 
+    def described(self, data: Rows, *, rng: Rng) -> "Described":
+        """Return the release that `release` makes, and what the first query says of it.
+
+        All of it is a function of what is private, and may be published.
+        """
+        values, _, bases = self._run(data, 1, rng)
+        plan = self._plan(values["first"], bases.shape[1], 1.0)
+        variances = plan.values[0] * self.row_norm**2
+        return Described(bases[0], variances, bool(plan.found[0]))
+
     def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
         """Say whether all components stand out of the noise, by ``first`` alone.
 
@@ -240,18 +258,19 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         return (self._moved if self._replaced else sqrt(1 + _COUNT**2)) / self._mu(0)
 
     def _run(
-        self, data: Rows, size: int, source: Rng | Values
+        self, data: Rows, size: int, source: Rng | Values, found: Gram | None = None
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
         """Return values, their means on the data, and releases.
 
-        Values are drawn about the means, or are those of a transcript.
+        Values are drawn about the means, or are those of a transcript. The second
+        moment of the clipped rows may be given.
         """
         if not restarts(data):
             raise InputError(
                 "data must be readable more than once, but an iterator is not, "
                 f"got {type(data).__name__}"
             )
-        found = gram(data, row_norm=self.row_norm)
+        found = gram(data, row_norm=self.row_norm) if found is None else found
         d, k, count = len(found.moment), self.n_components, found.n_rows
         check_rank(k, d)
         moment = coordinates(found.moment / self.row_norm**2)
@@ -310,7 +329,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         """Return B and eta C/b M without noise, shape (size, (d + 1) k)."""
         size, d, k = plan.basis.shape
         total = np.zeros((size, d + 1, k))
-        for _, rows in prepared(data, self.row_norm, None, None):
+        for _, rows in prepared(data, self.row_norm):
             width = max(1, _NUMBERS // max(rows.size, 1))
             for start in range(0, size, width):
                 part = slice(start, start + width)

@@ -12,6 +12,7 @@ The order of the rows, and how they come in blocks, matter to rounding only.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.blocks import Block, Rows, blocks
 from dpaudit.errors import InputError
-from dpaudit.rows import clip_into
+from dpaudit.rows import clip_into, directions
 from dpaudit.validation import check_matrix, check_positive
 
 __all__ = ["Gram", "RowSum", "gram", "row_sum"]
+
+RowNorm: TypeAlias = float | Literal["directions"]
+"""The bound that longer rows are clipped to; or all rows are brought to length 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,7 @@ class RowSum:
 def gram(
     data: Rows,
     *,
-    row_norm: float | None = None,
+    row_norm: RowNorm | None = None,
     centre: ArrayLike | None = None,
     block_rows: int | None = None,
 ) -> Gram:
@@ -73,8 +77,9 @@ def gram(
         memory-mapped one, an iterator of blocks, a Parquet file, a Dask array.
         Numbers of other types than float64 are converted block by block, so that
         products and sums are of float64 for every input.
-    row_norm : float, optional
+    row_norm : float or "directions", optional
         Rows longer than that, after centring, are scaled down to it. Must be public.
+        For "directions" every row is scaled to length 1, but rows of zeros.
     centre : array_like, shape (d,), optional
         Subtracted from every row. Must be public, or private already: with the mean
         of the rows themselves the result has no useful sensitivity.
@@ -157,15 +162,17 @@ def row_sum(
 
 def prepared(
     data: Rows,
-    row_norm: float | None,
-    centre: ArrayLike | None,
-    block_rows: int | None,
+    row_norm: RowNorm | None,
+    centre: ArrayLike | None = None,
+    block_rows: int | None = None,
 ) -> Iterator[tuple[Block, Array]]:
-    """Yield each block as it came, and its rows in float64, centred and clipped.
+    """Yield each block as it came, and its rows in float64, ready to be read.
 
     The rows are a view or lie in a buffer: they are to be used before the next block.
     """
-    norm = None if row_norm is None else check_positive("row_norm", row_norm)
+    norm = row_norm
+    if not (norm is None or norm == "directions"):
+        norm = check_positive("row_norm", norm)
     origin = None if centre is None else _check_centre(centre)
     buffer = None
     for block in blocks(data, block_rows=block_rows):
@@ -183,7 +190,11 @@ def prepared(
         elif not _suits_blas(rows):
             room[:] = rows
             rows = room
-        yield block, rows if norm is None else clip_into(rows, norm, room)
+        if isinstance(norm, str):
+            block.check_finite()
+            yield block, directions(rows)
+        else:
+            yield block, rows if norm is None else clip_into(rows, norm, room)
 
 
 def _suits_blas(rows: NDArray[np.generic]) -> bool:

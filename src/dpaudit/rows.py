@@ -92,9 +92,9 @@ def clip_into(rows: Array, norm: float, out: Array) -> Array:
             return np.multiply(rows, factors[:, np.newaxis], out=out)
         # Squares that over- or underflow give no length to divide by.
         inexact = ~((lengths <= norm) | (lengths > _LEAST_LENGTH) & (lengths < np.inf))
-        directions = _directions(rows[inexact])
+        exact = directions(rows[inexact])  # before `out`, which may be `rows`
         np.multiply(rows, factors[:, np.newaxis], out=out)
-        out[inexact] = directions * target
+        out[inexact] = exact * target
         out[np.isnan(lengths)] = np.nan
     return out
 
@@ -127,10 +127,11 @@ def normalise_rows(rows: ArrayLike) -> Array:
     array([[0., 1.],
            [0., 0.]])
     """
-    return _directions(check_matrix("rows", rows))
+    return directions(check_matrix("rows", rows))
 
 
-def _directions(rows: Array) -> Array:
+def directions(rows: Array) -> Array:
+    """Do what `normalise_rows` does, without its checks: (n, d) -> a new (n, d)."""
     # Dividing by the largest entry first keeps the squares from over- and underflowing.
     peak = np.abs(rows).max(axis=1, keepdims=True)
     scaled = np.divide(rows, peak, out=np.zeros_like(rows), where=peak > 0)

@@ -119,6 +119,7 @@ def test_nothing_exact_is_left_in_a_fit():
     assert pickle.dumps(one.__dict__) == pickle.dumps(many.__dict__)
 
 
+@pytest.mark.filterwarnings("ignore:components do not stand out")
 @pytest.mark.parametrize("name", [*names_of("covariance"), *names_of("subspace")])
 def test_every_mechanism_for_pca_can_be_named(name):
     entry = CATALOGUE[name]
