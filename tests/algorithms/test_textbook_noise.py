@@ -18,16 +18,13 @@ from dpaudit.algorithms.textbook.sums import Gaussian, Laplace, LaplaceParallel
 SIZE = 20_000
 
 
-def test_laplace_noise():
+def test_laplace_noise_and_releases():
     noise = laplace_noise((SIZE, 2), 3.0, rng=np.random.default_rng(0))
     for column in noise.T:
         assert_distribution(column, stats.laplace(scale=3.0).cdf)
     # Independent entries: the signs agree half of the time.
     agree = np.count_nonzero(noise[:, 0] * noise[:, 1] > 0)
     assert_frequencies([agree], [0.5], SIZE)
-
-
-def test_laplace_releases():
     mechanism = Laplace(0.5, sensitivity=2.0)
     rows = [1.5, 7.0, -1.0]  # clipped to 1.5, 2, 0
     law = stats.laplace(loc=3.5, scale=4.0)
@@ -80,14 +77,6 @@ def test_laplace_profile(epsilon):
     assert exact.delta_at(0.0) < PureDP(epsilon).delta_at(0.0)
 
 
-def test_pairs_without_a_closed_form_are_refused():
-    rows = np.array([[0.5, 0.5]])
-    with pytest.raises(UnsupportedError, match="got 2 answers"):
-        NoisyHist1().exact_claim(Pair(np.empty((0, 2)), rows))
-    with pytest.raises(UnsupportedError, match="1000 scales"):
-        NoisyHist2(0.001).exact_claim(NoisyHist2(0.001).worst_case())
-
-
 @pytest.mark.parametrize(("kind", "scale"), [(NoisyHist1, 4.0), (NoisyHist2, 0.25)])
 def test_histogram_releases(kind, scale):
     mechanism = kind(0.25)
@@ -115,12 +104,25 @@ def test_histogram_truth(kind, truth, bins):
     )
 
 
-def test_copies():
+def test_copies_and_running_totals():
     mechanism = LaplaceParallel(0.4, copies=4)
     releases = draws(mechanism, [0.5, 2.0], size=SIZE)
     for column in releases.T:
         assert_distribution(column, stats.laplace(loc=1.5, scale=10.0).cdf)
     assert_frequencies([np.count_nonzero((releases > 1.5).all(axis=1))], [1 / 16], SIZE)
+    mechanism = PrefixSum(0.5, queries=3)
+    rows = [[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    releases = draws(mechanism, rows, size=SIZE)
+    increments = np.diff(releases, axis=1, prepend=0.0)
+    for column, centre in zip(increments.T, (2, 0, 1), strict=True):
+        assert_distribution(column, stats.laplace(loc=centre, scale=2.0).cdf)
+    # The first total is not an increment: two of them are correlated.
+    assert np.corrcoef(releases[:, 0], releases[:, 2])[0, 1] > 0.5
+    rows = np.array([[0.5, 0.5]])
+    with pytest.raises(UnsupportedError, match="got 2 answers"):
+        NoisyHist1().exact_claim(Pair(np.empty((0, 2)), rows))
+    with pytest.raises(UnsupportedError, match="1000 scales"):
+        NoisyHist2(0.001).exact_claim(NoisyHist2(0.001).worst_case())
 
 
 @pytest.mark.parametrize("sensitivity", [1.0, 2.5])
@@ -132,17 +134,6 @@ def test_copies_share_epsilon(sensitivity):
     loss = mechanism.privacy_loss(np.vstack([low, high]), pair.data, pair.neighbour)
     np.testing.assert_allclose(loss, [0.1, -0.1], rtol=1e-12)
     assert mechanism.true_epsilon == 0.1
-
-
-def test_running_totals():
-    mechanism = PrefixSum(0.5, queries=3)
-    rows = [[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    releases = draws(mechanism, rows, size=SIZE)
-    increments = np.diff(releases, axis=1, prepend=0.0)
-    for column, centre in zip(increments.T, (2, 0, 1), strict=True):
-        assert_distribution(column, stats.laplace(loc=centre, scale=2.0).cdf)
-    # The first total is not an increment: two of them are correlated.
-    assert np.corrcoef(releases[:, 0], releases[:, 2])[0, 1] > 0.5
 
 
 @pytest.mark.parametrize("queries", [1, 4, 10])

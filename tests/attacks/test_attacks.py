@@ -164,15 +164,6 @@ def test_which_attacks_apply_to_black_boxes():
         assert names(black_box, pair, releases) == expected
 
 
-def test_the_exact_likelihood_ratio_of_a_transcript_needs_no_boosting():
-    releases = transcript(np.random.default_rng(0), 20, 1)
-    assert names(Steps(), SCALARS, releases) == {
-        "gaussian-transcript",
-        "linear-discriminant",
-        "logistic",
-    }
-
-
 def test_failing_capabilities_are_the_mechanisms_own():
     class Broken:
         sensitivity = None
@@ -283,11 +274,17 @@ def test_logistic_is_nearly_optimal(draw, loss):
     assert area(LogisticClassifier(), draw, 256) > best - 0.06
 
 
-def test_logistic_takes_bits_as_they_are():
+def test_logistic_takes_bits_and_transcripts_need_no_boosting():
     bits = np.random.default_rng(0).integers(2, size=(2, 300, 30)).astype(float)
     parameters = LogisticClassifier().fit(TARGET, *bits)
     assert len(parameters["coefficients"]) == 30
     assert parameters["curved"].size == 0
+    releases = transcript(np.random.default_rng(0), 20, 1)
+    assert names(Steps(), SCALARS, releases) == {
+        "gaussian-transcript",
+        "linear-discriminant",
+        "logistic",
+    }
 
 
 def test_transcript_loss_is_the_difference_of_log_densities():

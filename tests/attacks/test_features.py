@@ -11,10 +11,15 @@ from dpaudit.attacks.base import (
 from dpaudit.attacks.stated import consult_rows
 
 
-def test_flatten_joins_dictionaries_in_order():
+def test_features_join_dictionaries_and_do_not_overflow():
     releases = {"b": np.array([[3.0, 4.0]]), "a": np.array([1.0]), "c": np.ones((1, 0))}
     assert flatten(releases).tolist() == [[1.0, 3.0, 4.0]]
     assert flatten(np.empty((0, 2, 3))).shape == (0, 6)
+    wild = np.array([[1e308, -1e308], [-1e308, 1e308], [1e-310, 0.0]])
+    layout = learn_features(wild, -wild, 10)
+    assert np.isfinite(np.square(features(layout, wild))).all()
+    tame = learn_features(np.eye(3, 2), -np.eye(3, 2), 10)
+    assert np.isfinite(np.square(features(tame, wild))).all()
 
 
 def test_symmetric_matrices_give_one_triangle_if_both_sides_are():
@@ -71,14 +76,6 @@ def test_the_most_shifted_entries_are_kept_and_certain_ones_come_first():
     first[:, 2] = 1.0
     first[:2, 1] = 1.0
     assert shift_order(first, second).tolist() == [2, 1, 0]
-
-
-def test_wild_entries_do_not_overflow():
-    wild = np.array([[1e308, -1e308], [-1e308, 1e308], [1e-310, 0.0]])
-    layout = learn_features(wild, -wild, 10)
-    assert np.isfinite(np.square(features(layout, wild))).all()
-    tame = learn_features(np.eye(3, 2), -np.eye(3, 2), 10)
-    assert np.isfinite(np.square(features(tame, wild))).all()
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 2), (4, 2, 3)])

@@ -136,16 +136,13 @@ def test_a_store_brings_the_refutation_back(tmp_path):
     assert again.to_dict() == first.to_dict() | {"from_store": True}
 
 
-def test_a_careful_sum_is_not_refuted():
+def test_careful_sums_stand_and_domains_find_malformed_rows():
     """By the claim's own guarantee with probability at least 1 - 1e-6."""
     pair = pair_with(np.nan, Relation.ADD_REMOVE)
     options = {"claim": CLAIM, "budget": 150, "confidence": 1 - 1e-6}
     assert not audit(careful_sum, pair=pair, **options).refuted
     # Which is enough for the other one to fall.
     assert audit(clipped_sum, pair=pair, **options).refuted
-
-
-def test_a_domain_with_malformed_rows_finds_it():
     options = {"relation": "add-remove", "claim": CLAIM, "budget": 50}
     result = audit(clipped_sum, domain="box:0,1:1:nonfinite", **options)
     assert result.refuted

@@ -32,7 +32,7 @@ def test_members_of_every_cluster_are_found(rounding, k):
     assert p_values[~inside].min() > 1e-3
 
 
-def test_a_clipped_word_is_in_units_of_the_padding():
+def test_clipped_words_are_in_units_of_the_padding_and_strangers_seeded():
     attack = TracingAttack(instance(4, 50), "clip")
     (disguise,) = attack.instance.disguises
     padded = np.full(disguise.dimension, 0.5)  # the padding agrees
@@ -41,6 +41,14 @@ def test_a_clipped_word_is_in_units_of_the_padding():
     (word,) = attack.words(subspace(1), hidden[:, np.newaxis])
     expected = np.clip(np.linspace(-2, 2, 50), -1, 1)
     np.testing.assert_allclose(np.abs(word), np.abs(expected), atol=1e-9)
+    attack = TracingAttack(instance(4, 100))
+    release = ask(subspace(1), attack.rows[:2], rng())
+    first, again, other = (
+        attack.stranger_scores(subspace(1), release, strangers=9, rng=rng(seed))[0]
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(first, other).all()
 
 
 def test_scores_do_not_depend_on_the_basis_and_no_subspace_moves_none():
@@ -56,17 +64,6 @@ def test_scores_do_not_depend_on_the_basis_and_no_subspace_moves_none():
     nothing = np.full((20, 2), np.nan)
     assert not attack.scores(subspace(2), nothing).any()
     assert (attack.p_values(subspace(2), nothing) == 1).all()
-
-
-def test_strangers_are_drawn_with_the_generator():
-    attack = TracingAttack(instance(4, 100))
-    release = ask(subspace(1), attack.rows[:2], rng())
-    first, again, other = (
-        attack.stranger_scores(subspace(1), release, strangers=9, rng=rng(seed))[0]
-        for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.isin(first, other).all()
 
 
 def test_strangers_calibrate_the_threshold():

@@ -219,7 +219,7 @@ def test_impure_mechanisms_get_no_verdict(mechanism, says, guesses):
         assert "p-value" not in str(found)
 
 
-def test_pilots_have_coins_of_their_own():
+def test_pilots_have_coins_of_their_own_and_groups_a_middle():
     """The number of guesses is chosen without a look at what is tested."""
     chosen = audit_canaries(RandomisedPresence(1.0), Presence(20), runs=5, pilots=2)
     given = audit_canaries(
@@ -227,9 +227,6 @@ def test_pilots_have_coins_of_their_own():
     )
     assert chosen.bound == given.bound
     assert (chosen.pilots, given.pilots) == (2, 0)
-
-
-def test_the_middle_of_two_groups():
     assert middle(np.array([5.0, 0.0, 0.1, 5.1, -0.1])) == pytest.approx(2.525)
     assert middle(np.array([3.0])) == 0.0
     assert middle(np.array([2.0, 2.0])) == 2.0

@@ -320,15 +320,12 @@ def test_a_refutation_by_last_bits_says_so(monkeypatch):
     assert BITS_ONLY in again.warnings
 
 
-def test_who_asks_for_doubles_gets_them():
+def test_who_asks_for_doubles_gets_them_and_nudges_stay_small():
     assert audit(by_bits, **SETTINGS, budget=300, run=Run(attacks=BITS)).refuted
     found = audit(by_bits, **SETTINGS, budget=300)
     assert not found.refuted
     (doubt,) = found.warnings
     assert doubt.startswith("1 of 2 entries of a release differ between D and D' by no")
-
-
-def test_nudges_stay_within_the_step():
     numbers = np.random.default_rng(0).normal(size=(50, 3))
     before = copy.deepcopy(numbers)
     _, _, canon = canonical(numbers)

@@ -225,7 +225,7 @@ def test_an_audit_is_not_ended_before_it_has_a_pair():
     assert result.pairs == 1
 
 
-def test_the_worst_case_and_the_claim_come_from_the_mechanism():
+def test_claims_come_from_the_mechanism_and_true_ones_stand_on_all_pairs():
     mechanism = GOEGaussian.from_mu(1.0, relation="replace-one")
     result = audit(mechanism, budget=20, run=Run(attacks=[MeanShift()]))
     assert result.relation is Relation.REPLACE_ONE
@@ -233,10 +233,7 @@ def test_the_worst_case_and_the_claim_come_from_the_mechanism():
     assert result.attack == "mean-shift"
     assert result.name == "GOEGaussian"
     assert audit(mechanism, budget=2, run=Run(name="mine")).name == "mine"
-
-
-def test_a_true_claim_stands_on_all_pairs():
-    """Null: sensitivity 3 and noise for it; refuted with probability <= 1e-3."""
+    # Null: sensitivity 3 and noise for it; refuted with probability <= 1e-3.
     options = SEARCH | {"domain": "box:0,1:3", "run": Run(attacks=IDENTITY)}
     result = audit(lambda d, g: d.sum() + g.laplace(scale=3.0), **options, budget=150)
     assert not result.refuted

@@ -47,16 +47,6 @@ def test_what_hides_in_a_minority_layout_is_found(odd):
     assert audit(seldom(ODD[odd]), **OPTIONS, budget=500, run=Run(attacks=FEW)).refuted
 
 
-def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
-    def mechanism(data, rng):
-        noise = rng.laplace()
-        if rng.random() < 0.4:
-            return float(data.sum()) + 0.1 * noise
-        return np.array([data.sum() + noise])
-
-    assert audited(mechanism, **OPTIONS, budget=500).refuted
-
-
 @pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])
 def test_layouts_that_tell_nothing_refute_nothing(odd):
     """The same outputs, made of noise: a layout by itself is no evidence."""
@@ -80,7 +70,7 @@ class RawNowAndThen:
         return sums
 
 
-def test_a_rare_atom_is_found():
+def test_rare_atoms_are_found_and_minorities_have_attacks_of_their_own():
     """Within five times as many releases as a known event needs, which is 550.
 
     With p = 0.02 on its own side and 0 on the other, for each of the two atoms, the
@@ -90,6 +80,14 @@ def test_a_rare_atom_is_found():
     result = audit(RawNowAndThen(), **options)
     assert result.refuted
     assert result.attack == "atoms"
+
+    def mechanism(data, rng):
+        noise = rng.laplace()
+        if rng.random() < 0.4:
+            return float(data.sum()) + 0.1 * noise
+        return np.array([data.sum() + noise])
+
+    assert audited(mechanism, **OPTIONS, budget=500).refuted
 
 
 def test_words_that_never_repeat_and_mere_types_are_warned_about():

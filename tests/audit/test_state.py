@@ -132,7 +132,7 @@ def test_an_error_that_leaves_no_pair_is_raised(pairs):
         play(audit_of(fails, *pairs))
 
 
-def test_wrong_lengths_in_the_middle_of_an_audit_are_raised():
+def test_wrong_lengths_are_raised_and_pairs_have_streams_of_their_own():
     class Tiring:
         calls = 0
 
@@ -141,10 +141,7 @@ def test_wrong_lengths_in_the_middle_of_an_audit_are_raised():
             return rng.laplace(size=size - (self.calls > 8))
 
     refuses("releases instead of", play, audit_of(Tiring()), error=MechanismError)
-
-
-def test_pairs_have_random_streams_of_their_own():
-    """Else what one pair shows by chance, the others show too, and none is new."""
+    # Else what one pair shows by chance, the others show too, and none is new.
     drawn = {}
 
     def noted(data, rng):

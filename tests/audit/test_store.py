@@ -158,7 +158,7 @@ def test_a_result_that_was_changed_is_left_out_alone(path, change_):
     assert store.result("c") is None
 
 
-def test_a_result_is_not_what_its_parts_are_in_another_place(path):
+def test_parts_stay_in_their_place_and_bad_pages_take_no_others(path):
     """Of which the same bytes follow each other: a digest of these is not enough."""
     store = Store(path)
     store.add_result("a", "code", RECORD, b"frozen")
@@ -168,9 +168,6 @@ def test_a_result_is_not_what_its_parts_are_in_another_place(path):
     change(path, "UPDATE checkpoints SET seconds = samples, samples = seconds")
     with pytest.warns(StoreWarning, match="an entry is not what was written"):
         assert store.checkpoint("b") is None
-
-
-def test_a_page_that_cannot_be_read_takes_no_others_with_it(path):
     store = Store(path)
     for number in range(40):
         store.add_result(f"{number}", "code", RECORD, bytes(900))

@@ -134,16 +134,13 @@ def test_witnesses_of_labels_and_of_learned_attacks_travel(
     assert abs(gap) > 0.4 * verification.samples
 
 
-def test_a_witness_of_a_transcript_replays_transcripts():
+def test_transcripts_are_replayed_and_what_is_ordinary_stays_so():
     found = witness_of(LeakyMean(), "linear-discriminant", layer="transcript")
     assert found.layer == "transcript"
     assert found.layout == "shapes {first: (), second: ()}"
     assert verify(through_json(found), mechanism=LeakyMean(), seed=1).confirmed
     refuses("must have a transcript", verify, found, mechanism=wide_shift, seed=1)
-
-
-def test_what_is_ordinary_is_what_it_was_when_found():
-    """Both shapes are common on D: which one is ordinary must not be guessed anew."""
+    # Both shapes are common on D: which one is ordinary must not be guessed anew.
     found = witness_of(two_shapes, "abnormal", "atoms")
     outcomes = [verify(found, mechanism=two_shapes, seed=s) for s in range(1, 6)]
     assert all(outcome.confirmed for outcome in outcomes)

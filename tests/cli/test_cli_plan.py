@@ -17,7 +17,7 @@ from dpaudit.neighbours import Relation
 EXAMPLE = Path(verify.__file__).with_name("init.txt").read_text(encoding="utf-8")
 
 
-def test_a_plan_says_how_many_releases():
+def test_a_plan_says_how_many_releases_in_words_and_json():
     done = run("plan", "--epsilon", "1", "--true", "1.2", "--power", "0.9")
     assert done.exit_code == 0
     samples = plan_audit(1.0, 1.2).samples
@@ -25,9 +25,6 @@ def test_a_plan_says_how_many_releases():
     assert "randomised-response: about" in done.stdout
     assert "gaussian" not in done.stdout
     assert "1.2 in truth" in done.stdout
-
-
-def test_a_plan_as_json():
     done = run(
         *("plan", "--epsilon", "1", "--true", "2", "--delta", "1e-5", "--json"),
         *("--mechanism", "gaussian", "--power", "0.5", "--confidence", "0.9"),

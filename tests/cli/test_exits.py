@@ -97,7 +97,7 @@ def folder(tmp_path, monkeypatch, heeds_interrupts):
     return work_in(tmp_path, monkeypatch, "own_exits", OWN.format(all=RAISED))
 
 
-def test_sentences_are_one_line_that_does_nothing_to_a_terminal(monkeypatch):
+def test_sentences_are_one_line_and_ctrl_c_outside_of_a_command_too(monkeypatch):
     def lines(*_, **__):
         raise InputError("two\nlines and \x1b[2J")
 
@@ -106,6 +106,14 @@ def test_sentences_are_one_line_that_does_nothing_to_a_terminal(monkeypatch):
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "\x1b" not in result.stderr
+
+    def pressed(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(main, "make_context", pressed)
+    result = run("list")
+    assert result.exit_code == Exit.INTERRUPTED == 130
+    assert "stopped at once" in result.stderr
 
 
 def test_every_command_ends_by_its_own_word_only():
@@ -216,16 +224,6 @@ def test_tracebacks_are_for_whoever_asks(failing):
         assert result.exit_code == Exit.OWN_ERROR
         assert "Traceback (most recent call last)" in result.stderr
         assert "in plan_audit" in result.stderr
-
-
-def test_ctrl_c_outside_of_a_command_is_one_too(monkeypatch):
-    def pressed(*_, **__):
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(main, "make_context", pressed)
-    result = run("list")
-    assert result.exit_code == Exit.INTERRUPTED == 130
-    assert "stopped at once" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("plan", "--help")])

@@ -57,17 +57,6 @@ def test_constraints_pin_what_is_declared(file):
         assert requirement.specifier.contains(version), "run `make constraints`"
 
 
-def test_asv_installs_the_requirements():
-    # asv does so by itself, because it installs the wheel without its dependencies.
-    configuration = (ROOT / "asv.conf.json").read_text(encoding="utf-8")
-    # The file has comments and trailing commas, which the json module refuses.
-    matrix = re.search(r'"req": \{(.*?)\}', configuration, re.DOTALL)
-    assert matrix is not None
-    named = set(re.findall(r'"([\w-]+)":', matrix[1]))
-    required = {canonicalize_name(Requirement(t).name) for t in PROJECT["dependencies"]}
-    assert named == required | {"setuptools"}
-
-
 def makefile_targets() -> set[str]:
     """Return the targets that `make help` lists."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -94,7 +83,7 @@ def test_named_targets_exist(name):
     assert set(named) <= makefile_targets()
 
 
-def test_the_workflow_tests_what_is_classified():
+def test_the_workflow_tests_what_is_classified_and_installs_what_is_asked():
     """And calls targets that there are."""
     text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     (matrix,) = re.findall(r"python: \[(.*)\]", text)
@@ -104,10 +93,15 @@ def test_the_workflow_tests_what_is_classified():
     targets = set(re.findall(r"make ([a-z -]+)", text.replace("PROFILE=quick", "")))
     named = {word for words in targets for word in words.split()}
     assert named <= makefile_targets()
-
-
-def test_nothing_installs_from_an_index_where_dpaudit_is_not():
-    """No page, and no message: somebody else may take the name there."""
+    # asv does so by itself, because it installs the wheel without its dependencies.
+    configuration = (ROOT / "asv.conf.json").read_text(encoding="utf-8")
+    # The file has comments and trailing commas, which the json module refuses.
+    matrix = re.search(r'"req": \{(.*?)\}', configuration, re.DOTALL)
+    assert matrix is not None
+    named = set(re.findall(r'"([\w-]+)":', matrix[1]))
+    required = {canonicalize_name(Requirement(t).name) for t in PROJECT["dependencies"]}
+    assert named == required | {"setuptools"}
+    # No page, and no message: somebody else may take the name there.
     places = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     folders = ("docs", "src", "algorithms", "attacks", "audit", "reports")
     for path in (path for name in folders for path in (ROOT / name).rglob("*")):

@@ -72,12 +72,29 @@ def commands(group, name="dpaudit"):
         yield from commands(command, f"{name} {part}")
 
 
-def test_every_command_has_its_help_on_the_page_of_commands():
+def test_commands_have_their_help_and_exist():
     text = (DOCS / "commands.md").read_text(encoding="utf-8")
     quoted = re.findall(r"^<!-- (dpaudit.*) --help -->$", text, re.MULTILINE)
     assert sorted(quoted) == sorted(commands(main))
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert ["dpaudit", *headings] == quoted
+    for line in LONG.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        group = main
+        if program != "dpaudit":
+            assert program in ("pytest", "make")
+            continue
+        while isinstance(group, click.Group) and words[0] in group.commands:
+            name, *words = words
+            group = group.commands[name]
+        group.make_context(name, words, resilient_parsing=True)
+        options = {option for each in group.params for option in each.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+    comment = "<!-- dpaudit list --columns name -->"
+    text = f"a\n{comment}\nold\n<!-- end -->\nb\n"
+    names = "\n".join(["name", *CATALOGUE])
+    new = f"a\n{comment}\n```text\n{names}\n```\n<!-- end -->\nb\n"
+    assert tables.refreshed(text + text) == new + new  # each by itself
 
 
 @pytest.mark.parametrize(
@@ -171,21 +188,6 @@ def test_the_commands_end_as_they_say(tmp_path, monkeypatch):
     sys.modules.pop("mymodule")
 
 
-def test_the_commands_that_take_longer_exist():
-    for line in LONG.splitlines():
-        program, *words = shlex.split(line, comments=True)
-        group = main
-        if program != "dpaudit":
-            assert program in ("pytest", "make")
-            continue
-        while isinstance(group, click.Group) and words[0] in group.commands:
-            name, *words = words
-            group = group.commands[name]
-        group.make_context(name, words, resilient_parsing=True)
-        options = {option for each in group.params for option in each.opts}
-        assert {word for word in words if word.startswith("--")} <= options
-
-
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda path: path.name)
 def test_tables_are_what_their_commands_print(page):
     """If not: ``make tables``.
@@ -204,14 +206,6 @@ def test_tables_are_what_their_commands_print(page):
             [float(each) for each in number.findall(part)] for part in (new, old)
         )
         assert next(numbers) == pytest.approx(next(numbers), rel=0.1)
-
-
-def test_a_table_that_is_stale_is_noticed():
-    comment = "<!-- dpaudit list --columns name -->"
-    text = f"a\n{comment}\nold\n<!-- end -->\nb\n"
-    names = "\n".join(["name", *CATALOGUE])
-    new = f"a\n{comment}\n```text\n{names}\n```\n<!-- end -->\nb\n"
-    assert tables.refreshed(text + text) == new + new  # each by itself
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda path: path.name)

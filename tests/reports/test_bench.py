@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 # The write-up
-def test_write_up(tmp_path, dice):
+def test_write_ups_run_one_study_at_a_time(tmp_path, dice):
     (found,) = bench_audit(tmp_path, profile="quick", studies=[dice])
     assert (found.done, found.units, found.met, found.missed) == (4, 4, 4, 0)
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -176,8 +176,6 @@ def test_write_up(tmp_path, dice):
     assert html.count("<tr>") == 5
     assert html.count("<td>met</td>") == 4
 
-
-def test_studies_may_run_one_at_a_time(tmp_path, dice):
     class Coins(Dice):
         name = "coins"
 
@@ -665,7 +663,7 @@ def test_best_events_of_streams_by_quadrature(name):
             assert cell == pytest.approx(exact, rel=1e-8)
 
 
-def test_every_broken_mechanism_has_a_best_event_that_breaks_the_claim():
+def test_every_broken_mechanism_has_a_best_event_and_a_third_cell_helps():
     broken = {
         name
         for name in names_of("textbook")
@@ -678,9 +676,6 @@ def test_every_broken_mechanism_has_a_best_event_that_breaks_the_claim():
         assert min(*event.p, *event.q) >= 0
         delta = build(name, epsilon=CLAIMED).claim.parameters.get("delta", 0.0)
         assert event.p[0] > np.exp(CLAIMED) * event.q[0] + delta
-
-
-def test_a_third_cell_helps():
     event = best_events()["rappor"]
     merged = BestEvent(
         (event.p[0], event.p[1] + event.p[2]), (event.q[0], event.q[1] + event.q[2])

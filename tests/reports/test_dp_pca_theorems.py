@@ -187,7 +187,7 @@ def noise(rows, d, repetitions):
     return experiment("private-oja", measure, repetitions, options, n=(float(rows),))
 
 
-def test_the_noise_of_private_oja_is_about_its_formula():
+def test_the_noise_of_private_oja_is_its_formula_a_sum_over_steps():
     """Logs of 20 lengths in 9 directions deviate by 0.25 each, 0.06 in the mean, so by
     0.36 less than once in 10^9. The clip makes the drift smaller than in the formula,
     and the noise larger by up to 1.5 or so."""
@@ -195,10 +195,7 @@ def test_the_noise_of_private_oja_is_about_its_formula():
     found = run(made)
     off = np.log(found["noise_error"] / found["formula"]).mean()
     assert -0.36 < off < np.log(1.5) + 0.36
-
-
-def test_the_formula_of_the_noise_is_a_sum_over_the_steps():
-    """Against the recursion, with noise of deviation 1 in one direction across v."""
+    # Against the recursion, with noise of deviation 1 in one direction across v.
     (found,) = measures.private_oja_noise(next(cells(noise(300, 2, 1))))
     variance = 0.0
     for t in range(1, 301):
@@ -221,15 +218,12 @@ def test_gradients_keep_assumption_a_4(r):
     assert density @ tilted @ density <= 2
 
 
-def test_the_scale_of_the_gradients_is_what_is_said():
+def test_scales_and_sizes_are_as_said():
     """Of 400,000: the largest eigenvalue deviates by 0.5 %, 3 % is six of it."""
     rng = np.random.default_rng(0)
     rows = np.sqrt([FIRST, REST]) * rng.standard_normal((400_000, 2))
     found = np.linalg.eigvalsh(np.cov((rows[:, :1] * rows).T))[-1]
     assert found == pytest.approx(measures._SCALE, rel=0.03)
-
-
-def test_the_size_of_theorem_6_1_is_a_fixed_point():
     for zeta, d in ((0.3, 2), (0.01, 20)):
         size = measures.theorem_size(zeta, 0.8, 1e-6, d)
         inner = log(1 / (zeta * 1e-6))

@@ -211,7 +211,7 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
     assert steps == {name: 50 if "ggd" in name else 100 for name in PAIRED}
 
 
-def test_the_factor_of_a_restart_is_that_of_the_slope():
+def test_factors_of_restarts_and_conditions_are_counted():
     assert findings.restart_factor(TABLES["robust-recovery"]) == pytest.approx(4.0)
     short = TABLES["robust-recovery"].query("iteration < 120")
     assert np.isnan(findings.restart_factor(short))
@@ -219,6 +219,10 @@ def test_the_factor_of_a_restart_is_that_of_the_slope():
     floored = TABLES["robust-recovery"].copy()
     floored.loc[floored["iteration"] == 300, "error"] = 1e-25
     assert findings.restart_factor(floored) == pytest.approx(4.0)
+    notes = " ".join(findings.condition_notes(TABLES["robust-stability"]))
+    assert "on 2 of 3 haystacks; on 2 of these PCA is as near" in notes
+    assert "at 50.0 % of the bound at most" in notes
+    assert "stability, holds on 1; that of Theorem 10, for REAPER, on 1." in notes
 
 
 def test_notes_follow_the_data():
@@ -279,13 +283,6 @@ def test_cells_are_counted_as_published_and_corrected():
     assert "published and corrected: dp-sggd 0.3 and 0.6; dp-sgd-reap 0.3 and " in note
     lost = TABLES["robust-batches"].assign(reached=nan)
     assert "dp-sggd none tried and none tried" in findings.batch_notes(lost)[0]
-
-
-def test_conditions_are_counted():
-    notes = " ".join(findings.condition_notes(TABLES["robust-stability"]))
-    assert "on 2 of 3 haystacks; on 2 of these PCA is as near" in notes
-    assert "at 50.0 % of the bound at most" in notes
-    assert "stability, holds on 1; that of Theorem 10, for REAPER, on 1." in notes
 
 
 def test_times_stand_beside_those_in_print():

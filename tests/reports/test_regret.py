@@ -153,7 +153,16 @@ def test_verdicts_are_those_of_the_scoreboard_and_none_of_nothing():
     assert "is reached at none of them" in smaller_notes(found, lost)
 
 
-def test_the_scoreboard_is_ready_to_print():
+def test_heads_and_scoreboards_say_what_is_supported():
+    assert head(scores(TABLES)) == (
+        "What is measured supports in some variables only Theorem 14 and Corollary 17 "
+        "(3 of 4 exponents consistent, one steeper than the bound on this grid) and "
+        "does not decide on Theorem 18 (5 of 6 exponents consistent, one steeper than "
+        "the bound on this grid; hypothesis not met: ε < 0.1)."
+    )
+    text = head(scores(lower_bounds_tables(exponent=0.1, worst=3.0)))
+    assert "contradicts Theorem 14 and Corollary 17 (0 of 4" in text
+    assert "Theorem 18 (0 of 6 exponents consistent, six faster" in text
     rows = score_rows(scores(TABLES))
     assert len(rows) == 10
     first = rows[0]
@@ -165,18 +174,6 @@ def test_the_scoreboard_is_ready_to_print():
     assert rows[-1].bound == "–"
     assert rows[1].predicted == "1/4"
     assert [row.variable for row in rows[:4]] == ["OPT", "d", "k", "m"]
-
-
-def test_the_head_says_what_is_supported():
-    assert head(scores(TABLES)) == (
-        "What is measured supports in some variables only Theorem 14 and Corollary 17 "
-        "(3 of 4 exponents consistent, one steeper than the bound on this grid) and "
-        "does not decide on Theorem 18 (5 of 6 exponents consistent, one steeper than "
-        "the bound on this grid; hypothesis not met: ε < 0.1)."
-    )
-    text = head(scores(lower_bounds_tables(exponent=0.1, worst=3.0)))
-    assert "contradicts Theorem 14 and Corollary 17 (0 of 4" in text
-    assert "Theorem 18 (0 of 6 exponents consistent, six faster" in text
 
 
 def test_it_is_said_from_which_epsilon_on_a_root_is_reached():
@@ -193,7 +190,7 @@ def test_it_is_said_from_which_epsilon_on_a_root_is_reached():
     assert "is reached at ε = 100, " in smaller_notes(scores(tables), tables)
 
 
-def test_score_notes_follow_the_data():
+def test_notes_say_scores_and_what_privacy_costs():
     notes = " ".join(score_notes(scores(TABLES), TABLES["regret-optimum"]))
     assert "On 4,000 rows of rivals follow-the-leader loses 99.0 % of OPT" in notes
     assert "is 30.0 % of the bound" in notes
@@ -205,9 +202,6 @@ def test_score_notes_follow_the_data():
     assert "is above the bound that is proven" in notes
     assert "Faster than the bound: online-pca-doubling in OPT" in notes
     assert "and online-pca-doubling in OPT, ε = 10." in notes
-
-
-def test_notes_say_what_privacy_costs():
     notes = " ".join(online_notes(TABLES["online-regret"]))
     assert "is 5 behind" in notes
     assert "a random subspace 1,400, and online-pca-factorised" in notes

@@ -67,14 +67,6 @@ def test_all_experiments_go_where_there_are_workers(workers):
         run_all([experiment("captured-variance")], executor=workers)
 
 
-def test_a_point_keeps_its_numbers_when_others_leave():
-    whole = experiment("captured-variance")
-    grid = {"epsilon": whole.grid["epsilon"][1:]}
-    part = replace(whole, mechanisms=("goe-gaussian",), grid=grid)
-    expected = run(whole).query("mechanism == 'goe-gaussian' and epsilon > 0.5")
-    pd.testing.assert_frame_equal(run(part), expected.reset_index(drop=True))
-
-
 def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
     single = replace(
         experiment("captured-variance"),
@@ -89,10 +81,15 @@ def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
     assert table["captured_share"].nunique() == 259
 
 
-def test_every_cell_has_a_stream_of_its_own():
+def test_cells_have_streams_and_points_numbers_of_their_own():
     work = [cell for each in tiny_plan().values() for cell in cells(each)]
 
     assert len({cell.key for cell in work}) == len(work)
+    whole = experiment("captured-variance")
+    grid = {"epsilon": whole.grid["epsilon"][1:]}
+    part = replace(whole, mechanisms=("goe-gaussian",), grid=grid)
+    expected = run(whole).query("mechanism == 'goe-gaussian' and epsilon > 0.5")
+    pd.testing.assert_frame_equal(run(part), expected.reset_index(drop=True))
 
 
 def test_references():

@@ -115,15 +115,6 @@ def test_a_page_that_fails_says_so_and_no_other_does():
     assert "RuntimeError: no &lt;dice&gt;" in page
 
 
-def test_docstrings_of_the_catalogue_are_markup():
-    """None has markup that the reader of docstrings shows as it is written."""
-    owners = {entry.owner for entry in CATALOGUE.values()}
-    modules = {inspect.getmodule(owner) for owner in owners}
-    for each in owners | modules:
-        html = prose(inspect.getdoc(each))
-        assert "problematic" not in html, (each, html)
-
-
 def test_docstrings_hold_formulas_code_and_nothing_that_runs():
     html = prose(
         "A `name` of ``code``, :math:`x^2`, `(x) -> y`.\n\n"
@@ -157,16 +148,22 @@ def test_an_experiment_is_shown_by_medians_of_its_groups():
     assert (first.draws, first.words) == (5, [])
 
 
-def test_words_are_shown_where_a_group_has_one_row():
+def test_words_of_groups_and_docstrings_are_shown():
     table = pd.DataFrame(
         {"mechanism": ["a", "b"], "verdict": ["x", "y"], "witness": "z"}
     )
     rows, columns = experiments.summary_rows(table, ["mechanism"])
     assert columns == ["verdict"]
     assert [row.words for row in rows] == [["x"], ["y"]]
+    # None has markup that the reader of docstrings shows as it is written.
+    owners = {entry.owner for entry in CATALOGUE.values()}
+    modules = {inspect.getmodule(owner) for owner in owners}
+    for each in owners | modules:
+        html = prose(inspect.getdoc(each))
+        assert "problematic" not in html, (each, html)
 
 
-def test_an_experiment_without_a_table_has_no_page():
+def test_experiments_without_tables_have_no_page_and_the_glossary_one():
     both = {
         name: Experiment(name, name, "a paper", len, ("a",)) for name in ("one", "two")
     }
@@ -175,9 +172,6 @@ def test_an_experiment_without_a_table_has_no_page():
     )
     (topic,) = experiments.pages(found)
     assert (topic.name, topic.verdict) == ("one", "1 row")
-
-
-def test_the_glossary_is_a_page():
     frame = Frame(SHARED)
     frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
     page = frame.pages["glossary.html"]

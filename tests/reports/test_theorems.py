@@ -141,7 +141,7 @@ def test_what_the_tolerance_lets_pass_is_said_and_why():
         assert stated([bent]) == "does not decide on"
 
 
-def test_where_a_hypothesis_is_not_met_a_slope_says_nothing_of_the_theorem():
+def test_hypotheses_that_are_not_met_and_exponents_alone_say_nothing():
     met, unmet = score(row(), table(0.5)), score(row(unmet="x < 0.9"), table(0.5))
     assert unmet.told == "consistent; hypothesis not met: x < 0.9"
     assert findings.scoreboard([unmet])["verdict"].item() == unmet.told
@@ -152,9 +152,6 @@ def test_where_a_hypothesis_is_not_met_a_slope_says_nothing_of_the_theorem():
         "In one a hypothesis of the theorem is not met."
     )
     assert score(row(), table(0.5).assign(error=np.nan)).verdict == Ruling.NOTHING
-
-
-def test_an_exponent_alone_contradicts_no_bound():
     sure = row(bound="bound", sure=True)
     steep = table(2.0, factor=1e-3)
     assert score(sure, steep).verdict == Ruling.STEEPER
@@ -190,7 +187,7 @@ def test_a_table_that_has_not_what_a_row_reads_is_one_sentence(changes, words):
     refuses(f"^row 'made-up': .*{words}", score, row(**changes), table(0.5))
 
 
-def test_rows_are_declared_whole():
+def test_rows_are_declared_whole_and_read_experiments():
     for each in (*ROWS, *CHANCES):
         lacking = {name for name, value in vars(each).items() if value == ""}
         assert lacking <= {"bound", "proven", "unmet", "why"}, each.name
@@ -198,6 +195,13 @@ def test_rows_are_declared_whole():
         assert isfinite(each.predicted)
         assert isfinite(each.printed)
         assert each.bound or not each.sure
+    found = plan("quick", 0)
+    assert len(NAMES) == len(ROWS)
+    for each in ROWS:
+        assert each.mechanism in found[each.experiment].mechanisms, each.name
+        assert entry(each.mechanism).name == each.mechanism
+        for column, values in each.where.items():
+            assert set(values) <= set(found[each.experiment].grid[column]), each.name
 
 
 def chance(**changes):
@@ -289,16 +293,6 @@ def test_events_are_in_words_and_in_the_table():
     assert list(table) == COLUMNS
     assert list(table["predicted"]) == [0.3, 0.1, 0.01] * 2
     assert list(table["measured"])[:3] == [0, 0.1, 0.2]
-
-
-def test_every_row_reads_an_experiment_of_the_report():
-    found = plan("quick", 0)
-    assert len(NAMES) == len(ROWS)
-    for each in ROWS:
-        assert each.mechanism in found[each.experiment].mechanisms, each.name
-        assert entry(each.mechanism).name == each.mechanism
-        for column, values in each.where.items():
-            assert set(values) <= set(found[each.experiment].grid[column]), each.name
 
 
 def test_the_exponents_are_those_of_the_papers():
@@ -470,7 +464,7 @@ def measured():
     return {each.name: run(each) for each in programmed(size) if each.name in names}
 
 
-def test_no_error_is_above_what_is_proven(measured):
+def test_no_error_is_above_what_is_proven_and_each_is_told(measured):
     for each in ROWS:
         if each.experiment in measured:
             found = score(each, measured[each.experiment])
@@ -478,6 +472,10 @@ def test_no_error_is_above_what_is_proven(measured):
             assert found.lost == 0
             if each.sure:
                 assert 0.1 < found.share < 1, each.name
+    lines = findings.exponent_lines("theorems-gap-gap", measured["theorems-gap-gap"])
+    assert len(lines) == 4
+    start = "Analyze Gauss, Theorem 5, variance lost in gap: predicted .* consistent.$"
+    assert re.match(start, lines[0])
 
 
 def test_a_planted_exponent_is_seen(measured):
@@ -591,13 +589,6 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     assert words.count(" for ") == len(ROWS)
     assert ": faster" in words
     assert "not known" in words
-
-
-def test_single_experiments_say_what_they_found(measured):
-    lines = findings.exponent_lines("theorems-gap-gap", measured["theorems-gap-gap"])
-    assert len(lines) == 4
-    start = "Analyze Gauss, Theorem 5, variance lost in gap: predicted .* consistent.$"
-    assert re.match(start, lines[0])
 
 
 def test_the_benchmark_tracks_every_row(monkeypatch):

@@ -111,7 +111,7 @@ def test_a_program_with_randomness_of_its_own_has_to_say_so(program, seedable):
         assert verify(result.witness, seed=1).confirmed
 
 
-def test_batches(program):
+def test_batches_are_looked_at_one_by_one_if_bad(program):
     mechanism = program(batched=True)
     drawn = mechanism.draw(np.array([0.0]), 500, rng=stream(0))
     assert drawn.shape == (500,)
@@ -122,6 +122,11 @@ def test_batches(program):
     assert (drawn["a"].shape, drawn["b"].shape) == ((2,), (2, 1))
     tail = """    print('{"a": [7]}', flush=True)\n"""
     assert releases(program(tail=tail, batched=True), 1) == [{"a": 7.0}]
+    mechanism = program(
+        "    if seed % 8 == 0: print('[]', flush=True); continue\n", batched=True
+    )
+    refuses("not a list of 1 releases", releases, mechanism, 100, error=BadReply)
+    assert not audit_quickly(mechanism, budget=40).refuted
 
 
 @pytest.mark.parametrize(
@@ -164,7 +169,7 @@ def test_a_hanging_program_is_killed_and_started_again(program):
     assert releases(mechanism, 1) == [0.0]
 
 
-def test_a_program_that_never_answers_is_an_error():
+def test_programs_that_never_answer_or_read_hold_up_nobody():
     mechanism = from_command(["sleep", "60"], timeout=0.01)
     with pytest.raises(MechanismError, match="raises ProcessTimedOut on both datasets"):
         audit_quickly(mechanism)
@@ -172,10 +177,7 @@ def test_a_program_that_never_answers_is_an_error():
         audit_quickly(from_command(["sh", "-c", "echo out of luck >&2; exit 1"]))
     with pytest.raises(MechanismError, match="cannot start 'no-such-program'"):
         audit_quickly(from_command(["no-such-program"]))
-
-
-def test_a_program_that_does_not_read_holds_up_nobody():
-    """The request is longer than any pipe."""
+    # The request is longer than any pipe.
     sleeper = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     mechanism = from_command(sleeper, timeout=0.5)
     with pytest.raises(ProcessTimedOut):
@@ -235,14 +237,6 @@ def test_after_a_fork_the_program_is_left_to_the_parent(program, monkeypatch):
     assert line_process.ask(b'{"data": [], "seed": 1}\n', 60) == b"%d\n" % parents
     line_process._process.kill()
     line_process._process.wait()
-
-
-def test_a_bad_batch_is_looked_at_one_by_one(program):
-    mechanism = program(
-        "    if seed % 8 == 0: print('[]', flush=True); continue\n", batched=True
-    )
-    refuses("not a list of 1 releases", releases, mechanism, 100, error=BadReply)
-    assert not audit_quickly(mechanism, budget=40).refuted
 
 
 @pytest.mark.parametrize(

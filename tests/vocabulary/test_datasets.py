@@ -147,7 +147,7 @@ def test_shipped_datasets_are_the_published_ones(name, shape, range_, classes):
 
 
 # What is drawn
-def test_spiked_rows_have_the_stated_covariance():
+def test_rows_have_their_covariances_and_subspaces_no_direction():
     basis = np.linalg.qr(stream(1).standard_normal((4, 2))).Q
     n = 200_000
     options = {"spikes": [9.0, 3.0], "noise": 0.5, "basis": basis}
@@ -157,9 +157,6 @@ def test_spiked_rows_have_the_stated_covariance():
     # An entry has standard deviation sqrt((c_ii c_jj + c_ij^2)/n) < 0.03: five of them.
     assert np.abs(second_moment(data.rows) / n - covariance).max() < 0.15
     assert np.abs(data.rows.mean(axis=0)).max() < 0.05
-
-
-def test_the_random_subspace_has_no_preferred_direction():
     # The mean projector is (k/d) I; an entry's standard deviation is below 0.5/sqrt(n).
     n, rng = 2_000, stream(4)
     mean = np.zeros((3, 3))
@@ -167,6 +164,16 @@ def test_the_random_subspace_has_no_preferred_direction():
         v = datasets.spiked_gaussian(1, 3, spikes=[1.0], rng=rng).subspace
         mean += v @ v.T / n
     assert np.abs(mean - np.eye(3) / 3).max() < 5 * 0.5 / np.sqrt(n)
+    d, r, n = 4, 2, 100_000
+    options = {"inlier_share": 0.5, "spherise": False}
+    data = datasets.haystack(n, d, r, **options, rng=stream(5))
+    # Shuffled: half of the neighbours differ, with a deviation of 158.
+    assert np.count_nonzero(np.diff(data.labels)) > 48_000
+    inliers, outliers = data.rows[data.labels == 1], data.rows[data.labels == 0]
+    projector = data.subspace @ data.subspace.T
+    # Entries have standard deviation at most sqrt(2) / (r sqrt(n/2)) < 0.0032.
+    for rows, covariance in ((inliers, projector / r), (outliers, np.eye(d) / d)):
+        assert np.abs(second_moment(rows) / len(rows) - covariance).max() < 0.016
 
 
 @given(
@@ -189,19 +196,6 @@ def test_haystack_inliers_lie_in_the_subspace_and_no_outlier_does(
     assert drawn.labels.sum() == round(20 * share)
     if spherise:
         np.testing.assert_allclose(np.linalg.norm(drawn.rows, axis=1), 1, rtol=1e-14)
-
-
-def test_haystack_rows_have_the_stated_covariances():
-    d, r, n = 4, 2, 100_000
-    options = {"inlier_share": 0.5, "spherise": False}
-    data = datasets.haystack(n, d, r, **options, rng=stream(5))
-    # Shuffled: half of the neighbours differ, with a deviation of 158.
-    assert np.count_nonzero(np.diff(data.labels)) > 48_000
-    inliers, outliers = data.rows[data.labels == 1], data.rows[data.labels == 0]
-    projector = data.subspace @ data.subspace.T
-    # Entries have standard deviation at most sqrt(2) / (r sqrt(n/2)) < 0.0032.
-    for rows, covariance in ((inliers, projector / r), (outliers, np.eye(d) / d)):
-        assert np.abs(second_moment(rows) / len(rows) - covariance).max() < 0.016
 
 
 # IDX files

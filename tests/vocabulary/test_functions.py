@@ -7,7 +7,8 @@ from refusals import refuses
 
 import dpaudit
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit import audit, replay
+from dpaudit.attacks import Identity
+from dpaudit.audit import Run, audit, replay
 from dpaudit.functions import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
@@ -93,7 +94,8 @@ def test_both_audits_see_what_a_function_draws(function):
         called(PAIR.neighbour, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     assert one == two != other
-    assert audit(function, pair=PAIR, claim=PureDP(1.0)).refuted
+    run = Run(attacks=[Identity()])
+    assert audit(function, pair=PAIR, claim=PureDP(1.0), run=run).refuted
     replayed = replay(function, pair=PAIR, claim=PureDP(1.0))
     assert replayed.proof
     assert replayed.findings[0].where.startswith("tests/vocabulary/test_functions.py:")

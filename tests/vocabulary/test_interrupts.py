@@ -65,7 +65,7 @@ def test_handlers_of_any_signal_count(handler):
         assert not verdict(raising(TimeoutError))
 
 
-def test_another_handler_of_ctrl_c_stays():
+def test_other_handlers_stay_and_other_threads_handle_none():
     with handling(signal.SIGINT, handle), telling_interrupts():
         assert signal.getsignal(signal.SIGINT) is handle
         assert verdict(pressing_ctrl_c)
@@ -74,8 +74,6 @@ def test_another_handler_of_ctrl_c_stays():
         signal.signal(signal.SIGINT, handle)
     assert signal.getsignal(signal.SIGINT) is handle
 
-
-def test_no_signal_is_handled_in_another_thread():
     def work():
         with telling_interrupts():
             return verdict(raising(KeyboardInterrupt))

@@ -77,7 +77,7 @@ def test_an_output_is_a_layout_and_numbers(output, layout, numbers):
         assert found.numbers.dtype == np.float64
 
 
-def test_long_texts_are_told_apart_by_all_of_them():
+def test_long_texts_and_sets_are_told_by_all_members():
     """Nothing is cut: what differs in the last of many characters differs."""
     texts = ["x" * 10_000 + end for end in ("a", "b", "é", "\ud800")]
     layouts = {read(text).layout for text in texts}
@@ -86,6 +86,16 @@ def test_long_texts_are_told_apart_by_all_of_them():
     assert read("x" * 100 + " 17").numbers == 17
     digest = read("x" * 100).layout
     assert read(digest).layout != digest
+    # By its place in memory a NaN comes anywhere among the others.
+    strange = [float("nan") for _ in range(50)]
+    orders = {str(read({3.0, nan, 1.0, 2.0}).numbers) for nan in strange}
+    assert orders == {"[ 1.  2.  3. nan]"}
+    groups = [frozenset({i, i + 1}) for i in range(0, 4000, 64)]
+    forwards, backwards = set(groups), set(reversed(groups))
+    assert list(forwards) != list(backwards)  # in the order in which they were put in
+    one, two = read(forwards), read(backwards)
+    assert one.layout == two.layout
+    assert str(one.numbers) == str(two.numbers)
 
 
 def test_what_is_nested_deeply_ends_and_so_does_a_cycle():
@@ -208,19 +218,6 @@ def test_batches_are_equal_if_their_outputs_are(first, second):
     assert batch_of(first).equals(batch_of(first))
     # -0.0 equals 0.0.
     assert batch_of(first).equals(batch_of(second)) or not same
-
-
-def test_the_order_of_a_set_is_that_of_its_members():
-    # By its place in memory a NaN comes anywhere among the others.
-    strange = [float("nan") for _ in range(50)]
-    orders = {str(read({3.0, nan, 1.0, 2.0}).numbers) for nan in strange}
-    assert orders == {"[ 1.  2.  3. nan]"}
-    groups = [frozenset({i, i + 1}) for i in range(0, 4000, 64)]
-    forwards, backwards = set(groups), set(reversed(groups))
-    assert list(forwards) != list(backwards)  # in the order in which they were put in
-    one, two = read(forwards), read(backwards)
-    assert one.layout == two.layout
-    assert str(one.numbers) == str(two.numbers)
 
 
 def test_a_distance_is_the_largest_difference():

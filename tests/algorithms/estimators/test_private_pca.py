@@ -89,17 +89,7 @@ def test_the_components_are_those_of_the_release(delta):
     assert (pca.components_[np.arange(3), largest] > 0).all()
 
 
-def test_rows_are_clipped_to_the_public_norm():
-    """Scaling all rows and the bound together changes nothing."""
-    rows = rows_in()
-    small = PrivatePCA(3, row_norm=0.3, random_state=0).fit(rows)
-    large = PrivatePCA(3, row_norm=30.0, random_state=0).fit(100 * rows)
-    assert projector_distance(small.components_.T, large.components_.T) < 1e-6
-    larger = 1e4 * small.private_variance_
-    np.testing.assert_allclose(large.private_variance_, larger, rtol=1e-6)
-
-
-def test_fresh_noise_unless_a_seed_is_given():
+def test_fits_have_fresh_noise_clipped_rows_and_nothing_exact():
     rows = rows_in(n=50)
     first, second = (PrivatePCA(1).fit(rows).components_ for _ in range(2))
     assert (first != second).any()
@@ -107,10 +97,14 @@ def test_fresh_noise_unless_a_seed_is_given():
     assert (pca.fit(rows).components_ != pca.fit(rows).components_).any()
     seeded = (PrivatePCA(1, random_state=np.random.RandomState(5)) for _ in range(2))
     np.testing.assert_array_equal(*(pca.fit(rows).components_ for pca in seeded))
-
-
-def test_nothing_exact_is_left_in_a_fit():
-    """No attribute tells the number of rows, and all is finite without any."""
+    # Scaling all rows and the bound together changes nothing.
+    rows = rows_in()
+    small = PrivatePCA(3, row_norm=0.3, random_state=0).fit(rows)
+    large = PrivatePCA(3, row_norm=30.0, random_state=0).fit(100 * rows)
+    assert projector_distance(small.components_.T, large.components_.T) < 1e-6
+    larger = 1e4 * small.private_variance_
+    np.testing.assert_allclose(large.private_variance_, larger, rtol=1e-6)
+    # No attribute tells the number of rows, and all is finite without any.
     pca = PrivatePCA(2, center="private", random_state=0).fit(np.empty((0, 5)))
     assert np.isfinite(pca.components_).all()
     assert not hasattr(pca, "n_samples_")

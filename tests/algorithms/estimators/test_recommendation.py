@@ -116,13 +116,7 @@ def test_given_eigenvalues_are_those_of_rows(name):
     assert even.error / found.error > (1.5 if name == "goe-gaussian" else 0.9)
 
 
-def test_eigenvalues_that_are_not_given_are_as_large_as_they_can_be():
-    assert filled([0.5, 0.2], d=5, n=9) == pytest.approx([0.5, 0.2, 0.1, 0.1, 0.1])
-    assert filled([0.5, 0.02], d=4, n=3).tolist() == [0.5, 0.02, 0.02, 0.0]
-    assert even(0.25, d=5, k=2, n=4) == pytest.approx([0.375, 0.375, 0.125, 0.125, 0])
-
-
-def test_without_a_gap_the_first_is_never_much_worse():
+def test_without_a_gap_the_first_is_never_much_worse_nor_without_eigenvalues():
     """One is best at nearly all signals, and ten times worse at the last."""
     steady = np.full((2, 3, 3, 6, 3, 5, 3), 0.2)
     bold = np.full_like(steady, 0.1)
@@ -133,6 +127,9 @@ def test_without_a_gap_the_first_is_never_much_worse():
     bold, steady = recommend(**known, n=300).choices  # the last signal is out of reach
     assert (bold.mechanism, bold.at_worst, steady.at_worst) == ("bold", 1.0, 2.0)
     assert len(recommend(**known, among={"bold"}).choices) == 1
+    assert filled([0.5, 0.2], d=5, n=9) == pytest.approx([0.5, 0.2, 0.1, 0.1, 0.1])
+    assert filled([0.5, 0.02], d=4, n=3).tolist() == [0.5, 0.02, 0.02, 0.0]
+    assert even(0.25, d=5, k=2, n=4) == pytest.approx([0.375, 0.375, 0.125, 0.125, 0])
 
 
 @pytest.mark.parametrize(
@@ -207,19 +204,16 @@ def test_what_was_measured_is_shown_with_the_digits_that_are_kept():
                 assert all(float(f"{value:.3g}") == value for value in found)
 
 
-def test_what_releases_one_component_is_not_recommended_for_two():
-    known = {"d": 7, "epsilon": 1.0, "delta": 0.0, "n": 10**4}
-    for k, gap in ((1, None), (1, 0.1), (2, 0.1), (5, None)):
-        found = recommend(**known, k=k, gap=gap)
-        names = {choice.mechanism for choice in found.choices}
-        assert ("exponential-pca" in names) == (k == 1)
-        assert {"symmetrised-wishart", "k-norm-covariance"} <= names
-
-
-def test_what_is_slow_in_many_dimensions_is_not_recommended_there():
+def test_what_is_slow_or_of_one_component_is_not_recommended_beyond():
     """Its error at d = 20 must not stand for that at d = 30."""
     for last, relation in zip((20, 10), Relation, strict=True):
         for d in (last, last + 1):
             known = {"relation": relation, "delta": 0.0, "n": 10**4}
             found = errors(shipped_grid(), d=d, **known)[0]
             assert ("k-norm-covariance" in found) == (d == last)
+    known = {"d": 7, "epsilon": 1.0, "delta": 0.0, "n": 10**4}
+    for k, gap in ((1, None), (1, 0.1), (2, 0.1), (5, None)):
+        found = recommend(**known, k=k, gap=gap)
+        names = {choice.mechanism for choice in found.choices}
+        assert ("exponential-pca" in names) == (k == 1)
+        assert {"symmetrised-wishart", "k-norm-covariance"} <= names

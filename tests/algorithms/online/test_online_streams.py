@@ -77,12 +77,21 @@ def test_a_stream_gives_what_a_release_does_and_refuses_more_rows(name):
     refuses("dimension must be an integer >= 1, got 0", build(name).start, 0, rng=rng())
 
 
-def test_epochs_end_in_streams_too():
+def test_epochs_end_in_streams_and_states_do_not_change_when_they_go_on():
     for name in ("doubling", "doubling-published"):
         stream = build(name).start(4, rng=rng(3))
         epochs = [(stream.add(row), stream.epoch)[1] for row in ROWS]
         assert epochs[-1] > 0
         assert sorted(epochs) == epochs
+    for name in MAKERS:
+        stream = build(name).start(4, rng=rng())
+        stream.add(ROWS[0])
+        state = stream.state()
+        before = {key: value.copy() for key, value in state.items()}
+        for row in ROWS[1:9]:
+            stream.add(row)
+        for key, value in before.items():
+            np.testing.assert_array_equal(state[key], value)
 
 
 @makers
@@ -114,18 +123,6 @@ def test_every_generator_is_kept(bits):
     stream.add(ROWS[0])
     resumed = mechanism.resume(stream.state())
     np.testing.assert_array_equal(resumed.add(ROWS[1]), stream.add(ROWS[1]))
-
-
-def test_a_state_does_not_change_when_the_stream_goes_on():
-    for name in MAKERS:
-        stream = build(name).start(4, rng=rng())
-        stream.add(ROWS[0])
-        state = stream.state()
-        before = {key: value.copy() for key, value in state.items()}
-        for row in ROWS[1:9]:
-            stream.add(row)
-        for key, value in before.items():
-            np.testing.assert_array_equal(state[key], value)
 
 
 def test_memory_is_of_the_order_of_the_levels():
@@ -166,17 +163,6 @@ def test_a_state_of_another_configuration_is_refused_by_name(name, change, messa
         MAKERS[name](**(OPTIONS | change)).resume(stream.state())
 
 
-def test_other_differences_are_named_too():
-    state = build("online").start(4, rng=rng()).state()
-    with pytest.raises(InputError, match="another configuration: tolerance is 0"):
-        build("online").resume(state, tolerance=0.5)
-    with pytest.raises(InputError, match="n_components is 2 there and 3 here"):
-        OnlinePCA.calibrated(n_components=3, **OPTIONS).resume(state)
-    refuses("class is 'OnlinePCA' there", build("tree").resume, state)
-    with pytest.raises(InputError, match="another configuration: dimension"):
-        build("online").start(5, rng=rng()).restore(state)
-
-
 def test_a_state_of_another_version_is_refused():
     # Of one whose mechanism had no poles, or had something that this one has not.
     state = build("poles").start(4, rng=rng()).state()
@@ -194,7 +180,7 @@ def test_a_state_of_another_version_is_refused():
     refuses("poles is 8 there and None here", build("factorised").resume, state)
 
 
-def test_what_is_no_state_is_refused():
+def test_what_is_no_state_and_other_differences_are_refused():
     mechanism = build("online")
     state = mechanism.start(4, rng=rng()).state()
     refuses("state must be what a stream", mechanism.resume, {})
@@ -207,6 +193,21 @@ def test_what_is_no_state_is_refused():
     other = json.dumps({"bit_generator": "Dice"})
     with pytest.raises(InputError, match="state must have a generator of"):
         mechanism.resume(state | {"generator": np.array(other)})
+    state = build("online").start(4, rng=rng()).state()
+    with pytest.raises(InputError, match="another configuration: tolerance is 0"):
+        build("online").resume(state, tolerance=0.5)
+    with pytest.raises(InputError, match="n_components is 2 there and 3 here"):
+        OnlinePCA.calibrated(n_components=3, **OPTIONS).resume(state)
+    refuses("class is 'OnlinePCA' there", build("tree").resume, state)
+    with pytest.raises(InputError, match="another configuration: dimension"):
+        build("online").start(5, rng=rng()).restore(state)
+    with pytest.raises(InputError, match=r"n_components must be at most .* 1, got 2"):
+        build("online").start(1, rng=rng())
+    with pytest.raises(InputError, match=r"tolerance must be in \[0, 1\), got 1"):
+        build("online").start(4, rng=rng(), tolerance=1)
+    planted = SubspaceSequence(sums=tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5))
+    with pytest.raises(UnsupportedError, match="FreshNoiseTree has no stream"):
+        planted.start(4, rng=rng())
 
 
 @pytest.mark.parametrize(
@@ -222,16 +223,6 @@ def test_bad_rows_are_refused_and_change_nothing(name, row, message):
     stream = build(name).start(4, rng=rng())
     refuses(message, stream.add, row)
     assert stream.step == 0
-
-
-def test_further_refusals():
-    with pytest.raises(InputError, match=r"n_components must be at most .* 1, got 2"):
-        build("online").start(1, rng=rng())
-    with pytest.raises(InputError, match=r"tolerance must be in \[0, 1\), got 1"):
-        build("online").start(4, rng=rng(), tolerance=1)
-    planted = SubspaceSequence(sums=tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5))
-    with pytest.raises(UnsupportedError, match="FreshNoiseTree has no stream"):
-        planted.start(4, rng=rng())
 
 
 def walk(steps, dimension, gap, noise, seed=0):
@@ -259,14 +250,11 @@ def test_angles_are_within_the_tolerance(tolerance, noise):
         assert leading.exact_steps < 30  # warm starts do happen
 
 
-def test_there_are_none_where_noise_outweighs_the_gap():
+def test_subspaces_are_left_and_worked_out_where_noise_outweighs_the_gap():
     leading = LeadingSubspace(20, 3, tolerance=1e-4)
     for matrix in walk(150, 20, 0.0, 100.0):
         leading.of(matrix)
     assert leading.exact_steps == 150
-
-
-def test_a_subspace_that_is_no_longer_the_leading_one_is_left():
     # The old one stays invariant: its residual is zero, and only the Cholesky
     # decomposition can tell.
     leading = LeadingSubspace(4, 1, tolerance=1e-3)

@@ -204,14 +204,7 @@ def test_equal_eigenvalues_and_points_of_h_stay():
     assert np.allclose(frobenius_projection(projector, 2), projector, atol=1e-12)
 
 
-def test_logarithms_far_apart_do_not_underflow():
-    logs = geometries.bregman_logs(np.array([-3000.0, -2000.0, 0.0, 5000.0]), 2)
-    assert np.array_equal(logs, [-3000.0, -2000.0, 0.0, 0.0])
-    logs = geometries.bregman_logs(np.array([-2001.0, -2000.0, 5000.0]), 2)
-    assert np.isclose(np.exp(logs).sum(), 2, rtol=1e-12)
-
-
-def test_stacks_are_their_matrices():
+def test_stacks_are_their_matrices_and_logarithms_far_apart_do_not_underflow():
     matrices = symmetric(4, trials=6, seed=3, scale=1.5)
     for project in (frobenius_projection, bregman_projection):
         together = project(matrices, 2)
@@ -221,6 +214,10 @@ def test_stacks_are_their_matrices():
         values = np.linalg.eigvalsh(together)
         assert values.min() > -1e-12
         assert values.max() < 1 + 1e-12
+    logs = geometries.bregman_logs(np.array([-3000.0, -2000.0, 0.0, 5000.0]), 2)
+    assert np.array_equal(logs, [-3000.0, -2000.0, 0.0, 0.0])
+    logs = geometries.bregman_logs(np.array([-2001.0, -2000.0, 5000.0]), 2)
+    assert np.isclose(np.exp(logs).sum(), 2, rtol=1e-12)
 
 
 def test_renormalisation_is_the_projection_only_without_a_cap():

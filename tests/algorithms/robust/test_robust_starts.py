@@ -247,7 +247,7 @@ def test_geodesics_turn_by_the_singular_values_and_retractions_nearly():
     assert np.isclose(gaps[0] / gaps[1], 8, rtol=0.01)
 
 
-def test_retractions_of_stacks_are_those_of_their_members():
+def test_retractions_of_stacks_and_distances_keep_their_digits():
     matrices = rng(12).standard_normal((2, 3, 5, 2))
     bases, tangents = polar(matrices), to_tangent(polar(matrices), matrices[::-1])
     for place in np.ndindex(2, 3):
@@ -255,9 +255,6 @@ def test_retractions_of_stacks_are_those_of_their_members():
         alone = geodesic_step(bases[place], tangents[place])
         assert np.allclose(geodesic_step(bases, tangents)[place], alone, atol=1e-11)
         assert np.allclose(settle(bases)[place], settle(bases[place]), atol=1e-11)
-
-
-def test_distances_keep_their_digits():
     first, second = polar(rng(1).standard_normal((2, 5, 2)))
     expected = 1 - np.linalg.svd(first.T @ second, compute_uv=False)[-1]
     assert np.isclose(squared_distance(first, second), expected)

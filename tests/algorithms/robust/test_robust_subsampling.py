@@ -51,15 +51,7 @@ def test_poisson_batches_are_independent_coins(rate):
     assert stats.chisquare(seen, expected).pvalue > TYPE_I_ERROR
 
 
-def test_every_row_may_be_in_a_batch_that_is_drawn_alone():
-    generator, rate, trials = rng(5), 0.3, 4000
-    drawn = [poisson_batches(3, rate, 1, rng=generator) for _ in range(trials)]
-    seen = sum(members(batch, 3)[0] for batch in drawn)
-    for count in seen:
-        assert stats.binomtest(int(count), trials, rate).pvalue > TYPE_I_ERROR
-
-
-def test_poisson_batches_are_filled_up_with_no_row():
+def test_batches_are_filled_up_with_no_row_and_every_row_may_be_in_one():
     batches = poisson_batches(7, 0.3, 50, rng=rng(2))
     lengths = (batches < 7).sum(axis=1)
     assert batches.shape == (50, lengths.max())
@@ -69,6 +61,11 @@ def test_poisson_batches_are_filled_up_with_no_row():
     assert poisson_batches(0, 0.3, 4, rng=rng()).shape == (4, 0)
     assert np.array_equal(poisson_batches(3, 1.0, 2, rng=rng()), [[0, 1, 2]] * 2)
     assert (poisson_batches(10, 1e-9, 3, rng=rng()) < 10).sum() == 0
+    generator, rate, trials = rng(5), 0.3, 4000
+    drawn = [poisson_batches(3, rate, 1, rng=generator) for _ in range(trials)]
+    seen = sum(members(batch, 3)[0] for batch in drawn)
+    for count in seen:
+        assert stats.binomtest(int(count), trials, rate).pvalue > TYPE_I_ERROR
 
 
 def test_places_are_filled_uniformly():

@@ -185,7 +185,7 @@ def test_the_error_vanishes_with_the_noise_of_the_data():
     assert errors[1] < 0.03 * errors[0]
 
 
-def test_the_print_adds_more_noise():
+def test_the_print_adds_more_noise_and_the_mean_may_read_whole_batches():
     # By f = 2, and the split of (epsilon/2, delta/2).
     corrected, published = (make(1.0, 1e-6) for make in MAKERS.values())
     assert published.scale_factor == 2.0
@@ -196,6 +196,11 @@ def test_the_print_adds_more_noise():
     )
     assert 6 < ratio < 7
     assert published.scale_finder.noise.scale == 2 * corrected.scale_finder.noise.scale
+    data, reads = watched_rows(210)
+    OverlappingDPPCA.planted(100.0, 1e-2, batch_size=101).draw(data, 5, rng=rng(1))
+    starts = [start for start, _ in reads]
+    assert starts == [0, 0, 0, 101, 101, 101]
+    assert [stop for _, stop in reads[1:3]] == [101, 101]
 
 
 @pytest.mark.parametrize("kind", list(MAKERS))
@@ -350,14 +355,6 @@ def test_parts_have_their_share_of_the_budget(make, half):
 
 TYPE_I_ERROR = 1e-9
 EPSILON, DELTA = 3.5, 1e-5
-
-
-def test_the_mean_reads_the_whole_batch():
-    data, reads = watched_rows(210)
-    OverlappingDPPCA.planted(100.0, 1e-2, batch_size=101).draw(data, 5, rng=rng(1))
-    starts = [start for start, _ in reads]
-    assert starts == [0, 0, 0, 101, 101, 101]
-    assert [stop for _, stop in reads[1:3]] == [101, 101]
 
 
 def mean_of_columns(mechanism, rows, size):

@@ -189,7 +189,7 @@ def test_other_numbers_are_computed_with_as_doubles(dtype):
     )
 
 
-def test_data_are_neither_copied_nor_changed():
+def test_data_are_neither_copied_nor_changed_and_vectors_must_fit():
     rows = ROWS.copy()
     moments = as_moments(rows)
     assert np.shares_memory(moments.read(slice(0, COUNT)), rows)
@@ -199,6 +199,15 @@ def test_data_are_neither_copied_nor_changed():
     assert as_moments(moments) is moments
     assert isinstance(moments, Moments)
     assert (moments.count, moments.dimension) == (COUNT, DIMENSION)
+    moments = as_moments(ROWS)
+    for bad in (np.ones(3), np.ones((5, 2)), np.ones((5, 3, 1))):
+        with pytest.raises(InputError, match=r"vectors must have shape \(trials, d\)"):
+            moments.mean_apply(slice(0, 2), bad)
+        refuses("vectors must have shape", moments.apply, slice(0, 2), bad)
+    with pytest.raises(InputError, match=r"shape \(trials, d, k\) with d = 3"):
+        moments.mean_block(slice(0, 2), np.ones((5, 3)))
+    with pytest.raises(InputError, match="clip must be a finite number > 0"):
+        moments.mean_apply(slice(0, 2), np.ones((5, 3)), clip=0.0)
 
 
 # Bad input
@@ -251,18 +260,6 @@ def test_what_is_not_finite_is_found_and_norms_are_for_rows():
 def test_batches_that_are_not_there_are_refused(where):
     with pytest.raises(InputError, match="where must be"):
         as_moments(ROWS).mean_apply(where, np.ones((5, DIMENSION)))
-
-
-def test_vectors_must_fit():
-    moments = as_moments(ROWS)
-    for bad in (np.ones(3), np.ones((5, 2)), np.ones((5, 3, 1))):
-        with pytest.raises(InputError, match=r"vectors must have shape \(trials, d\)"):
-            moments.mean_apply(slice(0, 2), bad)
-        refuses("vectors must have shape", moments.apply, slice(0, 2), bad)
-    with pytest.raises(InputError, match=r"shape \(trials, d, k\) with d = 3"):
-        moments.mean_block(slice(0, 2), np.ones((5, 3)))
-    with pytest.raises(InputError, match="clip must be a finite number > 0"):
-        moments.mean_apply(slice(0, 2), np.ones((5, 3)), clip=0.0)
 
 
 def test_what_a_stream_returns_is_checked():

@@ -159,7 +159,7 @@ def test_the_calibration_meets_its_claim_with_equality(
     assert sensitivity_of_sum(mechanism) == pytest.approx(sensitivity)
 
 
-def test_default_steps_are_in_the_unit_of_the_products():
+def test_default_steps_are_in_the_unit_of_the_products_for_degenerate_data_too():
     for options, unit in (
         ({"row_norm": 2.0}, 4.0),
         ({"row_norm": 2.0, "clip": 1.0}, 1.0),
@@ -167,6 +167,12 @@ def test_default_steps_are_in_the_unit_of_the_products():
     ):
         steps = MinibatchOja.calibrated(1.0, 1e-5, **options).step_sizes
         assert steps == HarmonicSteps(60.0 / unit, 1.0)
+    for mechanism in FORMS.values():
+        for rows in (np.zeros((8, 2)), np.ones((8, 2)), np.eye(2)[[0, 1] * 4]):
+            draws = mechanism.draw(rows, 20, rng=rng())
+            np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1)
+    signs = ONE.draw(np.ones((8, 1)), 100, rng=rng())
+    np.testing.assert_allclose(np.abs(signs), 1)
 
 
 # Runs by hand
@@ -267,15 +273,6 @@ def test_the_sum_moves_almost_as_far_as_it_can_on_the_worst_pair(form):
         assert share >= (0.95 if mechanism.row_norm is None or k == 1 else 0.7)
     assert mechanism.worst_case().data.shape[1] == k + 1
     refuses(f"dimension must be an integer >= {k}", mechanism.worst_case, k - 1)
-
-
-def test_degenerate_data_have_a_release():
-    for mechanism in FORMS.values():
-        for rows in (np.zeros((8, 2)), np.ones((8, 2)), np.eye(2)[[0, 1] * 4]):
-            draws = mechanism.draw(rows, 20, rng=rng())
-            np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1)
-    signs = ONE.draw(np.ones((8, 1)), 100, rng=rng())
-    np.testing.assert_allclose(np.abs(signs), 1)
 
 
 # Bad input

@@ -198,13 +198,18 @@ def test_batches_are_many_runs_by_hand(form, data, size):
     )
 
 
-def test_rows_are_a_faster_form_of_their_matrices():
+def test_rows_are_a_faster_form_and_the_canonical_pair_takes_any_length():
     mechanism = FORMS["clipped products"]
     expected = mechanism.draw(SHORT, 9, rng=rng())
     matrices = SHORT[:, :, None] * SHORT[:, None]
     np.testing.assert_allclose(
         mechanism.draw(matrices, 9, rng=rng()), expected, atol=1e-9
     )
+    for form in FORMS.values():
+        for dimension in (None, 1, 4):
+            pair = form.worst_case(dimension)
+            assert len(pair.data) == 500
+            assert pair.data.shape[1] == (dimension or 2)
 
 
 # No epsilon is refused, and bad input is
@@ -214,14 +219,6 @@ def test_every_epsilon_and_number_of_rows_is_covered(epsilon, count):
     scale = mechanism.noise_scale(count)
     assert 0 < scale <= (1 + 1e-12) / gaussian_mu(epsilon, 1e-5)
     assert mechanism.release(np.ones((count, 2)), rng=rng()).shape == (2,)
-
-
-def test_the_canonical_pair_takes_any_length_of_rows():
-    for form in FORMS.values():
-        for dimension in (None, 1, 4):
-            pair = form.worst_case(dimension)
-            assert len(pair.data) == 500
-            assert pair.data.shape[1] == (dimension or 2)
 
 
 test_bad_fields_are_named = refused(

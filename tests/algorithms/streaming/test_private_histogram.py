@@ -92,7 +92,7 @@ def test_one_row_moves_few_groups_at_most(seed, n, d, location):
     assert changed.sum() <= 1
 
 
-def test_a_row_can_move_a_group():
+def test_a_row_can_move_a_group_and_many_show_the_scale():
     for pair in TopEigenvalue.calibrated(1.0, 1e-5).canonical_pairs():
         mechanism = TopEigenvalue.calibrated(1.0, 1e-5)
         before, after = (
@@ -100,6 +100,12 @@ def test_a_row_can_move_a_group():
         )
         labels = [np.floor(np.log2(values)) for values in (before, after)]
         assert (labels[0] != labels[1]).sum() == 1
+    rows = 5 + rng().standard_normal((20_000, 4)) * [7.0, 1.0, 1.0, 1.0]
+    for make in (TopEigenvalue.calibrated, TopEigenvalue.as_published):
+        draws = make(1.0, 1e-6).draw(rows, 50, rng=rng(1))
+        assert not np.isnan(draws).any()
+        assert draws.min() >= 49 / 2.5
+        assert draws.max() <= 49 * 1.5
 
 
 @pytest.mark.parametrize("bins", [1, 2, 4])
@@ -151,15 +157,6 @@ def test_too_few_rows_are_bottom(n):
     mechanism = TopEigenvalue.calibrated(1.0, 1e-9)
     draws = mechanism.draw(rng().standard_normal((n, 2)), 50, rng=rng())
     assert np.isnan(draws).all()
-
-
-def test_it_finds_the_scale_of_many_rows():
-    rows = 5 + rng().standard_normal((20_000, 4)) * [7.0, 1.0, 1.0, 1.0]
-    for make in (TopEigenvalue.calibrated, TopEigenvalue.as_published):
-        draws = make(1.0, 1e-6).draw(rows, 50, rng=rng(1))
-        assert not np.isnan(draws).any()
-        assert draws.min() >= 49 / 2.5
-        assert draws.max() <= 49 * 1.5
 
 
 def test_constructors_rows_and_lax_deltas_are_looked_at():

@@ -49,7 +49,7 @@ def test_releases_are_orthonormal_or_bottom(k):
     np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(2))[0])
 
 
-def test_bottom_in_the_last_component_is_bottom_in_all():
+def test_bottom_in_the_last_component_is_bottom_and_the_composition_accounted():
     mechanism = RankKDPPCA.calibrated(20.0, 1e-2, n_components=2)
     rows = graded(300, [1.0, 0.4, 0.4])
     means = mechanism.transcript(rows, 200, rng=rng(1))["means"]
@@ -59,6 +59,17 @@ def test_bottom_in_the_last_component_is_bottom_in_all():
     bottom = np.isnan(mechanism.draw(rows, 200, rng=rng(1)))
     np.testing.assert_array_equal(bottom.all(axis=(1, 2)), first | last)
     np.testing.assert_array_equal(bottom.any(axis=(1, 2)), first | last)
+    for k in (1, 2, 5):
+        mechanism = RankKDPPCA.calibrated(1.0, 1e-6, n_components=k)
+        assert mechanism.claim == ApproxDP(1.0, 1e-6)
+        assert mechanism.scale_finder.claim == ApproxDP(1 / k, 1e-6 / k)
+        assert mechanism.mean.split == CalibratedSplit(1.0, 1e-6, uses=k)
+        noise = mechanism.mean.split.noise(20)
+        spent = composed_delta(1.0, noise=noise, dimension=20, uses=k)
+        assert spent == pytest.approx(1e-6, rel=1e-6)
+        root = mechanism.budget
+        assert (root.epsilon, root.delta) == (pytest.approx(1.0), pytest.approx(1e-6))
+        assert str(root).count("top-eigenvalue of component") == k
 
 
 def test_the_steps_of_a_component_are_those_of_deflated_matrices():
@@ -84,20 +95,6 @@ def test_the_steps_of_a_component_are_those_of_deflated_matrices():
     # The gradients themselves are deflated: their means have nothing along v_1.
     inner = np.einsum("td,tsd->ts", draws[:, :, 0], runs["means"][:, 1])
     assert np.abs(inner).max() < 0.05 * np.abs(runs["means"][:, 1]).max()
-
-
-def test_the_composition_is_accounted():
-    for k in (1, 2, 5):
-        mechanism = RankKDPPCA.calibrated(1.0, 1e-6, n_components=k)
-        assert mechanism.claim == ApproxDP(1.0, 1e-6)
-        assert mechanism.scale_finder.claim == ApproxDP(1 / k, 1e-6 / k)
-        assert mechanism.mean.split == CalibratedSplit(1.0, 1e-6, uses=k)
-        noise = mechanism.mean.split.noise(20)
-        spent = composed_delta(1.0, noise=noise, dimension=20, uses=k)
-        assert spent == pytest.approx(1e-6, rel=1e-6)
-        root = mechanism.budget
-        assert (root.epsilon, root.delta) == (pytest.approx(1.0), pytest.approx(1e-6))
-        assert str(root).count("top-eigenvalue of component") == k
 
 
 def test_bad_data_are_named_and_the_worst_case_has_room():

@@ -194,7 +194,7 @@ def test_a_huge_spread_leaves_a_normal_law(spread):
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-14)
 
 
-def test_stacked_draws_follow_each_matrix():
+def test_draws_of_stacks_follow_each_matrix_independently():
     # Null hypothesis: the distribution function of each, at its draw, is uniform.
     rng = np.random.default_rng(1)
     size = 5000
@@ -206,19 +206,6 @@ def test_stacked_draws_follow_each_matrix():
     relative = np.angle(np.exp(1j * (angles(draws) - 2 * turns)))
     levels = angle_law(gaps).cdf(relative)
     assert stats.kstest(levels, stats.uniform.cdf).pvalue >= TYPE_I_ERROR
-
-
-def test_many_numbers_are_drawn_in_parts():
-    # 2 x 2500 draws of 64 numbers: more than are made at once.
-    values = np.zeros((2, 64))
-    values[0, 0] = values[1, -1] = 1e6
-    law = VectorBingham(np.stack([np.diag(row) for row in values]))
-    draws = law.draw(2500, rng=np.random.default_rng(0))
-    assert (draws[:, 0, 0] ** 2).min() > 0.99
-    assert (draws[:, 1, -1] ** 2).min() > 0.99
-
-
-def test_the_draws_of_a_stack_are_independent_between_its_matrices():
     values = np.array([[6.0, 0.0], [1.0, 0.0], [0.0, 30.0]])
     law = VectorBingham(np.stack([np.diag(pair) for pair in values]))
     draws = law.draw(20_000, rng=np.random.default_rng(0))
@@ -230,6 +217,16 @@ def test_the_draws_of_a_stack_are_independent_between_its_matrices():
     for one, two in ((0, 1), (0, 2), (1, 2)):
         agree = int((draws[:, one, 0] * draws[:, two, 0] > 0).sum())
         assert stats.binomtest(agree, 20_000).pvalue >= TYPE_I_ERROR / 3
+
+
+def test_many_numbers_are_drawn_in_parts():
+    # 2 x 2500 draws of 64 numbers: more than are made at once.
+    values = np.zeros((2, 64))
+    values[0, 0] = values[1, -1] = 1e6
+    law = VectorBingham(np.stack([np.diag(row) for row in values]))
+    draws = law.draw(2500, rng=np.random.default_rng(0))
+    assert (draws[:, 0, 0] ** 2).min() > 0.99
+    assert (draws[:, 1, -1] ** 2).min() > 0.99
 
 
 def test_shapes_and_seeds():

@@ -148,7 +148,7 @@ def test_every_stage_spends_its_share(share, row_norm, relation):
     assert np.isnan(mechanism.projector_scale(gaps)).all()
 
 
-def test_the_published_constants_are_the_papers():
+def test_the_published_constants_are_the_papers_and_ends_are_met():
     # At epsilon' = 1 and delta' = 1e-6, for rows in the unit ball.
     mechanism = PublishedPrivateSubspace.as_published(2.0, 2e-6, n_components=1)
     assert mechanism.claim == ApproxDP(2.0, 2e-6)
@@ -159,6 +159,24 @@ def test_the_published_constants_are_the_papers():
     np.testing.assert_allclose(mechanism.projector_scale(gaps), expected)
     assert expected[2] == pytest.approx(0.2185, abs=5e-5)
     assert np.isposinf(mechanism.projector_scale(mechanism.margin))
+
+    class Exactly(PublishedPrivateSubspace):
+        def projector_scale(self, gaps):
+            return super().projector_scale(np.full_like(gaps, self.margin))
+
+    mechanism = Exactly.as_published(1.0, 1e-5, n_components=1)
+    assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
+    mechanism = PrivateSubspace.calibrated(1.0, 0.9, n_components=1, gap_share=0.8)
+    assert mechanism.margin == 0.0
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 1.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=1.0)
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 0.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=0.0)
+    for make in MAKERS.values():
+        mechanism = make(1.0, 1e-5, n_components=2)
+        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
+        assert found["projector"].shape == (0, 3, 3)
+        assert found["gap"].shape == (0,)
 
 
 def wide(make, **options):
@@ -249,24 +267,6 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
 
 
 # Bad and degenerate input
-def test_certificates_and_shares_at_their_ends():
-    class Exactly(PublishedPrivateSubspace):
-        def projector_scale(self, gaps):
-            return super().projector_scale(np.full_like(gaps, self.margin))
-
-    mechanism = Exactly.as_published(1.0, 1e-5, n_components=1)
-    assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
-    mechanism = PrivateSubspace.calibrated(1.0, 0.9, n_components=1, gap_share=0.8)
-    assert mechanism.margin == 0.0
-    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 1.0"):
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=1.0)
-    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 0.0"):
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=0.0)
-    for make in MAKERS.values():
-        mechanism = make(1.0, 1e-5, n_components=2)
-        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
-        assert found["projector"].shape == (0, 3, 3)
-        assert found["gap"].shape == (0,)
 
 
 @pytest.mark.parametrize("make", MAKERS.values())

@@ -46,7 +46,7 @@ def test_a_sum_is_the_gradient_of_the_log_likelihood():
         assert found[place] == pytest.approx(rise / 2e-6, rel=1e-6)
 
 
-def test_each_gradient_is_clipped_by_itself():
+def test_gradients_are_clipped_each_or_in_their_sum_alone():
     mechanism, start = few_steps(clip_norm=0.5), np.zeros((1, 2))
     each = [mechanism.summed(mechanism.rows(r[np.newaxis]), start)[0] for r in ROWS]
     raw = np.array([0.5, -0.5, 0.5])[:, np.newaxis] * ROWS[:, :-1]
@@ -54,9 +54,6 @@ def test_each_gradient_is_clipped_by_itself():
     np.testing.assert_allclose(each, raw * np.minimum(1, 0.5 / lengths))
     together = mechanism.summed(mechanism.rows(ROWS), start)[0]
     np.testing.assert_allclose(together, np.sum(each, axis=0))
-
-
-def test_what_clips_the_batch_clips_the_sum_alone():
     mechanism, start = BatchClippedSGD.planted(1.0, 1e-5), np.zeros((1, 2))
     raw = np.array([0.5, -0.5, 0.5]) @ ROWS[:, :-1]
     for factor in (1e-3, 1.0, 1e200):
@@ -92,16 +89,13 @@ def test_a_noisy_sum_has_the_law_of_the_mixture():
     assert stats.kstest(steps[:, 0, 0], law).pvalue > 1e-9
 
 
-def test_steps_on_no_rows_are_noise_of_the_whole_deviation():
+def test_steps_are_noise_of_the_whole_deviation_and_sum_to_the_release():
     """Chi-square, two-sided, at 1e-9; 3 % less noise would pass with chance 1e-9."""
     mechanism = few_steps(clip_norm=0.5)
     steps = mechanism.transcript(ROWS[:0], 20_000, rng=np.random.default_rng(8))
     noise = steps["steps"].ravel() / (0.5 * mechanism.multiplier)
     law = stats.chi2(noise.size)
     assert law.ppf(5e-10) < np.sum(noise**2) < law.isf(5e-10)
-
-
-def test_a_release_is_the_sum_of_the_steps():
     mechanism = few_steps()
     rng = [np.random.default_rng(5) for _ in range(2)]
     steps = mechanism.transcript(ROWS, 4, rng=rng[0])["steps"]

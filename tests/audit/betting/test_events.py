@@ -266,7 +266,7 @@ def test_quadratic_log_ratios_and_constant_tails_are_found():
     assert found[tails] == pytest.approx((p / (p + q))[tails], abs=0.02)
 
 
-def test_chance_does_not_look_like_a_difference():
+def test_chance_is_no_difference_and_rare_events_known_better_than_by_hits():
     rng = np.random.default_rng(0)
     worst = []
     for _ in range(50):
@@ -276,9 +276,6 @@ def test_chance_does_not_look_like_a_difference():
         found = sides_of(np.linspace(1, -1, 30)[used], hits[used], (n - hits)[used])
         worst.append(np.abs(found - 0.5).max())
     assert np.median(worst) < 0.08  # the shares of the cells miss by 0.25
-
-
-def test_rare_events_are_known_better_than_by_their_hits():
     # Of normal scores on either side, the ratio of probabilities beyond 2.5.
     rng = np.random.default_rng(1)
     errors = []

@@ -115,18 +115,6 @@ def test_optimality_conditions(kind):
     assert (found.growth > 0.01).sum() > m / 8  # not all is inside the nulls
 
 
-def test_growth_is_never_more_than_the_divergence():
-    """A dual value bounds the primal from below, solved or not."""
-    rng = np.random.default_rng(2)
-    p1, q1, rows, share = random_problem(rng, "polygon", 4)
-    p1, q1, spaces = p1[np.newaxis], q1[np.newaxis], stack([rows])
-    best = project(p1, q1, spaces, share).growth[0]
-    assert best > 0
-    for tolerance in (1e-6, 1e-3, 0.1, 10.0):
-        rough = project(p1, q1, spaces, share, tolerance=tolerance)
-        assert 0 <= rough.growth[0] <= best * (1 + 1e-9)
-
-
 def test_two_parallel_sides_of_an_event_do_not_jam_the_solver():
     """At small epsilon both sides of the polygon are nearly the same half-space.
 
@@ -187,7 +175,7 @@ def test_many_problems_at_once_are_as_one_at_a_time():
         np.testing.assert_allclose(q0_alone, q0[one], atol=1e-6)
 
 
-def test_padding_changes_nothing():
+def test_padding_changes_nothing_and_growth_is_at_most_the_divergence():
     """Empty cells before the last, and half-spaces that hold nothing."""
     rng = np.random.default_rng(5)
     p1, q1, rows, share = random_problem(rng, "polygon", 3)
@@ -199,6 +187,15 @@ def test_padding_changes_nothing():
     found = project(*padded, plain.widen(9), share)
     np.testing.assert_allclose(found.growth, expected.growth, rtol=1e-9)
     assert (found.multipliers[:, len(rows) :] == 0).all()
+    # A dual value bounds the primal from below, solved or not.
+    rng = np.random.default_rng(2)
+    p1, q1, rows, share = random_problem(rng, "polygon", 4)
+    p1, q1, spaces = p1[np.newaxis], q1[np.newaxis], stack([rows])
+    best = project(p1, q1, spaces, share).growth[0]
+    assert best > 0
+    for tolerance in (1e-6, 1e-3, 0.1, 10.0):
+        rough = project(p1, q1, spaces, share, tolerance=tolerance)
+        assert 0 <= rough.growth[0] <= best * (1 + 1e-9)
 
 
 def test_half_spaces_stack_and_bets_without_losses_have_no_largest_stake():

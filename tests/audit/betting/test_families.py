@@ -93,19 +93,7 @@ def test_gaussian_half_planes_touch_half_way_between_the_estimates():
     np.testing.assert_allclose(delta[0, :, 0], touched_p - slope * touched_q)
 
 
-def test_profile_half_planes_are_those_that_stand_out_by_most():
-    """In standard errors of p - R q, over all slopes of the grid; that comes first."""
-    family = verdict_family(ZeroConcentratedDP(0.4))
-    p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.05])
-    ratio, limit = np.exp(family._log_ratio), family._delta
-    found, _ = family.half_planes(np.zeros(1, dtype=np.intp), p, q)
-    for a, b, log_ratio in zip(p, q, found[0, :, 0], strict=True):
-        error = np.sqrt(a * (1 - a) + ratio**2 * b * (1 - b))
-        expected = np.argmax((a - ratio * b - limit) / error)
-        assert log_ratio == family._log_ratio[expected]
-
-
-def test_gaussian_half_planes_take_an_estimate_for_every_null():
+def test_half_planes_are_chosen_by_estimates_of_each_null():
     family = verdict_family(GaussianDP(0.7))
     nulls = np.array([3, 900])
     p, q = np.array([[0.3, 0.6], [0.8, 0.9]]), np.array([[0.1, 0.2], [0.3, 0.4]])
@@ -114,6 +102,15 @@ def test_gaussian_half_planes_take_an_estimate_for_every_null():
         one = family.half_planes(nulls[row : row + 1], p[row], q[row])
         np.testing.assert_array_equal(log_ratio[row : row + 1], one[0])
         np.testing.assert_array_equal(delta[row : row + 1], one[1])
+    # In standard errors of p - R q, over all slopes of the grid; that comes first.
+    family = verdict_family(ZeroConcentratedDP(0.4))
+    p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.05])
+    ratio, limit = np.exp(family._log_ratio), family._delta
+    found, _ = family.half_planes(np.zeros(1, dtype=np.intp), p, q)
+    for a, b, log_ratio in zip(p, q, found[0, :, 0], strict=True):
+        error = np.sqrt(a * (1 - a) + ratio**2 * b * (1 - b))
+        expected = np.argmax((a - ratio * b - limit) / error)
+        assert log_ratio == family._log_ratio[expected]
 
 
 @pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])

@@ -80,7 +80,7 @@ def test_probability_in_a_window_errs_upwards_by_what_it_says():
         assert exact <= found <= exact * (1 + 1e-8) + 6 * tail
 
 
-def test_windows_hold_the_mass():
+def test_windows_hold_the_mass_and_growth_is_the_sum_of_weights():
     tail = 1e-6
     for n, low, high in ((30, 0.0, 0.1), (1000, 0.2, 0.6), (10**6, 1e-5, 2e-5)):
         first, last = Binomial(n).window(low, high, tail)
@@ -89,9 +89,6 @@ def test_windows_hold_the_mass():
         first, last = Poisson(n).window(low, high, tail)
         assert poisson.cdf(first - 1, n * low) <= tail
         assert poisson.sf(last, n * high) <= tail
-
-
-def test_growth_is_the_sum_of_absolute_weights():
     theta = np.array([0.3 + 0.2j, -0.1 + 0.05j, 1.2 - 0.4j])
     counts = np.arange(400)
     weights = np.abs(theta[:, np.newaxis]) ** counts[:13]

@@ -176,16 +176,13 @@ def test_bound_and_p_value_never_contradict_each_other(case):
         assert [p <= 1 - confidence for p in p_values] == [e <= bound for e in claims]
 
 
-def test_delta_and_abstentions_only_weaken():
+def test_delta_and_abstentions_only_weaken_up_to_the_extremes():
     values = [
         one_run(correct=90, guesses=100, canaries=m, delta=d).value
         for m, d in ((100, 0.0), (100, 1e-4), (200, 1e-4), (200, 1e-2))
     ]
     assert values == sorted(values, reverse=True)
     assert one_run(correct=90, guesses=100, canaries=200).value == values[0]
-
-
-def test_extremes_and_what_is_beyond_reach():
     assert one_run(correct=0, guesses=10, canaries=10).value == 0
     assert one_run(correct=5, guesses=10, canaries=10).value == 0
     perfect = one_run(correct=10**6, guesses=10**6, canaries=10**6)

@@ -90,7 +90,7 @@ def test_sides_of_unequal_size_and_equal_laws():
     assert same.value < 0.2
 
 
-def test_too_few_releases_for_a_poisson_number():
+def test_poisson_counts_need_releases_and_show_no_more_than_separation():
     assert paired_law(8) is None
     law = paired_law(10_000)
     assert law is not None
@@ -101,10 +101,7 @@ def test_too_few_releases_for_a_poisson_number():
         bound = fixed_scores(*scores, rng=rng, **options)
         best = (gaussian if options else joint)(Counts(18, 18, 0, 18)).value
         assert bound.value <= best + 1e-9
-
-
-def test_poisson_counts_show_no_more_than_perfect_separation():
-    """More hits than expected, in half of the draws, suggest chances above one."""
+    # More hits than expected, in half of the draws, suggest chances above one.
     best, values = joint(Counts(90, 90, 0, 90)).value, []
     for seed in range(40):
         rng = np.random.default_rng(seed)

@@ -116,7 +116,7 @@ def test_a_violation_below_the_tolerance_of_a_positive_delta_is_not_reported(
     assert outcome(GaussianDP(1.0), ApproxDP(epsilon, delta)) is ExactOutcome.REFUTED
 
 
-def test_zeros_of_a_table_are_numbers():
+def test_zeros_of_tables_are_numbers_and_pure_epsilons_have_one_tolerance():
     """A Gaussian's own table, that underflows at its end, holds with equality."""
     mu, epsilons = 0.0411, np.linspace(0.0, 3.0, 7)
     table = Profile(epsilons, gaussian_delta(epsilons, mu))
@@ -125,10 +125,7 @@ def test_zeros_of_a_table_are_numbers():
     assert outcome(GaussianDP(2 * mu), table) is ExactOutcome.REFUTED
     assert outcome(GaussianDP(1.0), Profile((3.0,), (0.0,))) is ExactOutcome.REFUTED
     assert outcome(PureDP(1.0), Profile((0.9,), (0.0,))) is ExactOutcome.UNDECIDED
-
-
-def test_pure_epsilons_are_held_apart_by_the_same_tolerance():
-    """Of 4e-12 (1 + epsilon), either way; not more of one kind of claim."""
+    # Of 4e-12 (1 + epsilon), either way; not more of one kind of claim.
     for epsilon in (0.01, 1.0, 30.0):
         step = 4e-12 * (1 + epsilon)
         for claim, expected in (

@@ -267,7 +267,7 @@ def test_results_narrow_step_by_step_and_repeat():
     assert np.any(other.estimate != steps[-1].estimate)
 
 
-def test_epsilon_is_bounded_from_both_sides():
+def test_epsilon_is_bounded_from_both_sides_and_goes_into_json():
     result = sure(GaussianSum(), epsilon=np.linspace(0, 3, 7), max_samples=20_000)
     truth = GaussianDP(1.0).epsilon_at(0.05)
     assert truth - 0.6 < result.epsilon_lower(0.05) <= truth
@@ -276,9 +276,6 @@ def test_epsilon_is_bounded_from_both_sides():
     nothing = replace(result, low_by_direction=0 * result.low_by_direction)
     assert nothing.epsilon_lower(0.0) == 0.0
     assert result.epsilon_upper(1e-9) == np.inf
-
-
-def test_the_result_is_readable_and_goes_into_json():
     result = white_box(GaussianSum(), PAIR, epsilon=1.0, max_samples=100)
     stored = json.loads(json.dumps(result.to_dict()))
     assert stored["relation"] == "replace-one"
