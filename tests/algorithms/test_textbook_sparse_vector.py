@@ -257,12 +257,6 @@ def test_what_is_looked_into_has_blocks_and_intervals_may_be_empty():
 
 
 # What cannot be
-def test_what_is_impossible_without_noise_on_the_queries():
-    mechanism = SVT5(0.1)
-    pair = neighbours_with([0, 1, 1], [1, 0, 1])
-    releases = np.array([[0.0, 1, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 0]])
-    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    np.testing.assert_array_equal(loss, [np.inf, -np.inf, np.nan, 0.0, np.nan])
 
 
 def test_no_noise_on_the_queries_in_closed_form():
@@ -392,15 +386,27 @@ def test_renewed_thresholds_make_runs_independent(cutoff):
     assert_frequencies(counts, probabilities, SIZE)
 
 
-def test_endless_streams():
+def test_endless_streams_and_fresh_values():
     mechanism = SVT6(1.0)
     streams = all_streams(5, np.inf)
     probabilities = [stream_probability(mechanism, ANSWERS, s) for s in streams]
     counts = frequencies(draws(mechanism, ROWS), streams)
     assert_frequencies(counts, probabilities, SIZE)
+    mechanism = NumericalSVT(1.0)
+    releases = draws(mechanism, ROWS)
+    code = np.where(np.isnan(releases), 0.0, np.isfinite(releases))
+    code[np.isneginf(releases)] = -1.0
+    streams = all_streams(5, 2)
+    probabilities = [stream_probability(mechanism, ANSWERS, s) for s in streams]
+    assert_frequencies(frequencies(code, streams), probabilities, SIZE)
+    # Whatever the stream, a released value is fresh.
+    for place in (0, 1, 4):
+        values = releases[np.isfinite(releases[:, place]), place]
+        law = stats.laplace(loc=ANSWERS[place], scale=6.0)
+        assert_distribution(values[:20_000], law.cdf)
 
 
-def test_streams_without_noise_on_the_queries():
+def test_streams_without_noise_on_the_queries_and_what_is_impossible():
     releases = draws(SVT5(1.0), ROWS)
     np.testing.assert_array_equal(releases[:, 0], releases.sum(axis=1) == 5)
     # Exactly the answers from x on are above if the noisy threshold is in (x - 1, x].
@@ -409,6 +415,11 @@ def test_streams_without_noise_on_the_queries():
     assert_frequencies(
         np.sum(same, axis=1), law.cdf(places) - law.cdf(places - 1), SIZE
     )
+    mechanism = SVT5(0.1)
+    pair = neighbours_with([0, 1, 1], [1, 0, 1])
+    releases = np.array([[0.0, 1, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 0]])
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_array_equal(loss, [np.inf, -np.inf, np.nan, 0.0, np.nan])
 
 
 @pytest.mark.parametrize("cutoff", [1, 2])
@@ -434,21 +445,6 @@ def test_released_values_that_were_compared(cutoff):
             probabilities.append(stream_probability(mechanism, ANSWERS, cells))
     assert sum(probabilities) == pytest.approx(1.0, rel=1e-9)
     assert_frequencies(counts, probabilities, SIZE)
-
-
-def test_fresh_values():
-    mechanism = NumericalSVT(1.0)
-    releases = draws(mechanism, ROWS)
-    code = np.where(np.isnan(releases), 0.0, np.isfinite(releases))
-    code[np.isneginf(releases)] = -1.0
-    streams = all_streams(5, 2)
-    probabilities = [stream_probability(mechanism, ANSWERS, s) for s in streams]
-    assert_frequencies(frequencies(code, streams), probabilities, SIZE)
-    # Whatever the stream, a released value is fresh.
-    for place in (0, 1, 4):
-        values = releases[np.isfinite(releases[:, place]), place]
-        law = stats.laplace(loc=ANSWERS[place], scale=6.0)
-        assert_distribution(values[:20_000], law.cdf)
 
 
 def test_parallel_streams_are_those_of_the_parts():

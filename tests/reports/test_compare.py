@@ -335,7 +335,7 @@ def found():
     return compared(mechanisms, own=own, **SHORT | {"budget": 40, "row_norm": 0.6})
 
 
-def test_the_table_has_a_row_for_every_measure(found):
+def test_the_table_and_the_page_say_what_was_found(found):
     table = found.table
     assert list(table.columns) == [
         *("mechanism", "epsilon", "measure", "median", "low", "high"),
@@ -347,6 +347,17 @@ def test_the_table_has_a_row_for_every_measure(found):
     assert (whole["low"] <= whole["median"]).all()
     assert (whole["median"] <= whole["high"]).all()
     assert set(table[table["mechanism"] == "as it is"]["epsilon"]) == {1.5}
+    page = render(found, {})
+    for said in (
+        *(WARNING.replace("'", "&#39;"), "at most 40 releases a side"),
+        "Not refuted is not a proof of privacy",
+        *(f"<strong>{name} failed:</strong>" for name in found.failed),
+        "&lt;b&gt;odd&lt;/b&gt; raised RuntimeError: there is none",
+        f"{found.problem.scaled} of 60 rows were longer than the row norm",
+        "REFUTED: careless breaks its claim.",
+    ):
+        assert said in page
+    assert not re.search(r"<b>odd|verified|is private|are private", page)
 
 
 def test_verdicts_refute_or_do_not(found):
@@ -368,19 +379,6 @@ def test_verdicts_refute_or_do_not(found):
         assert verdicts[name] == f"failed: {said}"
     lost = found.table[found.table["mechanism"].isin(found.failed)]
     assert lost[["median", "low", "high", "seconds"]].isna().all(axis=None)
-
-
-def test_one_that_fails_at_one_epsilon_stands_at_the_others():
-    def fragile(data, rng, epsilon):
-        return moment(data) if epsilon < 1 else 1 / 0
-
-    found = compared(
-        ["goe-gaussian"], own={"own": fragile}, **SHORT | {"epsilons": [0.5, 2.0]}
-    )
-    assert "own failed at ε = 2 only; its other points stand." in found.notes
-    own = found.table[found.table["mechanism"] == "own"]
-    failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
-    assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}
 
 
 def test_beside_the_users_own_stand_those_that_suit(monkeypatch):
@@ -475,11 +473,18 @@ def test_code_that_looks_the_same_is_known_by_its_releases(tmp_path, monkeypatch
     assert captured[0][0] == captured[0][1] == captured[1][0] > captured[1][1]
 
 
-def test_code_that_shows_the_same_is_known_by_its_looks():
+def test_code_is_known_by_its_looks_and_false_claims_not_recommended():
     two = (lambda d, rng, epsilon: moment(d), lambda d, rng, epsilon: moment(d) * 1.0)
     keys = [plan._identity(problem_of(ROWS), candidate(own), 1.0, 0) for own in two]
     assert None not in keys
     assert keys[0] != keys[1]
+    found = compared(["analyze-gauss-published"], **SHORT | {"epsilons": [1.0, 10.0]})
+    exact = {each["epsilon"]: each["exact"] for each in found.audits}
+    assert exact == {1.0: "kept", 10.0: "false"}
+    assert (found.table["verdict"] == "NOT_REFUTED").all()
+    false = "The claim of analyze-gauss-published is false at ε = 10"
+    assert any(note.startswith(false) for note in found.notes)
+    assert answer(found) == []  # of the larger epsilon of the two
 
 
 def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
@@ -496,18 +501,6 @@ def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
 
 
 # The page.
-def test_the_page_says_what_was_found(found):
-    page = render(found, {})
-    for said in (
-        *(WARNING.replace("'", "&#39;"), "at most 40 releases a side"),
-        "Not refuted is not a proof of privacy",
-        *(f"<strong>{name} failed:</strong>" for name in found.failed),
-        "&lt;b&gt;odd&lt;/b&gt; raised RuntimeError: there is none",
-        f"{found.problem.scaled} of 60 rows were longer than the row norm",
-        "REFUTED: careless breaks its claim.",
-    ):
-        assert said in page
-    assert not re.search(r"<b>odd|verified|is private|are private", page)
 
 
 def test_the_best_is_named_among_those_that_stand(found):
@@ -522,16 +515,6 @@ def test_the_best_is_named_among_those_that_stand(found):
     assert '<span class="badge open">NO VERDICT</span>' in page
     assert "its releases were seen not to be independent draws" in page
     assert '<span class="badge standing">' not in page
-
-
-def test_what_is_known_to_be_false_is_not_recommended():
-    found = compared(["analyze-gauss-published"], **SHORT | {"epsilons": [1.0, 10.0]})
-    exact = {each["epsilon"]: each["exact"] for each in found.audits}
-    assert exact == {1.0: "kept", 10.0: "false"}
-    assert (found.table["verdict"] == "NOT_REFUTED").all()
-    false = "The claim of analyze-gauss-published is false at ε = 10"
-    assert any(note.startswith(false) for note in found.notes)
-    assert answer(found) == []  # of the larger epsilon of the two
 
 
 def test_what_is_written(tmp_path):
@@ -550,7 +533,7 @@ def test_what_is_written(tmp_path):
         compare(["goe-gaussian"], output=tmp_path / "deep" / "work.db" / "x", **SHORT)
 
 
-def test_a_figure_of_one_point_or_of_no_spread_can_be_drawn():
+def test_single_points_can_be_drawn_and_failing_ones_leave_the_others():
     own = {"a very long name of a mechanism, longer than there is room for": noisy}
     found = compared(["goe-gaussian"], own=own, **SHORT | {"n_components": 4})
     for narrow in (False, True):
@@ -561,3 +544,14 @@ def test_a_figure_of_one_point_or_of_no_spread_can_be_drawn():
     page = render(found, {})
     assert "PCA without noise leaves no error" in page
     assert "There are as many components as columns" in page
+
+    def fragile(data, rng, epsilon):
+        return moment(data) if epsilon < 1 else 1 / 0
+
+    found = compared(
+        ["goe-gaussian"], own={"own": fragile}, **SHORT | {"epsilons": [0.5, 2.0]}
+    )
+    assert "own failed at ε = 2 only; its other points stand." in found.notes
+    own = found.table[found.table["mechanism"] == "own"]
+    failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
+    assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}

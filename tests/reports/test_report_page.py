@@ -389,7 +389,7 @@ def test_no_name_is_more_than_text_in_markdown(hostile):
     assert r"| two # lines \| more \| |" in text
 
 
-def test_no_name_is_more_than_text_in_a_figure(hostile):
+def test_no_name_is_a_formula_or_more_than_text_in_figures_and_leads_out(hostile):
     pictures = list(hostile.glob("*.svg"))
     assert len(pictures) == len(FIGURES)
     words = ""
@@ -402,9 +402,6 @@ def test_no_name_is_more_than_text_in_a_figure(hostile):
     words = " ".join(words.split())
     for line in "\n".join(HOSTILE).splitlines():
         assert words.count(plain(line).strip()) >= 3
-
-
-def test_no_name_is_a_formula_in_a_table(hostile):
     for name, table in hostile_results().tables.items():
         text = (hostile / f"{name}.csv").read_text(encoding="utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
@@ -417,9 +414,6 @@ def test_no_name_is_a_formula_in_a_table(hostile):
             names = [plain(each) for each in HOSTILE]
             marked = [f"'{each}" if each[0] in "=+-@" else each for each in names]
             assert list(found["mechanism"]) == marked
-
-
-def test_no_name_leads_out_of_the_folder(hostile):
     outer = hostile.parents[1]
     inside = [path for path in outer.rglob("*") if path.is_file()]
     folders = {path.parent.relative_to(hostile).as_posix() for path in inside}
@@ -626,7 +620,7 @@ def part_of(page, name):
     return part[: part.index("</section>")]
 
 
-def test_the_tour_of_libraries(page, in_markdown):
+def test_the_tour_and_the_comparison_of_libraries(page, in_markdown):
     section = part_of(page, "tour")
     assert re.findall(r'data-label="Verdict"><div>(.*?)</div>', section) == [
         '<span class="badge refuted">REFUTED</span><small>not yet explained</small>',
@@ -642,6 +636,17 @@ def test_the_tour_of_libraries(page, in_markdown):
     assert list(table["name"]) == ["false", "half"]
     assert table["readings"][1] == "add-remove: NOT_REFUTED; replace-one: REFUTED"
     assert list(SECTION.tables(results())["tour"]["name"]) == []
+    section = part_of(page, "libraries")
+    names = re.findall(r'scope="row">(.*?)<', section)
+    assert names == ["ours", "ours", "&lt;theirs&gt;"]
+    cells = re.findall(r'data-label="10 of 54"><div>(.*?)<', section)
+    assert cells == ["no fit"] * 3
+    assert "<small>within 60 s</small>" in section
+    assert "Made with dpaudit 0.1.0, other 2.3." in section
+    row = r"| \<theirs\> | known centre | ε = 1, δ = 0 "
+    row += "| 90.0 %, 2.50 s | no fit, within 60 s |"
+    assert "\n|---|---|---|---:|---:|\n" in in_markdown
+    assert f"\n{row}\n" in in_markdown
 
 
 def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path):
@@ -665,17 +670,3 @@ def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path):
         assert "out.json" not in text
     (folder / name).write_bytes(b"\xff")
     refuses("cannot read", SECTION.beside, tmp_path)
-
-
-def test_the_comparison_of_libraries(page, in_markdown):
-    section = part_of(page, "libraries")
-    names = re.findall(r'scope="row">(.*?)<', section)
-    assert names == ["ours", "ours", "&lt;theirs&gt;"]
-    cells = re.findall(r'data-label="10 of 54"><div>(.*?)<', section)
-    assert cells == ["no fit"] * 3
-    assert "<small>within 60 s</small>" in section
-    assert "Made with dpaudit 0.1.0, other 2.3." in section
-    row = r"| \<theirs\> | known centre | ε = 1, δ = 0 "
-    row += "| 90.0 %, 2.50 s | no fit, within 60 s |"
-    assert "\n|---|---|---|---:|---:|\n" in in_markdown
-    assert f"\n{row}\n" in in_markdown

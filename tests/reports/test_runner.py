@@ -67,7 +67,7 @@ def test_all_experiments_go_where_there_are_workers(workers):
         run_all([experiment("captured-variance")], executor=workers)
 
 
-def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
+def test_long_runs_are_cut_and_progress_ends_at_one():
     single = replace(
         experiment("captured-variance"),
         mechanisms=("goe-gaussian",),
@@ -79,6 +79,14 @@ def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
     table = run(single)
     assert list(table["repetition"]) == [*range(259)]
     assert table["captured_share"].nunique() == 259
+    seen = []
+    run(experiment("exact-privacy"), progress=seen.append)
+    fractions = [step.fraction for step in seen]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert seen[-1].done == seen[-1].total == len(seen) - 1
+    assert "left" in str(seen[1])
+    assert "left" not in str(seen[-1])
 
 
 def test_cells_have_streams_and_points_numbers_of_their_own():
@@ -236,17 +244,6 @@ def test_run_times_are_measured_here_and_compared_with_the_baseline():
     baseline = table["mechanism"] == BASELINE
     assert table.loc[baseline, "releases_per_second"].isna().all()
     assert (table.loc[~baseline, "releases_per_second"] > 0).all()
-
-
-def test_progress_ends_at_one():
-    seen = []
-    run(experiment("exact-privacy"), progress=seen.append)
-    fractions = [step.fraction for step in seen]
-    assert fractions == sorted(fractions)
-    assert (fractions[0], fractions[-1]) == (0, 1)
-    assert seen[-1].done == seen[-1].total == len(seen) - 1
-    assert "left" in str(seen[1])
-    assert "left" not in str(seen[-1])
 
 
 def failing(cell):

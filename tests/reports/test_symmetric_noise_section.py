@@ -59,14 +59,6 @@ def test_rows_are_centred_and_as_long_as_one():
     np.testing.assert_array_equal(problem.moment, second_moment(problem.rows))
 
 
-def test_with_a_public_centre_nothing_is_taken_from_the_rows():
-    """A row is what it was, but for its length, whatever the others are."""
-    some, more = (measures.prepared("synthetic", n, public=True) for n in (500, 900))
-    np.testing.assert_array_equal(some.rows, more.rows[:500])
-    np.testing.assert_allclose(np.linalg.norm(some.rows, axis=1), 1)
-    assert np.abs(some.rows.mean(axis=0)).max() > 1e-3
-
-
 def test_a_row_of_zeros_stays_one_with_a_public_centre(monkeypatch):
     made = Dataset("made", np.array([[3.0, 4.0], [0.0, 0.0]]), source="by hand")
     monkeypatch.setattr(measures, "load", lambda name: made)
@@ -178,7 +170,7 @@ def test_what_is_missing_is_said_and_the_rest_stands(
     assert section.missing(size) == ["mnist"]
 
 
-def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
+def test_errors_are_of_rows_not_fitted_to_and_as_printed_for_svd():
     """By the declared means: a binomial of 10,000 at 5.65 %, within 5 deviations."""
     rows, classes = measures.two_classes("synthetic", 0, 0)
     within = [np.cov(rows[classes == c].T) for c in (-1, 1)]
@@ -190,6 +182,11 @@ def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
     middle = (means[0] + means[1]) / 2
     wrong = np.mean(((rows - middle) @ direction > 0) != (classes > 0))
     assert abs(wrong - 0.0565) < 5 * np.sqrt(0.0565 * (1 - 0.0565) / len(rows))
+    # A row is what it was, but for its length, whatever the others are.
+    some, more = (measures.prepared("synthetic", n, public=True) for n in (500, 900))
+    np.testing.assert_array_equal(some.rows, more.rows[:500])
+    np.testing.assert_allclose(np.linalg.norm(some.rows, axis=1), 1)
+    assert np.abs(some.rows.mean(axis=0)).max() > 1e-3
 
 
 def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):

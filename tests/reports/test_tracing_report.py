@@ -205,7 +205,7 @@ def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
     assert "took so few rows" in findings.head(found, ["analyze-gauss"], 96)
 
 
-def test_lemmas_and_the_table_are_ready_to_print():
+def test_the_tables_of_tracing_and_culling_are_ready_to_print():
     first, second = findings.instance_notes(TABLES["hard-instances"], 96)
     assert "to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
     assert "the first at least 0.80 m" in first
@@ -220,6 +220,17 @@ def test_lemmas_and_the_table_are_ready_to_print():
     assert first == ["0 … 100", "0 … 100", "100 … 100", "100 … 100"]
     assert last == ["refused", "refused", "– … 100", "refused"]
     assert rows[0].cells[3].traced == "traced 100 … 0"
+    first, last = findings.culling_rows(TABLES["list-culling"])
+    assert first.length == "500"
+    assert first.most_agreement == "0 of 10"
+    assert last.random_half == "10 of 10"
+    assert last.loss == "below 10⁻¹⁴"
+    assert last.bound == "10⁻⁷"
+    (note,) = findings.culling_notes(TABLES["list-culling"])
+    assert note.startswith("Most agreement wins 0 of 20 games, random half 20 of 20.")
+    assert "consistent" in note
+    flat = TABLES["list-culling"].assign(loss_bound=0.5)
+    assert "not seen yet" in findings.culling_notes(flat)[0]
 
 
 def test_notes_say_who_is_useful_and_who_is_traced():
@@ -235,20 +246,6 @@ def test_notes_say_who_is_useful_and_who_is_traced():
     useless = TABLES["tracing-references"].assign(useful=0.0)
     notes = findings.tracing_notes(findings.shares(useless, TABLES["tracing"]), [])
     assert "not useful at any size" in " ".join(notes)
-
-
-def test_culling_is_ready_to_print():
-    first, last = findings.culling_rows(TABLES["list-culling"])
-    assert first.length == "500"
-    assert first.most_agreement == "0 of 10"
-    assert last.random_half == "10 of 10"
-    assert last.loss == "below 10⁻¹⁴"
-    assert last.bound == "10⁻⁷"
-    (note,) = findings.culling_notes(TABLES["list-culling"])
-    assert note.startswith("Most agreement wins 0 of 20 games, random half 20 of 20.")
-    assert "consistent" in note
-    flat = TABLES["list-culling"].assign(loss_bound=0.5)
-    assert "not seen yet" in findings.culling_notes(flat)[0]
 
 
 def test_the_figure_has_a_panel_for_each():

@@ -106,7 +106,7 @@ def test_the_start_is_what_noise_leaves_of_the_first_half():
         np.testing.assert_allclose(runs["means"][trial], expected, atol=0.1)
 
 
-def test_gradients_of_a_basis_are_those_of_its_columns():
+def test_gradients_are_those_of_columns_and_rows_show_their_sensitivity():
     rows, bases = graded(7, [1.0, 2.0, 3.0]), rng(1).standard_normal((5, 3, 2))
     found = moments.ProductGradients(moments.as_moments(rows), 2, 4, bases).read(1, 4)
     assert found.shape == (5, 3, 6)
@@ -114,6 +114,17 @@ def test_gradients_of_a_basis_are_those_of_its_columns():
         for place, row in enumerate(rows[3:6]):
             expected = np.outer(row, row @ bases[trial])
             np.testing.assert_allclose(found[trial, place].reshape(3, 2), expected)
+    # Null hypothesis: with the angle t of V from e_1 in their plane, (cos 2 t, sin 2 t)
+    # is the direction of a normal vector of deviation 2 sigma about (-+R^2, 0), up to a
+    # share of 1/50 or so, so P(V is nearer e_1) = Phi(R^2/(2 sigma)) = Phi(mu/2).
+    mechanism = TwoStagePCA.calibrated(4.0, 1e-2, row_norm=3.0)
+    pair, size = mechanism.canonical_pairs()[1], 20_000
+    mu = 9.0 / mechanism.covariance.sigma
+    basis = mechanism.draw(pair.data, size, rng=rng(1))[:, :, 0]
+    nearer = int((np.abs(basis[:, 0]) > np.abs(basis[:, 1])).sum())
+    expected = stats.norm.cdf(mu / 2)
+    assert stats.binomtest(nearer, size, expected).pvalue > 1e-9
+    assert expected > 0.7
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -250,20 +261,6 @@ def test_a_far_row_moves_the_mean_by_nearly_its_full_sensitivity():
         error = 6 * 1.2533 * np.sqrt(2 / size)
         assert shift <= 1.1 * mu + error
         assert shift >= 0.8 * mu - error
-
-
-def test_a_row_of_the_first_half_shows_its_full_sensitivity():
-    # Null hypothesis: with the angle t of V from e_1 in their plane, (cos 2 t, sin 2 t)
-    # is the direction of a normal vector of deviation 2 sigma about (-+R^2, 0), up to a
-    # share of 1/50 or so, so P(V is nearer e_1) = Phi(R^2/(2 sigma)) = Phi(mu/2).
-    mechanism = TwoStagePCA.calibrated(4.0, 1e-2, row_norm=3.0)
-    pair, size = mechanism.canonical_pairs()[1], 20_000
-    mu = 9.0 / mechanism.covariance.sigma
-    basis = mechanism.draw(pair.data, size, rng=rng(1))[:, :, 0]
-    nearer = int((np.abs(basis[:, 0]) > np.abs(basis[:, 1])).sum())
-    expected = stats.norm.cdf(mu / 2)
-    assert stats.binomtest(nearer, size, expected).pvalue > 1e-9
-    assert expected > 0.7
 
 
 def test_rows_are_clipped_and_bad_data_named():

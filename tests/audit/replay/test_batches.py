@@ -52,10 +52,12 @@ def test_dp_sgd_is_held_to_the_composition_of_its_samples(pair, sees):
     assert ("other rows" in str(result)) == (sees == "transcript")
 
 
-def test_a_claim_that_needs_one_percent_less_noise_is_not_held():
+def test_one_percent_less_noise_is_not_held_and_transcripts_need_the_pair():
     # The accountant's noise is the least, up to 0.1 %.
     less = partial(dp_sgd, sigma=0.99 * SIGMA)
     assert replay(less, pair=PAIR, claim=CLAIM, **SEEN).samples > 0
+    with pytest.raises(UnsupportedError, match="flips may be hidden"):
+        ReplayedMechanism(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
 
 
 def densities(x, y, bits):
@@ -254,11 +256,6 @@ def test_public_batches_are_values_that_are_the_same_on_both_sides(mechanism):
     assert any(judged(0.1, seed).proof for seed in range(150))
     if mechanism is not laplace_step:
         assert not judged(0.1, batches="secret").proof
-
-
-def test_transcripts_over_secret_batches_need_the_pair():
-    with pytest.raises(UnsupportedError, match="flips may be hidden"):
-        ReplayedMechanism(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

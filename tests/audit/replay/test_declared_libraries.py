@@ -197,13 +197,11 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
     assert (len(tape.observations), tape.unfollowed) == (1, [])
 
 
-def test_what_another_version_lacks_is_left_alone():
+def test_what_versions_lack_and_mechanisms_that_return_functions_are_left_alone():
     with libraries.declared_libraries():
         assert not hasattr(Geometric.randomise, "__wrapped__")
         assert hasattr(Laplace.randomise, "__wrapped__")
 
-
-def test_a_mechanism_that_returns_a_function_is_not_followed():
     def objective(x, rng):
         Vector(epsilon=1.0).randomise(lambda w: w)
         return float(len(x)) + rng.laplace()

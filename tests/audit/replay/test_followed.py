@@ -70,10 +70,16 @@ def test_noise_to_which_data_are_added_twice_has_two_readings():
     assert audit(eager, layer="transcript", budget=100, **options).refuted
 
 
-def test_coins_have_no_transcript():
+def test_coins_have_no_transcript_and_returned_numbers_no_looks():
     followed = ReplayedMechanism(lambda x, rng: np.sum(x) + rng.triangular(-3, 0, 3))
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: triangular"):
         followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))
+
+    # The interpreter stands elsewhere in a call that it has made often.
+    def noisy_sum(x, rng):
+        return float(np.sum(x) + rng.laplace())
+
+    assert all(execute(noisy_sum, np.ones((2, 1)), k).open for k in range(40))
 
 
 def running_totals(x, rng):
@@ -92,15 +98,6 @@ def test_a_number_is_bound_anew_and_an_array_written_into_by_an_operator_in_plac
     plain = traced.plainly().value
     assert traced.value == pytest.approx(plain, abs=1e-12)
     assert len(set(plain)) == 6
-
-
-def test_a_number_that_is_returned_is_not_looked_at_however_often():
-    """The interpreter stands elsewhere in a call that it has made often."""
-
-    def noisy_sum(x, rng):
-        return float(np.sum(x) + rng.laplace())
-
-    assert all(execute(noisy_sum, np.ones((2, 1)), k).open for k in range(40))
 
 
 LINEAR = {

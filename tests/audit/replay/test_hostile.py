@@ -219,21 +219,18 @@ def test_what_compiled_code_makes_of_a_number_is_not_the_number(mechanism, refut
     assert not refuted or result.loss == math.inf
 
 
-def test_a_mechanism_that_only_raises_is_an_error():
+def test_mechanisms_that_only_raise_are_errors_and_failures_of_following_none():
     with pytest.raises(MechanismError, match="every time"):
         replay(raises_always, pair=PAIR, claim=PureDP(1.0), budget=2)
+    result = replay(picky, pair=PAIR, claim=PureDP(1.0), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "an ordinary execution" in result.findings[0].message
 
 
 def picky(x, rng):
     if len(x) == 3 and type(rng) is not np.random.Generator:
         raise TypeError("not a generator")
     return total(x) + rng.laplace(0, 1.0)
-
-
-def test_a_failure_that_comes_of_following_is_no_finding():
-    result = replay(picky, pair=PAIR, claim=PureDP(1.0), budget=2)
-    assert result.verdict == "NOT_FOLLOWED"
-    assert "an ordinary execution" in result.findings[0].message
 
 
 def test_other_threads_have_their_own_numpy():
@@ -249,22 +246,13 @@ def test_other_threads_have_their_own_numpy():
     assert all(each == [np.ndarray, float] for each in seen)
 
 
-def test_what_cannot_be_read_of_a_release_is_said():
-    def opaque(x, rng):
-        return SimpleNamespace(value=total(x) + rng.laplace(0, 0.01))
-
-    result = replay(opaque, pair=PAIR, claim=PureDP(1.0), budget=2)
-    assert result.verdict == "NOT_FOLLOWED"
-    assert "returns SimpleNamespace" in result.findings[0].message
-
-
 def refuses_many(x, rng):
     if len(x) == 3:
         raise ValueError("too many rows")
     return total(x) + rng.laplace(0, 1.0)
 
 
-def test_a_failure_on_one_side_alone_is_a_proof():
+def test_failures_on_one_side_are_proofs_and_unreadable_releases_said():
     result = replay(refuses_many, pair=PAIR, claim=PureDP(1.0))
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert result.findings[0].kind == "structure"
@@ -272,6 +260,13 @@ def test_a_failure_on_one_side_alone_is_a_proof():
     line = refuses_many.__code__.co_firstlineno + 1
     wheres = result.findings[0].where, result.findings[0].where_neighbour
     assert [int(each.rpartition(":")[2]) for each in wheres] == [line, line]
+
+    def opaque(x, rng):
+        return SimpleNamespace(value=total(x) + rng.laplace(0, 0.01))
+
+    result = replay(opaque, pair=PAIR, claim=PureDP(1.0), budget=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "returns SimpleNamespace" in result.findings[0].message
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_the_names_of_candidates_count_and_not_their_order():
     assert one.log == pytest.approx(two.log, rel=1e-14)
 
 
-def test_randomised_response():
+def test_randomised_response_and_promises_add_up():
     law = KERNELS["randomised-response"](np.array([0, 2]), 0.5, 3)
     assert np.exp(law.log) == pytest.approx(
         np.array([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
@@ -233,6 +233,16 @@ def test_randomised_response():
     other = KERNELS["randomised-response"]("no", 0.75, ["yes", "no"])
     assert words.supremum(other) == pytest.approx(math.log(3))
     assert words.loss(other, words.places("yes")[0]) == pytest.approx(math.log(3))
+    assert of(PureDP(0.5), PureDP(0.4)).holds(PureDP(0.9))
+    assert not of(PureDP(0.5), PureDP(0.4)).holds(PureDP(0.89))
+    assert of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(ApproxDP(0.9, 1e-6))
+    assert not of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(PureDP(0.9))
+    assert of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.12))
+    assert not of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.11))
+    assert not of(ZeroConcentratedDP(0.5)).holds(GaussianDP(1.0))
+    # Randomised response is no easier to tell than normal laws from mu = 0.6238 on.
+    assert of(PureDP(0.5)).holds(GaussianDP(0.63))
+    assert not of(PureDP(0.5)).holds(GaussianDP(0.62))
 
 
 def test_a_promise_holds_for_near_inputs_only():
@@ -259,19 +269,6 @@ def promised(x, claim):
 
 def of(*claims):
     return Composition.of([compare(promised(0, c), promised(1, c)) for c in claims])
-
-
-def test_promises_add_up():
-    assert of(PureDP(0.5), PureDP(0.4)).holds(PureDP(0.9))
-    assert not of(PureDP(0.5), PureDP(0.4)).holds(PureDP(0.89))
-    assert of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(ApproxDP(0.9, 1e-6))
-    assert not of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(PureDP(0.9))
-    assert of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.12))
-    assert not of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.11))
-    assert not of(ZeroConcentratedDP(0.5)).holds(GaussianDP(1.0))
-    # Randomised response is no easier to tell than normal laws from mu = 0.6238 on.
-    assert of(PureDP(0.5)).holds(GaussianDP(0.63))
-    assert not of(PureDP(0.5)).holds(GaussianDP(0.62))
 
 
 def test_nothing_is_refuted_by_a_promise_and_what_is_lost_beside_it_is_lost():

@@ -267,13 +267,16 @@ def test_what_is_released_beside_its_sum_has_to_agree(by):
         assert result.loss == (np.inf if verdict == "REFUTED" else 0)
 
 
-def test_what_is_made_of_draws_that_were_seen_has_no_law():
+def test_draws_that_were_seen_have_no_law_and_posterior_ones_fall():
     def release(x, rng):
         noise = rng.exponential() - rng.exponential()
         return abs(noise), x.sum() + noise  # which shows two numbers, one right
 
     pair = Pair([0.0], [0.5])
     assert replay(release, pair=pair, claim=PureDP(2.0)).verdict != "NOT_REFUTED"
+    pair, claim = Pair([0.5], [0.5, 1.0]), PureDP(0.1)
+    posterior = replay(lambda x, rng: rng.beta(1 + x.sum(), 1), pair=pair, claim=claim)
+    assert (posterior.verdict, posterior.proof) == ("REFUTED", True)
 
 
 @pytest.mark.parametrize(("again", "verdict"), [(0.0, "NOT_REFUTED"), (1.0, "REFUTED")])
@@ -318,9 +321,3 @@ def test_a_draw_is_free_where_its_parameters_are_of_no_data(law):
 
     free = replay(own, pair=pair, claim=claim)
     assert (free.verdict, free.loss) == ("NOT_REFUTED", 0)
-
-
-def test_a_beta_draw_from_a_posterior_is_refuted():
-    pair, claim = Pair([0.5], [0.5, 1.0]), PureDP(0.1)
-    posterior = replay(lambda x, rng: rng.beta(1 + x.sum(), 1), pair=pair, claim=claim)
-    assert (posterior.verdict, posterior.proof) == ("REFUTED", True)

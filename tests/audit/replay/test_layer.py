@@ -53,12 +53,20 @@ test_arguments_that_are_not_allowed_are_named = refused(
 )
 
 
-def test_a_mechanism_that_refuses_its_data_is_an_error():
+def test_mechanisms_that_refuse_are_errors_and_differing_numbers_printed_so():
     def refuses(x, rng):
         raise InputError("rows must be larger")
 
     with pytest.raises(InputError, match="rows must be larger"):
         replay(refuses, pair=PAIR, claim=CLAIM)
+
+    def dated(x, rng):
+        return rng.laplace(), 1_795_770_000 + x.sum() / 10
+
+    pair = Pair([0.2, 0.4], [0.2, 0.9], "replace-one")
+    (finding,) = replay(dated, pair=pair, claim=PureDP(0.1)).findings
+    one, other = re.findall(r"is (\S+) on D and (\S+) on D'", finding.message)[0]
+    assert one != other
 
 
 def _exact_if_many(x, rng):
@@ -263,16 +271,6 @@ SETTLED = {
 }
 CORPUS = corpus()
 OPEN = ("bootstrap_of_rows", "median_of_logs")
-
-
-def test_numbers_that_differ_are_printed_so_that_they_do():
-    def dated(x, rng):
-        return rng.laplace(), 1_795_770_000 + x.sum() / 10
-
-    pair = Pair([0.2, 0.4], [0.2, 0.9], "replace-one")
-    (finding,) = replay(dated, pair=pair, claim=PureDP(0.1)).findings
-    one, other = re.findall(r"is (\S+) on D and (\S+) on D'", finding.message)[0]
-    assert one != other
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_choices_are_executed_in_all_their_ways():
         assert judged(answers, claim=PureDP(1.09), sees=sees, **options).proof
 
 
-def test_a_promise_is_held_to_its_sensitivity():
+def test_promises_are_held_to_their_sensitivity_and_added_up():
     def too_far_for_it(x, rng):
         return trusted(2.0 * len(x), 0.6), trusted(float(len(x)), 0.3)
 
@@ -165,8 +165,6 @@ def test_a_promise_is_held_to_its_sensitivity():
     assert math.isnan(result.loss)
     assert "not known" in str(result)
 
-
-def test_promises_are_added_up():
     def two_of_them(x, rng):
         return trusted(float(len(x)), 0.6), trusted(float(len(x)), 0.6)
 
@@ -264,15 +262,7 @@ def test_an_invariant_that_differs_is_a_finding_at_its_line(mechanism, message):
     assert finding.message.startswith(message)
 
 
-def test_it_refutes_for_whoever_sees_it_if_nothing_random_came_before():
-    for mechanism in (counts_publicly, counts_publicly_with_numpy):
-        result = judged(mechanism, claim=ApproxDP(1.0, 0.1))
-        assert (str(result.verdict), result.proof) == ("REFUTED", True)
-        assert result.loss == math.inf
-    assert not judged(counts_after_a_look).proof
-
-
-def test_invariants_that_do_not_differ_are_silent():
+def test_invariants_that_do_not_differ_are_silent_and_first_ones_refute():
     def silent(x, rng):
         n = noisy(float(len(x)), 2.0)
         invariant(n=n, words=["a", 1.5], size=np.ones(3), nothing=None)
@@ -280,6 +270,11 @@ def test_invariants_that_do_not_differ_are_silent():
 
     result = judged(silent, sees="release")
     assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    for mechanism in (counts_publicly, counts_publicly_with_numpy):
+        result = judged(mechanism, claim=ApproxDP(1.0, 0.1))
+        assert (str(result.verdict), result.proof) == ("REFUTED", True)
+        assert result.loss == math.inf
+    assert not judged(counts_after_a_look).proof
 
 
 @pytest.mark.parametrize(
@@ -325,10 +320,12 @@ def outer(value, scale):
     return noisy(value, scale) if scale > 0.1 else value
 
 
-def test_primitives_within_primitives_are_not_counted_twice():
+def test_primitives_within_primitives_count_once_and_noise_into_them_is_looked_at():
     result = judged(lambda x, rng: outer(float(len(x)), 1.0))
     assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))
     assert len(result.steps) == 1
+    result = judged(lambda x, rng: noisy([x.sum() + rng.laplace(scale=2.0)][0], 2.0))
+    assert (str(result.verdict), len(result.steps)) == ("NOT_REFUTED", 2)
 
 
 @primitive("laplace", value="value", scale=1.0)
@@ -396,11 +393,6 @@ def test_calls_that_have_no_law_are_not_followed(call):
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert {each.kind for each in result.findings} == {"coin"}
     assert "lambda x" in line_of(result.findings[0])
-
-
-def test_noise_that_goes_into_a_primitive_is_looked_at():
-    result = judged(lambda x, rng: noisy([x.sum() + rng.laplace(scale=2.0)][0], 2.0))
-    assert (str(result.verdict), len(result.steps)) == ("NOT_REFUTED", 2)
 
 
 @primitive("laplace", value="x", scale=1.0)

@@ -145,13 +145,19 @@ def test_lattices_have_their_probabilities():
     assert one_sided.log_probability(np.array([-1.0]))[0] == -math.inf
 
 
-def test_rounded_noise_has_the_probabilities_of_its_cells():
+def test_rounded_noise_and_lattices_have_the_probabilities_of_their_cells():
     law = identify(of("rint", of("multiply", 2, L))).lattice
     k = np.arange(-30, 31)
     cell = stats.laplace(scale=2)
     wanted = cell.cdf(k + 0.5) - cell.cdf(k - 0.5)
     np.testing.assert_allclose(np.exp(law.log_probability(k)), wanted, rtol=1e-5)
     assert law.supremum(1) <= 0.5 + 1e-6
+    # chi-squared with false-alarm probability 1e-4.
+    lattice = Lattice.among((-1, 0, 2), (0.2, 0.3, 0.5))
+    drawn = lattice.sample(np.random.default_rng(3), 100_000)
+    counts = [(drawn == k).sum() for k in (-1, 0, 2)]
+    assert stats.chisquare(counts, np.array([0.2, 0.3, 0.5]) * 1e5).pvalue > 1e-4
+    assert sum(counts) == 100_000
 
 
 @pytest.mark.parametrize("way", ["rint", "floor", "ceil", "trunc"])
@@ -222,15 +228,6 @@ def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
     assert not any("has no bound" in each.message for each in hidden.findings)
 
 
-def test_a_lattice_draws_what_it_says():
-    # chi-squared with false-alarm probability 1e-4.
-    lattice = Lattice.among((-1, 0, 2), (0.2, 0.3, 0.5))
-    drawn = lattice.sample(np.random.default_rng(3), 100_000)
-    counts = [(drawn == k).sum() for k in (-1, 0, 2)]
-    assert stats.chisquare(counts, np.array([0.2, 0.3, 0.5]) * 1e5).pvalue > 1e-4
-    assert sum(counts) == 100_000
-
-
 PAIR = Pair([[0.2], [0.7]], [[0.2], [0.7], [1.0]])
 
 
@@ -286,9 +283,16 @@ def test_noise_that_code_makes_is_followed(name):
         assert replay(RIGHT[name], pair=PAIR, claim=PureDP(0.99)).proof
 
 
-def test_clamped_noise_is_held_to_its_claim():
+def test_clamped_noise_is_held_to_its_claim_and_constants_may_be_atoms():
     wrong = replay(partial(clamped, epsilon=1.01), pair=PAIR, claim=PureDP(1.0))
     assert (wrong.verdict, wrong.proof) == ("REFUTED", True)
+
+    # No noise on D; on D' the same number, but for one release in ten.
+    def rarely(x, rng):
+        return 3 + float(len(x) > 2) * rng.poisson(0.1)
+
+    result = replay(rarely, pair=PAIR, claim=ApproxDP(0.2, 0.2))
+    assert result.verdict != "REFUTED"
 
 
 def reused(x, rng):
@@ -307,15 +311,6 @@ def test_draws_that_are_used_twice_are_not_followed(mechanism):
     assert result.verdict == "NOT_FOLLOWED"
     told = [finding.message for finding in result.findings if finding.kind == "coin"]
     assert any("used again" in text or "have one seed" in text for text in told)
-
-
-def test_a_constant_may_be_an_atom_of_noise_on_a_lattice():
-    # No noise on D; on D' the same number, but for one release in ten.
-    def rarely(x, rng):
-        return 3 + float(len(x) > 2) * rng.poisson(0.1)
-
-    result = replay(rarely, pair=PAIR, claim=ApproxDP(0.2, 0.2))
-    assert result.verdict != "REFUTED"
 
 
 def test_noise_that_a_simulation_fits_is_said_to_be():

@@ -288,7 +288,7 @@ def test_noise_that_is_used_otherwise_is_not_followed(name):
     assert np.isfinite(trace.value).all()
 
 
-def test_a_multiple_of_noise_is_noise_of_another_scale():
+def test_multiples_of_noise_are_noise_and_noisy_arrays_the_librarys():
     def mechanism(x, rng):
         total = x.sum(axis=0)
         return total + -3 * noise_for(total)
@@ -298,6 +298,16 @@ def test_a_multiple_of_noise_is_noise_of_another_scale():
     assert (seen.law.ratio.tolist(), trace.tape.unfollowed) == ([6.0, 6.0], [])
     # A draw of deviation 6 is within 40 of its mean, but for 1e-10.
     assert np.abs(trace.value - ROWS.sum(axis=0)).max() < 40
+    found = []
+
+    def mechanism(x, rng):
+        total = Unchangeable(x.sum(axis=0))
+        found.append(total + noise_for(total))
+        return found[0].numbers
+
+    trace = execute(mechanism, ROWS, 0)
+    assert (type(found[0]), trace.tape.unfollowed) == (Unchangeable, [])
+    assert found[0].numbers.dtype == ROWS.dtype
 
 
 class Unchangeable:
@@ -314,19 +324,6 @@ class Unchangeable:
 
     def set(self, numbers):
         return Unchangeable(numbers.astype(self.numbers.dtype))
-
-
-def test_a_noisy_array_is_one_of_the_library():
-    found = []
-
-    def mechanism(x, rng):
-        total = Unchangeable(x.sum(axis=0))
-        found.append(total + noise_for(total))
-        return found[0].numbers
-
-    trace = execute(mechanism, ROWS, 0)
-    assert (type(found[0]), trace.tape.unfollowed) == (Unchangeable, [])
-    assert found[0].numbers.dtype == ROWS.dtype
 
 
 def test_batches_of_another_kind_are_those_of_the_library():

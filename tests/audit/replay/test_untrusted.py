@@ -146,13 +146,11 @@ def test_arguments_that_hold_randomness_are_not_taken_for_inputs():
         assert any("they hold randomness" in f.message for f in result.findings)
 
 
-def test_noise_that_is_kept_is_not_audited():
+def test_noise_that_is_kept_is_not_audited_nor_shown_within_a_primitive():
     result = judged(lambda x, rng: cached(float(len(x))))
     assert (str(result.verdict), result.primitives) == ("NOT_FOLLOWED", ())
     assert "KEPT holds what was drawn before" in result.findings[-1].message
 
-
-def test_what_is_called_within_a_primitive_is_not_shown():
     @primitive("laplace", value="value", scale=1.0)
     def outer(value):
         return right(value, 1.0)
