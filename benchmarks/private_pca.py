@@ -30,7 +30,6 @@ from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import Gram, gram
-from dpaudit.rows import normalise_rows
 from dpaudit.subspace import (
     captured_variance_share,
     largest_principal_angle_sine,
@@ -50,8 +49,8 @@ OPTIONS = {"relation": Relation.REPLACE_ONE, "row_norm": 1.0}
 
 def cells(most: int) -> Iterator[tuple[str, int, int, int]]:
     """Yield the settings: law, n, d and k; those that take long come last."""
-    for d in (4, 20, 100, 500):
-        for n in (10_000, 100_000):
+    for n in (10_000, 100_000):
+        for d in (4, 20, 100, 500):
             for law in LAWS if d < 500 else ("gauss", "low"):
                 for k in (1, 2 if d == 4 else 5):
                     if d <= most:
@@ -92,9 +91,11 @@ def real(name: str) -> Array:
 
 def released(rows: Array, k: int, rng: Any) -> Iterator[tuple[str, Array]]:
     """Yield the name of each mechanism, and the basis that it releases."""
-    lengths = np.linalg.norm(rows, axis=1)
-    clipped = rows / np.maximum(lengths, np.quantile(lengths, 0.95))[:, np.newaxis]
-    for how, seen in (("R95", clipped), ("directions", normalise_rows(rows))):
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    bounds = {"R95": np.maximum(lengths, np.quantile(lengths, 0.95))}
+    bounds["directions"] = np.where(lengths > 0, lengths, 1.0)
+    for how, bound in bounds.items():
+        seen = rows * (1 / bound)[:, np.newaxis]
         found = gram(seen)
         yield f"without noise/{how}", top_components(found.moment, k)
         for epsilon in EPSILONS:
@@ -140,13 +141,15 @@ def read(path: Path) -> dict[tuple[Any, ...], list[dict[str, float]]]:
 
 def measure(path: Path, sets: int, most: int) -> None:
     """Append what is missing."""
-    there = read(path)
-    for cell in cells(most):
-        wanted = sets // 5 if cell[1:3] == (100_000, 500) else sets
-        for number in range(len(there.get(cell, ())), wanted):
-            line = json.dumps({"cell": cell, "errors": measured(*cell, number)})
-            with path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+    done = {cell: len(lines) for cell, lines in read(path).items()}
+    for reached in range(10, sets + 10, 10):
+        for cell in cells(most):
+            share = 5 if cell[1:3] == (100_000, 500) else 1
+            for number in range(done.get(cell, 0), min(reached, sets) // share):
+                line = json.dumps({"cell": cell, "errors": measured(*cell, number)})
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+                done[cell] = number + 1
 
 
 def table(path: Path) -> None:

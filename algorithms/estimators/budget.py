@@ -18,9 +18,12 @@ With a share q of the budget for the mean:
 The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
 recommends where neither the number of rows nor an eigengap is known: of the mechanisms
 that release a second moment, the one whose measured error is never much above the
-least, and of which a draw is quick. Nothing but d, k, epsilon, delta and the relation
-decides, and those are public. In low dimensions it is a pure mechanism even if there is
-a delta: more accurate there *and* the stronger guarantee.
+least, and of which a draw is quick. In low dimensions it is a pure mechanism even if
+there is a delta: more accurate there *and* the stronger guarantee. Where it would be
+``goe-gaussian``, and the data can be read more than once, it is ``residual-step-pca``,
+which begins with that noise and goes on with more of it unless something else promises
+less (docs/choosing.md has what was measured). Nothing but d, k, epsilon, delta, the
+relation and the type of the data decides, and those are public.
 """
 
 from collections.abc import Iterator
@@ -212,7 +215,14 @@ class Budget(Checked):
         check_positive("center_norm", self.mean_norm)
         check_fraction("center_share", self.mean_share, allow_zero=True)
 
-    def plan(self, mechanism: Any, n_components: int, n_features: int) -> FitPlan:
+    def plan(
+        self,
+        mechanism: Any,
+        n_components: int,
+        n_features: int,
+        *,
+        restarts: bool = False,
+    ) -> FitPlan:
         """Return the mechanisms to be run on rows of length `n_features`.
 
         The mechanism is ``"auto"``, a name in the catalogue, or the mechanism itself.
@@ -224,9 +234,8 @@ class Budget(Checked):
             return self._plan_with(mechanism)
         name = mechanism
         if name == "auto":
-            name = recommended(
-                self.epsilon, self.delta, self.relation, n_features, n_components
-            )
+            known = self.epsilon, self.delta, self.relation
+            name = recommended(*known, n_features, n_components, restarts=restarts)
         if not self.mean_share:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
@@ -310,11 +319,18 @@ class Budget(Checked):
 
 
 def recommended(
-    epsilon: float, delta: float, relation: Relation, dimension: int, k: int = 1
+    epsilon: float,
+    delta: float,
+    relation: Relation,
+    dimension: int,
+    k: int = 1,
+    *,
+    restarts: bool = False,
 ) -> str:
     """Return the name of the mechanism that ``"auto"`` stands for.
 
-    Off the grid of measurements it is the one at its end.
+    Off the grid of measurements it is the one at its end. Whether the data can be read
+    more than once decides if residual steps may begin where GOE noise is the best.
 
     Examples
     --------
@@ -335,7 +351,8 @@ def recommended(
         relation=relation,
         among=quick,
     )
-    return found.choices[0].mechanism
+    best = found.choices[0].mechanism
+    return "residual-step-pca" if restarts and best == "goe-gaussian" else best
 
 
 def _on_grid(axis: str, value: _Number) -> _Number:

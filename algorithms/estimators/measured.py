@@ -37,7 +37,11 @@ from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.streams import stream
-from dpaudit.subspace import largest_principal_angle_sine
+from dpaudit.subspace import (
+    largest_principal_angle_sine,
+    second_moment,
+    top_components,
+)
 
 __all__ = ["GRID", "MECHANISMS", "Grid", "shipped_grid"]
 
@@ -55,13 +59,17 @@ MECHANISMS = (
     "exponential-pca-deflation",
 )
 """Those that read the second moment alone, are exact, and have a proven claim."""
+OF_ROWS = ("residual-step-pca",)
+"""Those that read rows; see `errors`."""
 SEED = 0
 """Of what `expected` draws."""
 _WORK, _MOST, _LEAST = 5_000, 501, 11  # releases times columns; releases
+_FEW = 51  # releases of those that read rows
 _NO_DECOMPOSITION = ("power-method", "power-method-laplace", "exponential-pca")
 _ENOUGH = 101  # releases of those, which cost little and scatter widely
 _QUICK_REJECTION = 5  # columns: beyond them a release takes a hundredth of a second
 _BATCH_BYTES = 2**25
+_NUMBERS = 400_000  # of the rows that are made up
 
 
 def even(gap: float, *, d: int, k: int, n: float) -> Array:
@@ -121,10 +129,12 @@ def errors(
     rng: Rng,
     **options: Any,
 ) -> Array:
-    """Return the errors of some releases of one of `MECHANISMS`, shape (size,).
+    """Return the errors of some releases of a mechanism, shape (size,).
 
     It `takes` k and delta. The data are those of `moment`; options are the epsilon, and
-    the relation.
+    the relation. For `OF_ROWS` they are rows that have its eigenvalues, all of one
+    length: corners of a box about the origin, drawn at random. (Where n is large, fewer
+    are drawn, and each is there as often.)
     """
     chosen, d = entry(name), len(spectrum)
     if chosen.approximate:
@@ -132,6 +142,12 @@ def errors(
     if chosen.has_components:
         options["n_components"] = k
     mechanism: Any = chosen.build(**options)
+    if name in OF_ROWS:
+        count = int(max(min(n, _NUMBERS / d), 1))
+        rows = rng.choice([-1.0, 1.0], (count, d)) * np.sqrt(spectrum)
+        components = top_components(second_moment(rows), k)
+        bases = mechanism.draw_repeated(rows, n / count, size, rng=rng)
+        return largest_principal_angle_sine(bases, components)
     matrix, components = moment(spectrum, n, k, rng)
     found = np.ones(size)
     at_once = max(_BATCH_BYTES // (8 * d * d), 1)
@@ -154,6 +170,8 @@ def quantiles(found: Array) -> tuple[float, float, float]:
 def releases(name: str, d: int) -> int:
     """Return how many releases `expected` draws: the fewer, the more columns."""
     usual = min(max(_WORK // d, _LEAST), _MOST)
+    if name in OF_ROWS:
+        return min(usual, _FEW)
     if name == "k-norm-covariance" and d > _QUICK_REJECTION:
         return min(usual, _ENOUGH)
     return max(usual, _ENOUGH) if name in _NO_DECOMPOSITION else usual
@@ -169,7 +187,7 @@ def expected(
     d = len(spectrum)
     if not takes(name, k=k, delta=delta) or slow(name, d):
         return None
-    rng, size = stream(SEED, MECHANISMS.index(name)), releases(name, d)
+    rng, size = stream(SEED, (*MECHANISMS, *OF_ROWS).index(name)), releases(name, d)
     options |= {"n": n, "k": k, "delta": delta, "size": size, "rng": rng}
     return quantiles(errors(name, spectrum, **options))
 

@@ -56,8 +56,8 @@ class PrivatePCA(
     mechanism : str or Mechanism, default="auto"
         A name in the catalogue (``dpaudit list``), or a mechanism with `components`,
         which must fit the budget below and agree with `relation` and `row_norm`.
-        ``"auto"`` takes the symmetrised Wishart mechanism or the rotation-invariant
-        Gaussian one, whichever adds less noise; see
+        ``"auto"`` takes a pure mechanism without delta or in few dimensions, and else
+        residual steps, or Gaussian noise for data that can be read once only; see
         `dpaudit.algorithms.estimators.budget`.
     epsilon : float, default=1.0
         All releases of a fit together are (epsilon, delta)-DP.
@@ -170,7 +170,8 @@ class PrivatePCA(
         """
         budget, rng = self._budget(), _generator(self.random_state)
         X, width = self._check_rows(X)
-        plan = budget.plan(self.mechanism, self.n_components, width)
+        asked = self.mechanism, self.n_components, width
+        plan = budget.plan(*asked, restarts=restarts(X))
         self.mean_ = self._centre(X, width, plan, rng)
         centre = self.mean_ if np.any(self.mean_) else None
         how: Any = "directions" if self._directed() else budget.row_norm

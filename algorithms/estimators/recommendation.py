@@ -15,7 +15,8 @@ refused.
 
 The estimator's ``mechanism="auto"`` is the answer of the grid, among the mechanisms
 that release a second moment: of others some release nothing where the signal is too
-weak. ``dpaudit report run recommend-grid`` measures the grid, and
+weak. (Where that is ``goe-gaussian``, residual steps begin with its noise, if they can.)
+``dpaudit report run recommend-grid`` measures the grid, and
 ``dpaudit report run recommend-held-out`` how good the advice is
 (`dpaudit.reports.sections.choosing`).
 """
@@ -28,6 +29,7 @@ from typing import Any
 from dpaudit.algorithms.estimators.measured import (
     GRID,
     MECHANISMS,
+    OF_ROWS,
     SEED,
     Grid,
     digits,
@@ -56,6 +58,10 @@ _STRONGEST = 1e9  # a signal: beyond it errors come near the last digits of doub
 _EVEN = (
     "eigenvalues are taken as equal above the gap, and below it: noise on the second "
     "moment turns others less, so a spectrum may give another order"
+)
+_ROWS = (
+    "{} reads rows, and is measured on such as are all of one length; of others, with "
+    "the same eigenvalues, it may err less or more"
 )
 
 
@@ -205,7 +211,7 @@ def _at_once(
     d, choices, beside = len(eigenvalues), [], []
     if n < d:
         beside.append(f"n = {n} is below d = {d}: {d - n} eigenvalues are 0")
-    for name in MECHANISMS if among is None else among:
+    for name in (*OF_ROWS, *MECHANISMS) if among is None else among:
         if slow(name, d):
             beside.append(f"{name} is not measured: a release takes seconds")
             continue
@@ -218,6 +224,7 @@ def _at_once(
             low, middle, high = found
             choices.append(Choice(name, middle, low, high))
     choices.sort(key=lambda choice: (choice.error, choice.high))
+    beside += [_ROWS.format(x.mechanism) for x in choices if x.mechanism in OF_ROWS]
     fewest = min((releases(choice.mechanism, d) for choice in choices), default=0)
     origin = f"now, {fewest} releases or more of each (seed {SEED})"
     return Recommendation(tuple(choices), (*notes, *beside), origin)

@@ -97,6 +97,7 @@ class Plan(NamedTuple):
         stepping = np.hypot(step_noise * clip / kept * unit, missed**2)
         last = eigenvalues[:, -1]
         found = (last > EDGE * noise * sqrt(d)) & (last - beside > _APART * noise)
+        found |= k == d  # the whole space is no one's guess
         return cls(
             basis=basis,
             values=values,

@@ -172,6 +172,13 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
             size, shape, width, lambda part: self._run(data, part, rng)[2]
         )
 
+    def draw_repeated(self, data: Rows, times: float, size: int, *, rng: Rng) -> Array:
+        """Return releases on data in which each row stands for so many, (size, d, k).
+
+        They have the law of `draw` on all of these, and take the time of one.
+        """
+        return self._run(data, size, rng, times=times)[2]
+
     def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
         """Return the queries of `size` independent runs, over the deviation of noise.
 
@@ -258,12 +265,17 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         return (self._moved if self._replaced else sqrt(1 + _COUNT**2)) / self._mu(0)
 
     def _run(
-        self, data: Rows, size: int, source: Rng | Values, found: Gram | None = None
+        self,
+        data: Rows,
+        size: int,
+        source: Rng | Values,
+        found: Gram | None = None,
+        times: float = 1.0,
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
         """Return values, their means on the data, and releases.
 
         Values are drawn about the means, or are those of a transcript. The second
-        moment of the clipped rows may be given.
+        moment of the clipped rows may be given, and each row stand for so many.
         """
         if not restarts(data):
             raise InputError(
@@ -271,9 +283,9 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
                 f"got {type(data).__name__}"
             )
         found = gram(data, row_norm=self.row_norm) if found is None else found
-        d, k, count = len(found.moment), self.n_components, found.n_rows
+        d, k, count = len(found.moment), self.n_components, times * found.n_rows
         check_rank(k, d)
-        moment = coordinates(found.moment / self.row_norm**2)
+        moment = coordinates(found.moment * (times / self.row_norm**2))
         known = moment if self._replaced else np.append(moment, _COUNT * count)
         shapes = {
             "first": known.shape,
@@ -305,7 +317,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
             plan = plan.of(stepping)
             for step in self._later:
                 scale = self._deviation(step) * plan.clip
-                mean = self._cross_moments(data, plan) / scale[:, np.newaxis]
+                mean = self._cross_moments(data, plan) * (times / scale)[:, np.newaxis]
                 plan = plan.moved(answer("steps", (stepping, step - 1), mean), scale)
             bases[stepping] = plan.basis
         return values, means, bases

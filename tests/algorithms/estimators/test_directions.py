@@ -5,7 +5,7 @@ import pytest
 from refusals import refused
 
 from dpaudit import PrivatePCA
-from dpaudit.algorithms import entry
+from dpaudit.algorithms import GOEGaussian, ResidualStepPCA, entry
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.rows import normalise_rows
 
@@ -45,6 +45,13 @@ def test_residual_steps_read_blocks_and_say_what_they_saw():
     assert np.hypot(mean, components) == pytest.approx(gaussian_mu(1.0, 1e-5))
     one, two = pca.private_variance_ / len(rows)
     assert 0.3 < two < one < 0.7
+    # It is what stands for "auto", but of data that can be read once only.
+    wide = np.tile(rows, 2)  # more than ten columns: no pure mechanism
+    pca.set_params(mechanism="auto").fit(wide)
+    assert type(pca.mechanism_) is ResidualStepPCA
+    pca.set_params(center=False).fit(iter([wide]))
+    assert type(pca.mechanism_) is GOEGaussian
+    pca.set_params(mechanism="residual-step-pca")
     with pytest.warns(UserWarning, match="do not stand out of the noise"):
         pca.set_params(epsilon=0.01).fit(rows[:50])
 
