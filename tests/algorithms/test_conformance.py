@@ -373,7 +373,7 @@ def test_planted_bugs_are_caught(broken, message):
     refuses(message, run_conformance, broken.build(), error=ConformanceError)
 
 
-def test_what_a_mechanism_calls_unsupported_is_passed_over():
+def test_what_is_unsupported_is_passed_over_and_the_seed_decides():
     class Unsure(Correct):
         def privacy_loss(self, releases, data, other):
             raise UnsupportedError("no closed form")
@@ -383,8 +383,6 @@ def test_what_a_mechanism_calls_unsupported_is_passed_over():
 
     run_conformance(Unsure.build())
 
-
-def test_the_result_depends_on_nothing_but_the_seed():
     def message(seed):
         with pytest.raises(ConformanceError) as caught:
             run_conformance(HALVED.build(), seed=seed)

@@ -107,10 +107,12 @@ def test_what_has_no_bound_has_a_unit_too(build):
     check_scaling(build)
 
 
-def test_scales_are_multiplied_where_no_bound_is_given_at_all():
+def test_scales_are_multiplied_where_no_bound_is_given_and_pass():
     mechanism = TopEigenvalue.calibrated(1.0, 1e-5)
     _, pair, _ = mechanism.canonical_pairs()
     check_scaling(lambda unit: mechanism, pair=pair)
+    check_scaling(Sum)
+    check_scaling(Sum, factor=3.0, pair=PAIR)
 
 
 @pytest.mark.parametrize(("number", "power"), [(0, 2), (1, 2), (2, 2), (3, 1)])
@@ -182,11 +184,6 @@ class Sum:
     @property
     def step_scales(self):
         return {"steps": self.power("step_means", 1)}
-
-
-def test_what_scales_passes():
-    check_scaling(Sum)
-    check_scaling(Sum, factor=3.0, pair=PAIR)
 
 
 test_what_does_not_scale_is_named = refused(

@@ -38,7 +38,7 @@ def test_the_truth_is_told_with_its_probability(epsilon, bit):
     assert_frequencies(counts, [true, 1 - true], SIZE)
 
 
-def test_randomised_response_is_its_claim():
+def test_randomised_response_is_its_claim_and_wrong_logarithms_break_small_ones():
     mechanism = RandomisedResponse(0.7)
     pair = mechanism.worst_case()
     true = mechanism.truth
@@ -53,6 +53,9 @@ def test_randomised_response_is_its_claim():
         assert float(exact.delta_at(at)) == pytest.approx(found, abs=1e-12)
     same = mechanism.exact_claim(Pair([0.1], [0.2]))
     assert same.delta_at(0.0) == 0
+    assert TruncatedGeometric(0.1).true_epsilon == pytest.approx(np.log(9 / 8))
+    assert TruncatedGeometric(0.1).true_epsilon > 0.1
+    assert TruncatedGeometric(1.0).true_epsilon < 1.0
 
 
 def geo_sample_counts(k, n, c):
@@ -105,12 +108,6 @@ def test_geometric_truth(epsilon):
             assert divergence(one, two, at) == pytest.approx(
                 float(exact.delta_at(at)), abs=1e-12
             )
-
-
-def test_the_wrong_logarithm_breaks_small_claims():
-    assert TruncatedGeometric(0.1).true_epsilon == pytest.approx(np.log(9 / 8))
-    assert TruncatedGeometric(0.1).true_epsilon > 0.1
-    assert TruncatedGeometric(1.0).true_epsilon < 1.0
 
 
 def test_geometric_loss_and_counts():

@@ -185,7 +185,7 @@ def test_failing_capabilities_are_the_mechanisms_own():
         Support().score(target, {}, np.zeros(3))
 
 
-def test_support_guess_matches_the_truth():
+def test_support_guesses_match_the_truth_and_shifts_are_inner_products():
     mechanism = algorithms.SymmetricNoise.as_published(1.0)
     pair = mechanism.worst_case(3)
     releases = np.concatenate(sample(mechanism, pair, 200))
@@ -195,15 +195,6 @@ def test_support_guess_matches_the_truth():
     assert set(np.unique(known)) == {0.0, 1.0}
     assert Support().event(0.5) == "the release is one of D alone"
     assert Support().event(0.5, reached=False) == "the release is not one of D alone"
-
-
-def test_identity_keeps_infinities_and_puts_nan_lowest():
-    releases = np.array([[1.0], [np.nan], [np.inf], [-np.inf]])
-    scores = Identity().score(Target(black_box, SCALARS), {}, releases)
-    assert scores.tolist() == [1.0, -np.inf, np.inf, -np.inf]
-
-
-def test_mean_shift_is_an_inner_product():
     mechanism = algorithms.AnalyzeGauss.calibrated(1.0, 1e-5)
     pair = Pair(np.eye(3)[:2], np.eye(3)[:1], Relation.ADD_REMOVE)
     releases = mechanism.draw(pair.data, 4, rng=np.random.default_rng(0))
@@ -214,6 +205,12 @@ def test_mean_shift_is_an_inner_product():
     np.testing.assert_allclose(
         MeanShift().score(target, parameters, releases), expected, rtol=1e-12
     )
+
+
+def test_identity_keeps_infinities_and_puts_nan_lowest():
+    releases = np.array([[1.0], [np.nan], [np.inf], [-np.inf]])
+    scores = Identity().score(Target(black_box, SCALARS), {}, releases)
+    assert scores.tolist() == [1.0, -np.inf, np.inf, -np.inf]
 
 
 TARGET = Target(black_box, SCALARS)

@@ -30,7 +30,7 @@ def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
     assert shrunk_log_ratio(9, 99, 9, 9) == pytest.approx(ratio)
 
 
-def test_atoms_score_outputs_by_their_counts():
+def test_atoms_score_outputs_by_their_counts_where_they_repeat():
     first = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, np.newaxis]
     second = np.repeat([0.0, 1.0, 2.0], [20, 30, 50])[:, np.newaxis]
     scores = fit_and_score(
@@ -39,6 +39,19 @@ def test_atoms_score_outputs_by_their_counts():
     expected = shrunk_log_ratio([50, 30, 20], 100, [20, 30, 50], 100)
     np.testing.assert_array_equal(scores[:3], expected)
     assert scores[3] == 0.0
+    rng = np.random.default_rng(0)
+
+    def applies(releases):
+        return Atoms().applies(TARGET, releases)
+
+    continuous = rng.normal(size=(20, 3))
+    assert not applies(continuous)
+    assert not applies(np.hstack([continuous, np.zeros((20, 1))]))
+    assert applies(np.hstack([continuous, rng.integers(2, size=(20, 1))]))
+    assert applies(np.where(rng.random((20, 3)) < 0.2, np.nan, continuous))
+    assert applies(np.zeros(20))
+    assert applies({"kind": rng.integers(3, size=20), "value": continuous})
+    assert not applies(np.zeros(1))
 
 
 def test_atoms_see_codes_among_numbers_if_they_repeat():
@@ -68,22 +81,6 @@ def test_atoms_keep_the_most_telling_outputs_and_take_both_zeros_for_one():
     assert abs(scores[1]) < scores[0]
     zeros = np.array([[0.0], [-0.0]])
     assert len(set(fit_and_score(Atoms(), 1 + zeros, zeros, zeros).tolist())) == 1
-
-
-def test_atoms_apply_where_outputs_repeat():
-    rng = np.random.default_rng(0)
-
-    def applies(releases):
-        return Atoms().applies(TARGET, releases)
-
-    continuous = rng.normal(size=(20, 3))
-    assert not applies(continuous)
-    assert not applies(np.hstack([continuous, np.zeros((20, 1))]))
-    assert applies(np.hstack([continuous, rng.integers(2, size=(20, 1))]))
-    assert applies(np.where(rng.random((20, 3)) < 0.2, np.nan, continuous))
-    assert applies(np.zeros(20))
-    assert applies({"kind": rng.integers(3, size=20), "value": continuous})
-    assert not applies(np.zeros(1))
 
 
 def continuous_with_rare_atoms(rng, size, side, rate, columns=1):

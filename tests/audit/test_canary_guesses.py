@@ -100,20 +100,6 @@ def test_scores_and_guesses_are_held_to_the_one_run_bound():
         assert (found.bound, found.p_value) == (wanted, p)
 
 
-def test_coins_that_were_not_guessed_count_as_canaries():
-    abstain = np.arange(400) >= 300
-    told = np.where(abstain, np.nan, COINS)
-    claim = ApproxDP(1.0, 1e-3)
-    found = audit_guesses(told, COINS, abstain, claim=claim, guesses=300)
-    counts = {"correct": 300, "guesses": 300, "canaries": 400}
-    assert found.bound == one_run(**counts, delta=1e-3)
-    refuses("fixed before the run", audit_guesses, told, COINS, abstain, claim=claim)
-    with pytest.raises(InputError, match="how many there are, 300, got 299"):
-        audit_guesses(told, COINS, abstain, claim=claim, guesses=299)
-    # A pure claim needs no number beforehand.
-    assert audit_guesses(told, COINS, abstain, claim=PureDP(1.0)).guesses == 300
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"thresholds": [-1.0], "guesses": [20]}], ids=["middle", "above"]
 )
@@ -144,7 +130,7 @@ def test_the_most_confident_guesses_are_far_from_the_threshold_and_halves_warned
     assert not audit_scores(COINS, COINS, claim=PureDP(1.0)).warnings
 
 
-def test_fair_coins_are_refused_once_in_a_million():
+def test_fair_coins_are_refused_rarely_and_unguessed_ones_are_canaries():
     """The exact probability of a refusal, by adding up binomial probabilities."""
     refused = 0.0
     for ones in range(61):
@@ -154,6 +140,17 @@ def test_fair_coins_are_refused_once_in_a_million():
         except InputError:
             refused += stats.binom.pmf(ones, 60, 0.5)
     assert 1e-8 < refused <= 1e-6
+    abstain = np.arange(400) >= 300
+    told = np.where(abstain, np.nan, COINS)
+    claim = ApproxDP(1.0, 1e-3)
+    found = audit_guesses(told, COINS, abstain, claim=claim, guesses=300)
+    counts = {"correct": 300, "guesses": 300, "canaries": 400}
+    assert found.bound == one_run(**counts, delta=1e-3)
+    refuses("fixed before the run", audit_guesses, told, COINS, abstain, claim=claim)
+    with pytest.raises(InputError, match="how many there are, 300, got 299"):
+        audit_guesses(told, COINS, abstain, claim=claim, guesses=299)
+    # A pure claim needs no number beforehand.
+    assert audit_guesses(told, COINS, abstain, claim=PureDP(1.0)).guesses == 300
 
 
 ONES = [1] * 20

@@ -120,7 +120,7 @@ def test_only_what_is_missing_is_drawn(tmp_path):
     assert 2 * (2 + 10) <= len(counted.calls) - spent <= 2 * (2 + 14)
 
 
-def test_another_subject_is_another_audit(tmp_path):
+def test_another_subject_is_another_audit_and_what_is_no_result_not_returned(tmp_path):
     """That each setting is in the key, too, is in tests/audit/test_identity.py."""
     options = {"budget": 4, "run": Run(store=tmp_path / "audits.db")}
     audited(laplace_sum, **options)
@@ -128,6 +128,9 @@ def test_another_subject_is_another_audit(tmp_path):
         assert not audited(laplace_sum, **(options | other)).from_store, other
     assert not audited(Counted(), **options).from_store
     assert audited(laplace_sum, **options).from_store
+    store = Store(tmp_path / "audits.db")
+    store.add_result("key", "code", {"drawn": [1, 1]}, freeze("no result", {}))
+    refuses("holds no result under", Recorder(store, "key", CLAIM).finished, audit_of())
 
 
 def audit_of(mechanism=laplace_sum, pair=PAIR):
@@ -312,12 +315,6 @@ def test_a_mechanism_that_repeats_itself_goes_on_after_any_kill(tmp_path, clock,
         killed(laplace_sum, store, clock, samples=samples, step=step)
     result = audited(laplace_sum, **OPTIONS, run=Run(store=store))
     assert values(result) == values(audited(laplace_sum, **OPTIONS))
-
-
-def test_what_is_no_result_is_not_returned(tmp_path):
-    store = Store(tmp_path / "audits.db")
-    store.add_result("key", "code", {"drawn": [1, 1]}, freeze("no result", {}))
-    refuses("holds no result under", Recorder(store, "key", CLAIM).finished, audit_of())
 
 
 def test_seconds_are_those_of_all_processes(tmp_path, clock):

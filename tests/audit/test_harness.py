@@ -131,7 +131,7 @@ def test_progress_is_told():
     assert seconds == sorted(seconds)
 
 
-def test_an_audit_can_be_ended_between_rounds():
+def test_audits_end_between_rounds_and_not_before_they_have_a_pair():
     """The verdict of the rounds that were played; and refutations stay refutations."""
     rounds, answers = [], iter([False, False, True])
     run = Run(progress=rounds.append, should_stop=lambda: next(answers))
@@ -146,6 +146,16 @@ def test_an_audit_can_be_ended_between_rounds():
     assert refuted.refuted
     assert refuted.interrupted
     assert refuted.witness is not None
+
+    def refuses_the_empty(data, rng):
+        if not len(data):
+            raise InputError("no rows")
+        return data.sum() + rng.laplace()
+
+    run = Run(attacks=IDENTITY, should_stop=lambda: True)
+    result = audit(refuses_the_empty, **SEARCH, run=run)
+    assert result.interrupted
+    assert result.pairs == 1
 
 
 class Priced:
@@ -211,18 +221,6 @@ def test_a_limit_that_is_not_reached_changes_nothing_nor_do_clocks_that_jump(
     for name in ("time", "monotonic"):
         monkeypatch.setattr(time, name, lambda: next(jumps))
     assert not audited(laplace_sum, budget=Budget(100, seconds=100.0)).interrupted
-
-
-def test_an_audit_is_not_ended_before_it_has_a_pair():
-    def refuses_the_empty(data, rng):
-        if not len(data):
-            raise InputError("no rows")
-        return data.sum() + rng.laplace()
-
-    run = Run(attacks=IDENTITY, should_stop=lambda: True)
-    result = audit(refuses_the_empty, **SEARCH, run=run)
-    assert result.interrupted
-    assert result.pairs == 1
 
 
 def test_claims_come_from_the_mechanism_and_true_ones_stand_on_all_pairs():

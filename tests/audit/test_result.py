@@ -162,7 +162,7 @@ def test_the_trajectory_ends_with_the_bound_and_the_roc_is_of_past_releases(resu
     assert widest == pytest.approx(1 - np.exp(-1.25), abs=0.35)
 
 
-def test_it_is_drawn(result):
+def test_it_is_drawn_and_without_a_verdict_is_not(result):
     figure = result.plot()
     assert isinstance(figure, Figure)
     bound, roc = figure.axes
@@ -173,16 +173,18 @@ def test_it_is_drawn(result):
     assert (seen.get_ydata() >= seen.get_xdata() - 0.1).all()
     diagonal = roc.lines[-1]  # what guessing reaches
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
+    page = page_of(result.withdrawn())
+    assert "NO VERDICT" in page
+    assert "Nothing follows from these releases." in page
+    assert "<figure" not in page
+    assert "<figure" in page_of(result)
 
 
-def test_a_result_without_an_event_is_drawn_too():
+def test_results_are_drawn_without_an_event_too_and_claims_objects_in_json():
     pair = Pair([0.0], [1.0], "replace-one")
     silent = audit(lambda data, rng: "no", pair=pair, claim=GaussianDP(1.0), budget=20)
     assert silent.roc == ()
     assert len(silent.plot().axes) == 2
-
-
-def test_claims_are_objects_in_json():
     curve = {"epsilons": [0.0, 1.0], "deltas": [0.5, 0.3]}
     for claim, printed in (
         (ApproxDP(0.1 + 0.2, 1e-5), {"epsilon": 0.3, "delta": 1e-5}),
@@ -205,11 +207,3 @@ def test_a_page_of_one_audit(result, tmp_path):
     assert ">REFUTED</span>" in page
     write_page(result, tmp_path / "page.html")
     assert "epsilon_lower" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_page_without_a_verdict_draws_nothing(result):
-    page = page_of(result.withdrawn())
-    assert "NO VERDICT" in page
-    assert "Nothing follows from these releases." in page
-    assert "<figure" not in page
-    assert "<figure" in page_of(result)

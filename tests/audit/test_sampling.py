@@ -102,7 +102,7 @@ def test_outputs_of_every_layout_are_kept_apart(odd, layout):
     assert batch.count("shape ()") + batch.count(layout) == 60
 
 
-def test_writing_to_the_data_is_an_exception_of_the_mechanism():
+def test_writing_to_data_and_draws_that_fail_are_errors_of_the_mechanism():
     def writing(data, rng):
         data += 1
         return data.sum()
@@ -110,6 +110,16 @@ def test_writing_to_the_data_is_an_exception_of_the_mechanism():
     batch = everything(Sampler(writing, PAIR, 0))
     assert batch.counts == {"raises ValueError": 40}
     assert PAIR.data.tolist() == [0.0]
+
+    class OnlyDrawFails:
+        def release(self, data, *, rng):
+            return 1.0
+
+        def draw(self, data, size, *, rng):
+            raise KeyError("lost")
+
+    with pytest.raises(MechanismError, match=r"draw raised KeyError.*same distrib"):
+        everything(Sampler(OnlyDrawFails(), PAIR, 0))
 
 
 def test_shapes_may_depend_on_the_dataset_and_draws_be_lists():
@@ -191,18 +201,6 @@ def test_failures_of_a_batched_draw_keep_their_law():
     observed = np.bincount(failures, minlength=count + 1)
     expected = batches * binom.pmf(np.arange(count + 1), count, Failing.rate)
     assert chisquare(observed, expected).pvalue > 1e-9
-
-
-def test_a_draw_that_fails_where_single_releases_do_not_is_named():
-    class OnlyDrawFails:
-        def release(self, data, *, rng):
-            return 1.0
-
-        def draw(self, data, size, *, rng):
-            raise KeyError("lost")
-
-    with pytest.raises(MechanismError, match=r"draw raised KeyError.*same distrib"):
-        everything(Sampler(OnlyDrawFails(), PAIR, 0))
 
 
 def noted(**options):

@@ -234,7 +234,7 @@ def test_datasets_that_were_written_to_are_no_longer_drawn_from_nor_unlocked(poo
             audit(unlock, pair=PAIR, claim=CLAIM, run=Run(executor=executor))
 
 
-def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
+def test_mechanisms_that_cannot_be_sent_are_named_and_workers_deaf(pools):
     class Unsendable:
         claim = PureDP(1.0)
 
@@ -244,6 +244,8 @@ def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
     for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
         with pytest.raises(InputError, match="define it at the top level of a module"):
             audit(mechanism, pair=PAIR, claim=CLAIM, run=Run(executor=pools.process))
+    asked = pools.process.submit(signal.getsignal, signal.SIGINT)
+    assert asked.result() is signal.SIG_IGN
 
 
 class OwnGenerator:
@@ -324,11 +326,6 @@ def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypat
     result = audited(ends_its_process, budget=100, run=run)
     assert told[-1].resumed_at == kept
     assert values(result) == values(audited(ends_its_process, budget=100))
-
-
-def test_workers_are_deaf_to_interrupts(pools):
-    asked = pools.process.submit(signal.getsignal, signal.SIGINT)
-    assert asked.result() is signal.SIG_IGN
 
 
 def threads_of_blas(data, rng):

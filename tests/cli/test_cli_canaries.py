@@ -67,7 +67,7 @@ def same(shown, result):
     }
 
 
-def test_scores():
+def test_scores_and_files_of_many_canaries():
     code, shown = printed("scores.csv", "--epsilon", "1")
     assert code == 1
     assert same(shown, audit_scores(SCORES, COINS, claim=PureDP(1.0)))
@@ -76,6 +76,14 @@ def test_scores():
     assert "the best of 8 ways to guess" in text
     code, shown = printed("scores.csv", "--epsilon", "9")
     assert (code, shown["verdict"]) == (0, "NOT_REFUTED")
+    rng = np.random.default_rng(1)
+    coins = rng.integers(0, 2, 300_000)
+    lies = rng.random(300_000) < 1 / (1 + np.e)
+    frame = pd.DataFrame({"score": coins ^ lies, "included": coins})
+    frame.to_csv("many.csv", index=False)
+    code, shown = printed("many.csv", "--epsilon", "1.05", "--delta", "1e-9")
+    assert (code, shown["canaries"]) == (0, 300_000)
+    assert 0.9 < shown["bound"]["value"] < 1.05
 
 
 def test_all_options_of_scores_are_passed_on():
@@ -116,17 +124,6 @@ def test_columns_by_name_truth_values_and_guesses_without_abstentions():
     assert same(printed("bools.csv", "--epsilon", "1")[1], wanted)
     _, shown = printed("all.csv", "--epsilon", "1", "--delta", "1e-5")
     assert same(shown, audit_guesses(GUESS, COINS, claim=ApproxDP(1.0, 1e-5)))
-
-
-def test_a_file_of_many_canaries():
-    rng = np.random.default_rng(1)
-    coins = rng.integers(0, 2, 300_000)
-    lies = rng.random(300_000) < 1 / (1 + np.e)
-    frame = pd.DataFrame({"score": coins ^ lies, "included": coins})
-    frame.to_csv("many.csv", index=False)
-    code, shown = printed("many.csv", "--epsilon", "1.05", "--delta", "1e-9")
-    assert (code, shown["canaries"]) == (0, 300_000)
-    assert 0.9 < shown["bound"]["value"] < 1.05
 
 
 CLAIM = ("--epsilon", "1")

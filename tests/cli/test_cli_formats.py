@@ -52,15 +52,12 @@ def test_github_marks_the_line_of_a_pull_request(folder):
     assert (folder / "100%: a,b.json").is_file()
 
 
-def test_github_notes_what_was_not_refuted():
+def test_github_notes_what_was_not_refuted_within_its_message():
     found = audited("sum_", "github")
     assert found.exit_code == 0
     lines = found.stdout.splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["::notice"] * 2
     assert all("file=formats.py,line=13," in line for line in lines)
-
-
-def test_nothing_ends_a_message_before_its_end():
     assert _escaped("50%\r\na:b,c") == "50%25%0D%0Aa:b,c"
     assert _escaped("50%\na:b,c", field=True) == "50%25%0Aa%3Ab%2Cc"
 
@@ -81,15 +78,12 @@ def test_sarif_says_what_would_settle_it():
     assert rule["id"] == result["ruleId"] == "coin"
 
 
-def test_an_event_stands_where_the_code_begins():
+def test_findings_stand_where_the_code_begins_each_kind_by_its_rule():
     log = json.loads(audited("leaking", "sarif", "--layer", "black-box").stdout)
     (result,) = log["runs"][0]["results"]
     assert (result["level"], result["ruleId"]) == ("error", "event")
     place = result["locations"][0]["physicalLocation"]
     assert place["region"] == {"startLine": 21}
-
-
-def test_every_kind_of_finding_is_a_rule():
     from dpaudit.audit.replay.judge.judgement import Finding
 
     kinds = (Finding.__doc__ or "").partition("kind : {")[2].partition("}")[0]

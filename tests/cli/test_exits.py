@@ -116,13 +116,18 @@ def test_sentences_are_one_line_and_ctrl_c_outside_of_a_command_too(monkeypatch)
     assert "stopped at once" in result.stderr
 
 
-def test_every_command_ends_by_its_own_word_only():
+def test_every_command_ends_by_its_own_word_and_wrong_usage_by_clicks():
     commands = [*main.commands.values()]
     groups = [each for each in commands if type(each) is Group]
     assert [each.name for each in groups] == ["report"]
     commands = [each for each in commands if each not in groups]
     commands += [each for group in groups for each in group.commands.values()]
     assert all(type(command) is Command for command in commands)
+    result = run("audit", "--no-such-option")
+    assert result.exit_code == 2
+    assert "No such option" in result.stderr
+    with pytest.raises(click.UsageError):
+        raise click.UsageError("as click does")
 
 
 def test_a_group_that_is_a_command_ends_like_one(monkeypatch, tmp_path):
@@ -229,14 +234,6 @@ def test_tracebacks_are_for_whoever_asks(failing):
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("plan", "--help")])
 def test_help_ends_with_zero(arguments):
     assert run(*arguments).exit_code == 0
-
-
-def test_wrong_usage_has_clicks_own_words():
-    result = run("audit", "--no-such-option")
-    assert result.exit_code == 2
-    assert "No such option" in result.stderr
-    with pytest.raises(click.UsageError):
-        raise click.UsageError("as click does")
 
 
 def test_a_help_that_was_not_heard_is_an_error(monkeypatch):

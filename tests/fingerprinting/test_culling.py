@@ -61,7 +61,7 @@ def test_the_bound_is_above_the_exact_loss_on_the_sphere(game):
     assert game.loss_bound(0.0) <= game.loss_bound(5.0) <= game.loss_bound(50.0)
 
 
-def test_the_loss_bound_against_its_minimum_over_everything():
+def test_intervals_and_loss_bounds_against_their_definitions():
     game = CullingGame(120, 30, 0.01)
     n, h, size = 120, game.tested, 3.0
     best = 1.0
@@ -74,9 +74,6 @@ def test_the_loss_bound_against_its_minimum_over_everything():
             best = min(best, first + size * often + third)
     assert best < 0.5
     assert best * (1 - 1e-9) <= game.loss_bound(math.log(size)) <= 1.5 * best
-
-
-def test_interval_against_the_definition():
     low, high = Proportion(7, 20, 0.9).interval
     assert stats.binom.sf(6, 20, low) == pytest.approx(0.05)
     assert stats.binom.cdf(7, 20, high) == pytest.approx(0.05)

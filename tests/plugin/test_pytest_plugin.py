@@ -124,7 +124,7 @@ def test_assertions_pass_and_fail(session):
     assert "assertions.py" not in session.output
 
 
-def test_the_summary_has_one_line_for_each_audit(session):
+def test_summary_report_and_witnesses_have_every_audit(session):
     _, summary = session.output.split("differential privacy audits")
     lines = summary.splitlines()[1:8]
     assert [line.split()[:3] for line in lines[:6]] == [
@@ -139,9 +139,6 @@ def test_the_summary_has_one_line_for_each_audit(session):
         )
     assert lines[6].startswith("6 audits: that a true claim is refuted in this")
     assert "<= 6e-06. Not refuted is not proven private." in lines[6]
-
-
-def test_the_report_has_every_audit(session):
     report = session.report
     assert report["format"] == "dpaudit-pytest"
     assert report["version"] == 1
@@ -155,9 +152,6 @@ def test_the_report_has_every_audit(session):
     correct, leaking, *named, unseen, wrong = (a["seed"] for a in report["audits"])
     assert (correct, leaking) == (unseen, wrong)
     assert len({correct, leaking, *named}) == 4
-
-
-def test_witnesses_stay_beside_the_report(session):
     *_, wrong = session.report["audits"]
     path = Path(wrong["witness"])
     assert path.parent == session.folder / "out" / "dp.witnesses"

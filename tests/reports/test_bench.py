@@ -159,11 +159,6 @@ def test_units_go_where_there_are_workers_and_older_records_are_left_alone(
     assert (tmp_path / "dice.jsonl").read_text() == "{}"
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    refuses("cannot write", bench_audit, tmp_path / "file")
-
-
 # The write-up
 def test_write_ups_run_one_study_at_a_time(tmp_path, dice):
     (found,) = bench_audit(tmp_path, profile="quick", studies=[dice])
@@ -211,7 +206,7 @@ def test_cells_that_need_escapes():
     assert text[3].endswith("no target")
 
 
-def test_a_summary_is_read_as_it_was_written(tmp_path):
+def test_summaries_are_read_as_written_and_folders_that_cannot_be_named(tmp_path):
     assert load_summary(tmp_path) is None
     rows = (
         TargetRow(
@@ -224,6 +219,8 @@ def test_a_summary_is_read_as_it_was_written(tmp_path):
     found = Summary("quick", "1+2", (StudyFindings("t", "Title", 3, 4, tables),))
     found.save(tmp_path)
     assert load_summary(tmp_path) == found
+    (tmp_path / "file").touch()
+    refuses("cannot write", bench_audit, tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -353,7 +350,7 @@ def test_the_median_bound_of_the_suite_meets_the_target_or_not(change, met):
     assert [name for name, row in stuck.items() if not row.met] == endless
 
 
-def test_the_median_share_of_the_time_meets_the_target_or_not():
+def test_median_shares_and_costs_meet_their_targets_or_not():
     for share, met in ((0.15, True), (0.15 + 1e-9, False)):
         f = (share, 0.9, 0.1, 0.45, 0.45)
         rows = rows_of(cost.Cost(), "full", lambda u, f=f: {"measured": f[u.index]})
@@ -364,6 +361,14 @@ def test_the_median_share_of_the_time_meets_the_target_or_not():
         assert list(many.cells.values())[3:] == ["0.45 s", "0.4 s"]
         assert memory.met is True
         assert list(memory.cells.values())[4] == "500 MB"
+    for ratio, met in ((3.0, True), (3.0 + 1e-9, False)):
+        f = (ratio, 9.0, 1.0, 1.0, 9.0)
+        rows = rows_of(
+            cost.Replaying(), "full", lambda u, f=f: {"measured": f[u.index]}
+        )
+        assert [row.met for row in rows.values()] == [met, met, *[True] * 5]
+    quick = rows_of(cost.Replaying(), "quick", lambda unit: {"measured": 600.0})
+    assert [row.met for row in quick.values()] == [False, False, *[None] * 4]
 
 
 # Null coverage
@@ -382,10 +387,18 @@ def kept(tmp_path_factory):
     return tmp_path_factory.mktemp("kept")
 
 
-def test_sound_bounds_pass(tiny, kept):
+def test_sound_bounds_pass_and_an_unsound_one_is_caught(tiny, kept):
     (found,) = bench_audit(kept, profile="quick", studies=[FastBounds()])
     assert found.sound
     assert [row.data["trials"] for row in found.tables[0].rows] == [300] * 3 + [900]
+    (found,) = bench_audit(kept, profile="quick", studies=[Planted()])
+    assert not found.sound
+    by_case = {row.data["case"]: row for row in found.tables[0].rows}
+    assert by_case["best of many"].met is False
+    assert by_case["best of many"].data["errors"] > 40
+    assert by_case["all 4 cases"].data["errors"] > 40
+    others = [by_case[case.name] for case in FastBounds.cases]
+    assert all(row.met for row in others)
 
 
 @dataclass(frozen=True)
@@ -406,17 +419,6 @@ class Planted(FastBounds):
         BestOfManyThresholds("best of many", "", PureDP(1.0), releases=4000),
         *FastBounds.cases,
     )
-
-
-def test_an_unsound_bound_is_caught(tiny, kept):
-    (found,) = bench_audit(kept, profile="quick", studies=[Planted()])
-    assert not found.sound
-    by_case = {row.data["case"]: row for row in found.tables[0].rows}
-    assert by_case["best of many"].met is False
-    assert by_case["best of many"].data["errors"] > 40
-    assert by_case["all 4 cases"].data["errors"] > 40
-    others = [by_case[case.name] for case in FastBounds.cases]
-    assert all(row.met for row in others)
 
 
 @pytest.mark.parametrize(
@@ -479,18 +481,6 @@ def _main(claim):
     return "mu" if "mu" in claim.parameters else "epsilon"
 
 
-def test_every_bound_is_on_trial():
-    tried = {case.method for case in CASES if hasattr(case, "method")}
-    tried |= {"one_run"} if any(isinstance(c, OneRunCase) for c in CASES) else set()
-    types = {"Bound", "Counts"}
-    shipped = set(bounds.__all__) - types - {"one_run_p_value"}
-    assert tried == shipped
-    groups = {case.group for case in CASES}
-    assert {"anytime engine", "witness replay", "white box"} <= groups
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert all(isinstance(case, CoverageCase) for case in CASES)
-
-
 @pytest.mark.parametrize(
     "name", ["laplace, pair search", "witness replay", "loss consistency"]
 )
@@ -515,13 +505,22 @@ def test_the_latest_cases_over_many_audits(name, block):
     assert max(errors.values()) <= stats.binom.isf(1e-6, 125, 0.05)
 
 
-def test_a_black_box_shows_nothing_but_releases():
+def test_black_boxes_show_releases_alone_and_every_bound_is_on_trial():
     box = BlackBox(Laplace(1.0))
     for capability in (HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism):
         assert not isinstance(box, capability)
     drawn = box.draw(np.zeros(1), 5, rng=np.random.default_rng(0))
     expected = Laplace(1.0).draw(np.zeros(1), 5, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(drawn, expected)
+    tried = {case.method for case in CASES if hasattr(case, "method")}
+    tried |= {"one_run"} if any(isinstance(c, OneRunCase) for c in CASES) else set()
+    types = {"Bound", "Counts"}
+    shipped = set(bounds.__all__) - types - {"one_run_p_value"}
+    assert tried == shipped
+    groups = {case.group for case in CASES}
+    assert {"anytime engine", "witness replay", "white box"} <= groups
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert all(isinstance(case, CoverageCase) for case in CASES)
 
 
 def test_a_leaky_response_meets_its_claim_with_equality():
@@ -738,17 +737,6 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
         assert 50 < cost.memory_alone(work, 100, 0) <= cost.peak_resident() < 20_000
     replayed = cost.memory_alone("replayed", "noisy_sum", 100, 0)
     assert 50 < replayed <= cost.peak_resident()
-
-
-def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():
-    for ratio, met in ((3.0, True), (3.0 + 1e-9, False)):
-        f = (ratio, 9.0, 1.0, 1.0, 9.0)
-        rows = rows_of(
-            cost.Replaying(), "full", lambda u, f=f: {"measured": f[u.index]}
-        )
-        assert [row.met for row in rows.values()] == [met, met, *[True] * 5]
-    quick = rows_of(cost.Replaying(), "quick", lambda unit: {"measured": 600.0})
-    assert [row.met for row in quick.values()] == [False, False, *[None] * 4]
 
 
 # The command

@@ -292,7 +292,9 @@ def test_those_that_suit_can_be_built_and_are_not_known_to_be_false(k, delta, re
         assert not CATALOGUE[name].expected_refuted
 
 
-def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
+def test_rows_are_in_the_unit_ball_where_needed_and_those_that_suit_stand_beside(
+    monkeypatch,
+):
     problem = problem_of(
         ROWS * 50, row_norm=20.0, n_components=1, relation="replace-one"
     )
@@ -307,6 +309,10 @@ def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
     monkeypatch.setattr(type(each.build(1.0).mechanism), "draw", draw)
     measured(problem, each, 1.0, 1, 0)
     assert np.linalg.norm(seen[0], axis=1).max() == pytest.approx(1.0)
+    suiting = "dpaudit.reports.comparison.plan.suitable"
+    monkeypatch.setattr(suiting, lambda setting: ("goe-gaussian",))
+    table = compare(own={"own": noisy}, **SHORT)
+    assert set(table["mechanism"]) == {"own", "goe-gaussian"}
 
 
 # Pairs and verdicts.
@@ -379,13 +385,6 @@ def test_verdicts_refute_or_do_not(found):
         assert verdicts[name] == f"failed: {said}"
     lost = found.table[found.table["mechanism"].isin(found.failed)]
     assert lost[["median", "low", "high", "seconds"]].isna().all(axis=None)
-
-
-def test_beside_the_users_own_stand_those_that_suit(monkeypatch):
-    suiting = "dpaudit.reports.comparison.plan.suitable"
-    monkeypatch.setattr(suiting, lambda setting: ("goe-gaussian",))
-    table = compare(own={"own": noisy}, **SHORT)
-    assert set(table["mechanism"]) == {"own", "goe-gaussian"}
 
 
 test_bad_rows_are_refused = refused(

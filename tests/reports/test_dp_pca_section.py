@@ -73,7 +73,7 @@ def test_rows_have_the_moments_that_are_said_however_they_are_read():
         np.testing.assert_array_equal(moments.read(order), whole[order])
 
 
-def test_every_mechanism_finds_the_component_of_quiet_rows():
+def test_every_mechanism_finds_the_component_within_the_range_of_its_grid():
     """With epsilon large and sigma small nothing is left but the steps."""
     setting = {"epsilon": 0.8, "delta": 0.1, "d": 3, "n": 20_000, "noise": 1e-3}
     source = measures.example(20_000, 3, 1e-3, 0, (1,))
@@ -84,9 +84,12 @@ def test_every_mechanism_finds_the_component_of_quiet_rows():
             # Published DP-PCA splits its budget: it may find no bin, or be right.
             nothing = name == measures.PUBLISHED and np.isnan(found).all()
             assert nothing or abs(found @ source.truth) > 0.9, (name, steps)
+    for size in SECTION.sizes.values():
+        for cell in (c for each in SECTION.experiments(size)[2:] for c in cells(each)):
+            measures.check_range(cell.mechanism, {**cell.options, **cell.point})
 
 
-def test_rows_are_the_same_for_all_mechanisms(monkeypatch):
+def test_rows_are_the_same_for_all_mechanisms_and_each_is_run(monkeypatch):
     seen = []
 
     def released(name, setting, source, rng):
@@ -100,6 +103,11 @@ def test_rows_are_the_same_for_all_mechanisms(monkeypatch):
     truths = np.array(seen).reshape(several, -1, 20)
     assert (truths == truths[0]).all()
     assert len(np.unique(truths[0], axis=0)) == len(truths[0])
+    install_tiny(monkeypatch)
+    found = run(tiny_plan()["two-stage-example"])
+    assert set(found["mechanism"]) == set(NAMES)
+    own = found[found["mechanism"] == TWO_STAGE]
+    assert own["error"].between(0, 1).all()
 
 
 def test_too_few_rows_are_bottom_and_tuned_steps_other_steps():
@@ -136,12 +144,6 @@ test_points_outside_a_range_are_refused = refused(
 )
 
 
-def test_every_grid_is_within_the_range_of_its_mechanisms():
-    for size in SECTION.sizes.values():
-        for cell in (c for each in SECTION.experiments(size)[2:] for c in cells(each)):
-            measures.check_range(cell.mechanism, {**cell.options, **cell.point})
-
-
 def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
     """analyze-gauss as published has noise for an added row: sqrt 2 too little."""
     names = (measures.AG_PUBLISHED, "analyze-gauss", measures.GOE)
@@ -165,16 +167,6 @@ def test_gradients_are_products_of_rows_and_w():
     expected = np.array([1 + s**2, s**2]) / sqrt(2)
     assert np.abs(means.loc[section.NEAR_A_LINE] - expected).max() < 8 * s / 100
     assert (table["mechanism"].value_counts() == 10_000).all()
-
-
-def test_the_sentence_on_gradients_follows_the_data():
-    table = run(tiny_plan()[section.GRADIENTS])
-    (text,) = section.gradient_notes(table)
-    assert "as in the print" in text
-    assert "not as" not in text
-    wide = table.copy()
-    wide.loc[wide.index[-1], "across"] = 50.0
-    assert "not as in the print" in section.gradient_notes(wide)[0]
 
 
 def test_rows_of_hard_instances_are_those_of_their_laws():
@@ -312,7 +304,7 @@ def test_the_head_says_where_the_point_of_the_example_is_seen():
     assert "where nearly all is bottom" in nothing
 
 
-def test_claims_are_in_words():
+def test_claims_are_in_words_and_sentences_follow_the_data():
     text = " ".join(findings.claim_notes(claims_table()))
     assert "claim of analyze-gauss-published is false for a replaced row" in text
     assert "Refuted by an audit: oja." in text
@@ -321,6 +313,13 @@ def test_claims_are_in_words():
     whole = " ".join(findings.claim_notes(claims_table(refuted=())))
     assert "false" not in whole
     assert "Refuted by" not in whole
+    table = run(tiny_plan()[section.GRADIENTS])
+    (text,) = section.gradient_notes(table)
+    assert "as in the print" in text
+    assert "not as" not in text
+    wide = table.copy()
+    wide.loc[wide.index[-1], "across"] = 50.0
+    assert "not as in the print" in section.gradient_notes(wide)[0]
 
 
 @pytest.mark.parametrize(
@@ -369,11 +368,3 @@ def test_bottom_is_said_and_is_no_median():
     everything = {(each, x) for each in NAMES for x in (1000.0, 10_000.0)}
     first = stages.stage_notes(tables(lost=everything))[0]
     assert first.startswith("At ε = 1 in Example 4.1")
-
-
-def test_every_mechanism_is_run(monkeypatch):
-    install_tiny(monkeypatch)
-    found = run(tiny_plan()["two-stage-example"])
-    assert set(found["mechanism"]) == set(NAMES)
-    own = found[found["mechanism"] == TWO_STAGE]
-    assert own["error"].between(0, 1).all()

@@ -116,7 +116,7 @@ def test_heavy_rows_are_rare_and_all_alike():
     assert packing.heavy == pytest.approx(2.0 * sqrt(2.0 / 0.01))
 
 
-def test_the_divergence_is_the_largest_of_the_pairs():
+def test_the_divergence_is_the_largest_of_the_pairs_and_what_is_asked_checked():
     worst = 0.0
     u = np.array([1.0] + [0.0] * 7)
     for other in (*directions(GAUSSIAN, 8), -u, rng(5).standard_normal(8)):
@@ -128,6 +128,12 @@ def test_the_divergence_is_the_largest_of_the_pairs():
         worst = max(worst, exact)
     assert GAUSSIAN.divergence == pytest.approx(worst)
     assert GAUSSIAN.changed == pytest.approx(sqrt(worst / 2))
+    for name, zeta, words in (
+        ("top-eigenvalue", 1.0, r"zeta must be in \(0, 1\)"),
+        ("goe-gaussian", 0.1, "no such mechanism here"),
+    ):
+        wrong = replace(experiment(name), grid={"zeta": (zeta,)})
+        refuses(words, measures.failures, next(cells(wrong)))
 
 
 @pytest.mark.parametrize(("changed", "k"), [(0.1, 3), (0.11, 4)])
@@ -257,12 +263,3 @@ def test_narrow_windows_and_few_rows_fail(monkeypatch):
     assert found["failed"].mean() > 0.5
     assert set(found["rows"]) == {400}
     assert list(found["repetition"]) == list(range(20))
-
-
-def test_what_is_asked_for_is_checked():
-    for name, zeta, words in (
-        ("top-eigenvalue", 1.0, r"zeta must be in \(0, 1\)"),
-        ("goe-gaussian", 0.1, "no such mechanism here"),
-    ):
-        wrong = replace(experiment(name), grid={"zeta": (zeta,)})
-        refuses(words, measures.failures, next(cells(wrong)))

@@ -144,11 +144,14 @@ def test_styles_become_classes_that_say_the_same(svg):
     assert len(short) < len(svg)
 
 
-def test_a_name_that_looks_like_a_style_is_a_name():
+def test_names_that_look_like_styles_and_run_times_as_ratios():
     name = '<tspan> style="} body { display: none }"'
     text = f"<text>{html.escape(name, quote=False)}</text>"
     svg = f'<svg id="x">{text * 5}</svg>'
     assert with_classes(svg) == f'<svg id="x"><style></style>{text * 5}</svg>'
+    svg = run_time(results())
+    assert "alpha: 2.00 ×." in svg
+    assert BASELINE not in svg
 
 
 def test_the_same_data_gives_the_same_bytes_and_ids_are_unique_on_the_page():
@@ -181,12 +184,6 @@ def test_false_claims_are_dashed_and_crossed():
     assert "by the exact loss</title>" in broken
     assert "claim false from" not in whole
     assert "by the exact loss</title>" not in whole
-
-
-def test_run_times_are_drawn_as_ratios():
-    svg = run_time(results())
-    assert "alpha: 2.00 ×." in svg
-    assert BASELINE not in svg
 
 
 @pytest.mark.parametrize(

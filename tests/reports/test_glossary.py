@@ -30,7 +30,7 @@ def names():
     yield from (name for name in dir(AnalyzeGauss) if not name.startswith("_"))
 
 
-def test_no_word_is_used_before_it_is_explained():
+def test_words_are_explained_before_they_are_used_and_code_is_there():
     terms = list(GLOSSARY)
     for place, term in enumerate(terms):
         for later in terms[place + 1 :]:
@@ -38,7 +38,4 @@ def test_no_word_is_used_before_it_is_explained():
             word = rf"\b{re.escape(later)}s?\b"
             prose = re.sub("`[^`]*`", "", GLOSSARY[term])
             assert not re.search(word, prose, flags), (term, later)
-
-
-def test_the_code_that_it_names_is_there():
     assert CODE - FORMULAS - set(names()) == set()

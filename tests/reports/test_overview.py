@@ -50,7 +50,7 @@ def test_the_lead_names_what_fell_and_tells_purpose_from_promise():
     assert mechanisms.lead({}) == ""
 
 
-def test_each_family_has_a_sentence():
+def test_each_family_has_a_sentence_and_many_audits_may_err_more_often():
     told = dict(
         mechanisms.group_sentences(
             by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE, SILENT)
@@ -64,10 +64,7 @@ def test_each_family_has_a_sentence():
     assert ": one of one audited claim was refuted (suite); up" in told["textbook"]
     assert told["online"].endswith(": one in the catalogue, not audited here.")
     assert "streaming" not in told
-
-
-def test_many_audits_may_err_more_often_than_one():
-    """By the union bound: every audited claim adds its alpha, planted ones too."""
+    # By the union bound: every audited claim adds its alpha, planted ones too.
     said = mechanisms.overview(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
     assert said["alpha"] == pytest.approx(0.001)
     assert said["any"] == pytest.approx(0.004)

@@ -143,7 +143,7 @@ def test_the_formula_has_the_length_of_noise_and_fails_as_often_as_the_mechanism
     assert found == pytest.approx(float(deviation) * length / constants.first)
 
 
-def test_what_is_measured_is_what_is_said():
+def test_what_is_measured_is_what_is_said_and_what_misses_is_explained():
     assert isinstance(rates._mechanism(DP_PCA, 80_000, 1.0, 1e-6), DPPCA)
     oja = rates._mechanism(MINIBATCH_OJA, 80_000, 1.0, 1e-6)
     assert isinstance(oja, MinibatchOja)
@@ -155,6 +155,17 @@ def test_what_is_measured_is_what_is_said():
     quiet = rates._mechanism(DP_PCA, 80_000, 1000.0, 1e-6)
     assert quiet.scale_finder.groups() == mechanism.scale_finder.groups()
     refuses("'oja'", rates._mechanism, "oja", 80_000, 1.0, 1e-6)
+    found = rates_of(tables(noise=-0.8, signal=0.5))
+    assert not found["noise"].met
+    assert not found["signal"].met
+    notes = miss_notes(found)
+    assert notes[0].startswith(
+        "‘Noise for privacy, in n’ misses its target: the interval does not hold −1. "
+        "It holds −0.80, which is what the formula"
+    )
+    assert "the interval reaches below 0.8" in notes[1]
+    wrong = {**found, "noise": replace(found["noise"], formula=-1.0)}
+    assert "and not −1.00 either" in miss_notes(wrong)[0]
 
 
 def test_theory_meets_the_targets():
@@ -234,20 +245,6 @@ def test_parts_are_medians_and_the_floor_is_fitted_below_its_limit():
     assert found["floor"].parts == (1.0, 2.0)
     assert abs(found["floor"].fit.exponent) < 0.1
     assert found["signal"].fit.exponent > 0.9
-
-
-def test_what_misses_its_target_is_explained():
-    found = rates_of(tables(noise=-0.8, signal=0.5))
-    assert not found["noise"].met
-    assert not found["signal"].met
-    notes = miss_notes(found)
-    assert notes[0].startswith(
-        "‘Noise for privacy, in n’ misses its target: the interval does not hold −1. "
-        "It holds −0.80, which is what the formula"
-    )
-    assert "the interval reaches below 0.8" in notes[1]
-    wrong = {**found, "noise": replace(found["noise"], formula=-1.0)}
-    assert "and not −1.00 either" in miss_notes(wrong)[0]
 
 
 def test_bottoms_are_counted_and_not_fitted():

@@ -52,7 +52,7 @@ def test_rivals_ruin_whoever_follows_the_leader(k):
     assert np.linalg.norm(rows, axis=1).max() == 1
 
 
-def test_gaussian_rows_are_a_prefix_of_a_longer_stream():
+def test_streams_are_prefixes_and_epochs_add_up():
     setting = {"stream": measured.GAUSSIAN, "dimension": 10, "n_components": 3}
     short, long = (measured.rows_of({**setting, "rows": m}, 7) for m in (50.0, 4000.0))
     # A product of other sizes may add in another order.
@@ -61,6 +61,12 @@ def test_gaussian_rows_are_a_prefix_of_a_longer_stream():
     share = best_fixed_reward(long, 3) / np.sum(long**2)
     assert 0.55 < share < 0.65
     assert not np.allclose(short, measured.rows_of({**setting, "rows": 50}, 8))
+    guesses = 3.0 * 2.0 ** np.arange(40)
+    for epochs in (1, 4, 40):
+        total = guesses[:epochs].sum()
+        parts = np.sqrt(guesses[:epochs]).sum()
+        share = measured._epochs(3.0 / total)
+        assert np.sqrt(total) * share == pytest.approx((np.sqrt(2) - 1) * parts)
 
 
 test_streams_that_there_are_not = refused(
@@ -110,15 +116,6 @@ def test_algorithm_3_is_tuned_to_the_optimum():
     build = entry(measured.ALGORITHM_4).constructor
     guess = build(5.0, delta, n_components=2, length=400).plan(8).guess
     assert row["guess"] == guess
-
-
-def test_epochs_add_up():
-    guesses = 3.0 * 2.0 ** np.arange(40)
-    for epochs in (1, 4, 40):
-        total = guesses[:epochs].sum()
-        parts = np.sqrt(guesses[:epochs]).sum()
-        share = measured._epochs(3.0 / total)
-        assert np.sqrt(total) * share == pytest.approx((np.sqrt(2) - 1) * parts)
 
 
 def test_follow_the_leader_is_no_mechanism_and_has_no_bound():

@@ -73,7 +73,7 @@ def test_a_record_comes_back_as_it_was_and_says_where_it_is_from(store):
     assert {"Python", "numpy", "scipy"} < set(versions())
 
 
-def test_finished_work_is_not_done_again(store):
+def test_finished_work_is_not_done_again_nor_other_formats_read(store):
     first = carry_out(dice(3), store=prepared(store))
     told = []
     second = carry_out(dice(5), store=store, progress=told.append)
@@ -82,6 +82,8 @@ def test_finished_work_is_not_done_again(store):
     assert ASKED == [0, 1, 2, 3, 4]
     assert [(step.done, step.total) for step in told] == [(3, 5), (4, 5), (5, 5)]
     assert carry_out(dice(5)) == second  # with no store at all
+    change(prepared(store), "PRAGMA user_version = 7")
+    refuses("format 7", store.prepare)
 
 
 def test_records_of_other_versions_are_named_and_not_used(tmp_path):
@@ -121,11 +123,6 @@ def test_a_damaged_file_is_set_aside(store, place):
         store.prepare()
     assert carry_out(dice(3), store=store) == whole
     assert (store.path.parent / "work.db.corrupt-1").is_file()
-
-
-def test_a_file_of_another_format_is_refused(store):
-    change(prepared(store), "PRAGMA user_version = 7")
-    refuses("format 7", store.prepare)
 
 
 def test_a_job_that_fails_stops_the_others_or_not(store):

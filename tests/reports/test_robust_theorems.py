@@ -70,7 +70,7 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     assert np.isnan(conditions.pca_error_bound(in_plane(3, 4, 1.0), 1))
 
 
-def test_the_stability_of_reaper_is_its_definition():
+def test_the_stability_of_reaper_is_its_definition_and_bounded():
     """In coordinates whose first axis is the line of the inliers."""
     data = haystack(80, 5, 1, inlier_share=0.8, rng=rng(3))
     turned = data.rows @ np.linalg.svd(data.subspace, full_matrices=True).U
@@ -80,10 +80,7 @@ def test_the_stability_of_reaper_is_its_definition():
     spread = np.abs(turned[data.labels == 1, 0]).sum()
     expected = (spread / 4 - harm) / 80
     assert conditions.reaper_stability(data) == pytest.approx(expected)
-
-
-def test_the_bound_on_stability():
-    """Of inliers along two axes, and outliers along two others."""
+    # Of inliers along two axes, and outliers along two others.
     axes = np.eye(4)[:2]
     spheres = made(np.concatenate([axes] * 5 + [np.eye(4)[2:]]), 10, np.eye(4)[:, :2])
     expected = (0.7 * 5 - sqrt(2)) / 12

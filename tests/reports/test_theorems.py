@@ -97,15 +97,6 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
     assert found.fit.exponent == pytest.approx(exponent, abs=0.03)
 
 
-def test_the_slope_of_the_bound_counts_beside_the_exponent():
-    bent = row(bound="bound")
-    assert score(row(), table(0.8)).verdict == Ruling.STEEPER
-    assert score(bent, table(0.8, bound=0.9)).verdict == Ruling.CONSISTENT
-    assert score(bent, table(0.8, bound=0.5)).verdict == Ruling.STEEPER
-    assert score(bent, table(0.2, bound=0.3)).verdict == Ruling.WITHIN
-    assert score(bent, table(0.2, bound=0.9)).verdict == Ruling.FASTER
-
-
 def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it():
     """Null hypothesis: the mean is at the bound. At each of 4 points Student's limit is
     above it with probability 1e-4, so of 60 tables 0.024 on average, and more than 3
@@ -256,13 +247,19 @@ def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
     assert called(0.2, Ruling.CONTRADICTED) > 0.9  # what is twice as frequent
 
 
-def test_more_rows_share_one_false_alarm():
+def test_more_rows_share_one_false_alarm_and_slopes_of_bounds_count():
     one = shares([chance()], {"rare": events(z100=0)})
     three = {"rare": events(z100=0, z300=0, z10=0)}
     several = shares([chance(), chance(name="other")], three)
     assert [each.zeta for each in several] == [0.3, 0.1, 0.01] * 2
     assert one[0].level == ALARM
     assert {each.level for each in several} == {ALARM / 6}
+    bent = row(bound="bound")
+    assert score(row(), table(0.8)).verdict == Ruling.STEEPER
+    assert score(bent, table(0.8, bound=0.9)).verdict == Ruling.CONSISTENT
+    assert score(bent, table(0.8, bound=0.5)).verdict == Ruling.STEEPER
+    assert score(bent, table(0.2, bound=0.3)).verdict == Ruling.WITHIN
+    assert score(bent, table(0.2, bound=0.9)).verdict == Ruling.FASTER
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_refutation_is_proven_and_can_be_verified():
     assert line.findings[0].endswith("distance") or "budget" in line.findings[0]
 
 
-def test_an_unnamed_relation_is_refuted_in_both_readings_or_not_at_all():
+def test_unnamed_relations_fall_in_both_readings_and_side_effects_are_noted():
     """A visit that is ended at its limit has refuted one of both relations at most."""
     record = visited("counts")
     (line,) = tour_rows([record])
@@ -145,6 +145,12 @@ def test_an_unnamed_relation_is_refuted_in_both_readings_or_not_at_all():
     assert (line.verdict, line.strange) == ("FAILED", "FAILED")
     assert line.readings == {"add-remove": "FAILED", "replace-one": "REFUTED"}
     assert line.remark == "REFUTED under replace-one, not finished"
+    notes = []
+    random.seed(3)
+    with visiting._watched(notes):
+        changes(np.ones(2), np.random.default_rng(0))
+    assert "Python's global generator" in notes[0]
+    assert notes[1] == "starts processes (os.system)"
 
 
 def test_rows_on_which_an_audit_fails_do_not_count_as_not_refuted(monkeypatch):
@@ -190,15 +196,6 @@ def test_rows_that_are_refused_are_no_violation_and_others_are():
     about = visited("right")
     shown = [about | {"legs": [each]} for each in (refused, strange)]
     assert [each.strange for each in tour_rows(shown)] == ["refused", "REFUTED"]
-
-
-def test_what_a_library_does_beside_its_business_is_noted():
-    notes = []
-    random.seed(3)
-    with visiting._watched(notes):
-        changes(np.ones(2), np.random.default_rng(0))
-    assert "Python's global generator" in notes[0]
-    assert notes[1] == "starts processes (os.system)"
 
 
 @pytest.mark.parametrize(

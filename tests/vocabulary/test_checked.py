@@ -30,13 +30,15 @@ class MoreParts(Parts):
         super().__post_init__()
 
 
-def test_values_are_stored_as_their_checks_return_them():
+def test_values_are_stored_as_checked_by_subclasses_too():
     made = Parts(claim=PureDP(1.0), relation="replace-one", sigma=2, clip=3)
     assert made.relation is Relation.REPLACE_ONE
     assert (made.sigma, made.clip) == (2.0, 3.0)
     assert type(made.sigma) is type(made.clip) is float
     assert made.other is None
     assert Parts(claim=PureDP(1.0), free=-1.0).free == -1.0
+    refuses("extra must be", MoreParts, claim=PureDP(1.0), extra=-1.0)
+    assert MoreParts(claim=PureDP(1.0)).made == PureDP(1.0)
 
 
 test_bad_values_are_named = refused(
@@ -51,8 +53,3 @@ test_bad_values_are_named = refused(
     by=lambda kind, values: kind(**{"claim": PureDP(1.0)} | values),
     each=(Parts, MoreParts),
 )
-
-
-def test_subclasses_check_their_own_fields_too():
-    refuses("extra must be", MoreParts, claim=PureDP(1.0), extra=-1.0)
-    assert MoreParts(claim=PureDP(1.0)).made == PureDP(1.0)

@@ -110,7 +110,7 @@ def test_nan_equals_nan_and_rows_may_be_numbers_or_matrices():
     assert Pair(images, changed).relation is Relation.REPLACE_ONE
 
 
-def test_pairs_are_read_only_copies():
+def test_pairs_are_read_only_copies_and_rows_that_differ_have_places():
     first, second = ROWS.copy(), ROWS[:2].copy()
     pair = Pair(first, second)
     first[0, 0] = second[0, 0] = 9.0
@@ -121,6 +121,13 @@ def test_pairs_are_read_only_copies():
             rows[0, 0] = 1.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         pair.relation = Relation.REPLACE_ONE
+    for place in range(4):
+        pair = Pair([[0], [1], [2]], np.insert([[0], [1], [2]], place, 9, axis=0))
+        assert pair.changed == (None, place)
+        assert pair.swapped.changed == (place, None)
+        assert pair.swapped.data.tolist() == pair.neighbour.tolist()
+    assert Pair([[0], [1]], [[0], [5]]).changed == (1, 1)
+    assert Pair([[3], [3]], [[3], [3], [3]]).changed == (None, 2)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, "pickled"])
@@ -138,13 +145,3 @@ def test_unknown_relations_are_named(bad):
     refuses(r"one of \['add-remove', 'replace-one'\]", Relation.parse, bad)
     for relation in Relation:
         assert Relation.parse(relation.value) is Relation.parse(relation) is relation
-
-
-def test_the_row_that_differs_has_a_place_on_either_side():
-    for place in range(4):
-        pair = Pair([[0], [1], [2]], np.insert([[0], [1], [2]], place, 9, axis=0))
-        assert pair.changed == (None, place)
-        assert pair.swapped.changed == (place, None)
-        assert pair.swapped.data.tolist() == pair.neighbour.tolist()
-    assert Pair([[0], [1]], [[0], [5]]).changed == (1, 1)
-    assert Pair([[3], [3]], [[3], [3], [3]]).changed == (None, 2)

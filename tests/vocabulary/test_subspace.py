@@ -109,11 +109,20 @@ def test_top_components_are_eigenvectors_and_capture_most(seed, d, data):
     np.testing.assert_allclose(best, 1, rtol=1e-12)
 
 
-def test_captured_variance_is_the_energy_of_the_projected_rows():
+def test_captured_variance_is_the_energy_and_bad_arguments_are_named():
     rng = np.random.default_rng(3)
     rows, v = rng.standard_normal((9, 5)), random_basis(rng, 5, 2)
     captured = captured_variance(v, second_moment(rows))
     np.testing.assert_allclose(captured, np.sum((rows @ v) ** 2), rtol=1e-13)
+    with pytest.raises(InputError, match="other must have as many rows as basis"):
+        principal_angles(E1, np.eye(4)[:, :1])
+    refuses("matrix must have as many rows as basis", captured_variance, E1, np.eye(2))
+    with pytest.raises(InputError, match="leading axes of other and basis"):
+        principal_angles(np.tile(E1, (2, 1, 1)), np.tile(E1, (3, 1, 1)))
+    with pytest.raises(InputError, match="did you mean 'frobenius'"):
+        projector_distance(E1, E1, norm="frobenious")  # type: ignore[arg-type]
+    for nothing in (np.zeros((3, 3)), -np.eye(3)):
+        refuses("must have a sum > 0", captured_variance_share, E1, nothing)
 
 
 @pytest.mark.parametrize(
@@ -185,15 +194,3 @@ def test_bad_matrices_are_named(bad, message):
 @pytest.mark.parametrize("k", [0, 4, 1.0, True])
 def test_impossible_numbers_of_components_are_named(k):
     refuses(r"n_components must be .* >= 1 and <= 3", top_components, np.eye(3), k)
-
-
-def test_arguments_that_do_not_fit_are_named():
-    with pytest.raises(InputError, match="other must have as many rows as basis"):
-        principal_angles(E1, np.eye(4)[:, :1])
-    refuses("matrix must have as many rows as basis", captured_variance, E1, np.eye(2))
-    with pytest.raises(InputError, match="leading axes of other and basis"):
-        principal_angles(np.tile(E1, (2, 1, 1)), np.tile(E1, (3, 1, 1)))
-    with pytest.raises(InputError, match="did you mean 'frobenius'"):
-        projector_distance(E1, E1, norm="frobenious")  # type: ignore[arg-type]
-    for nothing in (np.zeros((3, 3)), -np.eye(3)):
-        refuses("must have a sum > 0", captured_variance_share, E1, nothing)

@@ -109,7 +109,7 @@ def test_the_bound_over_all_dimensions_holds_is_attained_and_scales_noise(relati
         assert mechanism.scale(d) == pytest.approx(expected, rel=1e-14)
 
 
-def test_the_noise_has_the_scale_of_its_dimension():
+def test_noise_has_the_scale_of_its_dimension_in_a_release_too():
     # Null hypothesis: the sum of |E_ij| over the triangle, times 2/scale, is chi-square
     # with two degrees of freedom for each entry; two dimensions, two-sided, 1e-8.
     mechanism = LaplaceCovariance.calibrated(1.0, relation="replace-one")
@@ -119,6 +119,15 @@ def test_the_noise_has_the_scale_of_its_dimension():
         law = stats.chi2(2 * entries.size)
         total = 2 * np.abs(entries).sum() / scale
         assert min(law.cdf(total), law.sf(total)) >= 1e-8 / 4
+    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5)
+    rows = np.random.default_rng(0).standard_normal((5, 3))
+    draws = mechanism.draw(rows, 4, rng=np.random.default_rng(1))
+    noise = mechanism.noise(4, 3, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(draws, mechanism.statistic(rows) + noise, rtol=1e-13)
+    one = mechanism.release(rows, rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(
+        one, mechanism.draw(rows, 1, rng=np.random.default_rng(1))[0]
+    )
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0.1, 5.0))
@@ -265,18 +274,6 @@ def test_the_loss_is_the_ratio_of_normal_densities(relation, kind, seed, d, sigm
     assert exact == pytest.approx(np.linalg.norm((means[0] - means[1]) / scale))
     worst = mechanism.exact_claim(mechanism.worst_case()).parameters["mu"]
     assert exact <= worst * (1 + 1e-12)
-
-
-def test_a_release_is_the_statistic_plus_noise():
-    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5)
-    rows = np.random.default_rng(0).standard_normal((5, 3))
-    draws = mechanism.draw(rows, 4, rng=np.random.default_rng(1))
-    noise = mechanism.noise(4, 3, rng=np.random.default_rng(1))
-    np.testing.assert_allclose(draws, mechanism.statistic(rows) + noise, rtol=1e-13)
-    one = mechanism.release(rows, rng=np.random.default_rng(1))
-    np.testing.assert_array_equal(
-        one, mechanism.draw(rows, 1, rng=np.random.default_rng(1))[0]
-    )
 
 
 @KINDS

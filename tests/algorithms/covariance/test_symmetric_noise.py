@@ -48,11 +48,25 @@ def test_in_one_dimension_the_density_is_laplaces(z, scale):
     assert found == pytest.approx(expected, abs=1e-14)
 
 
-def test_in_one_dimension_draws_are_laplace():
+def test_draws_are_laplace_in_one_dimension_and_differences_of_wisharts_in_two():
     # Null hypothesis: Laplace with scale 2 s (Kolmogorov-Smirnov).
     noise = with_scale(1.5).noise(20_000, 1, rng=np.random.default_rng(0)).ravel()
     assert stats.kstest(noise, stats.laplace(scale=3.0).cdf).pvalue >= TYPE_I_ERROR
     assert stats.kstest(noise, stats.laplace(scale=2.5).cdf).pvalue < TYPE_I_ERROR
+    # Null hypothesis: three measures of the noise have the law that they have for the
+    # difference of two draws of scipy's W_2(s I, 3); with exact tests, Bonferroni.
+    size, rng = 5000, np.random.default_rng(3)
+    noise = with_scale(0.5).noise(size, 2, rng=rng)
+    law = stats.wishart(df=3, scale=0.5 * np.eye(2))
+    first, second = law.rvs((2, size), random_state=rng).reshape(2, size, 2, 2)
+    for measure in (
+        lambda z: z[:, 0, 1],
+        lambda z: np.linalg.eigvalsh(z)[:, 0],
+        lambda z: np.trace(z, axis1=1, axis2=2),
+    ):
+        found, expected = measure(noise), measure(first - second)
+        assert stats.ks_2samp(found, expected).pvalue >= TYPE_I_ERROR / 3
+        assert stats.ks_2samp(1.5 * found, expected).pvalue < TYPE_I_ERROR
 
 
 # Two dimensions
@@ -93,23 +107,6 @@ def test_in_two_dimensions_it_is_the_integral_of_the_proof(z):
     found = log_density(z, scale) - log_density(np.zeros((2, 2)), scale)
     # The independent quadrature meets kinks inside its domain.
     assert found == pytest.approx(expected, abs=3e-5)
-
-
-def test_in_two_dimensions_draws_are_differences_of_wisharts():
-    # Null hypothesis: three measures of the noise have the law that they have for the
-    # difference of two draws of scipy's W_2(s I, 3); with exact tests, Bonferroni.
-    size, rng = 5000, np.random.default_rng(3)
-    noise = with_scale(0.5).noise(size, 2, rng=rng)
-    law = stats.wishart(df=3, scale=0.5 * np.eye(2))
-    first, second = law.rvs((2, size), random_state=rng).reshape(2, size, 2, 2)
-    for measure in (
-        lambda z: z[:, 0, 1],
-        lambda z: np.linalg.eigvalsh(z)[:, 0],
-        lambda z: np.trace(z, axis1=1, axis2=2),
-    ):
-        found, expected = measure(noise), measure(first - second)
-        assert stats.ks_2samp(found, expected).pvalue >= TYPE_I_ERROR / 3
-        assert stats.ks_2samp(1.5 * found, expected).pvalue < TYPE_I_ERROR
 
 
 @pytest.mark.parametrize("value", [0.01, 1.0, 20.0])

@@ -200,7 +200,7 @@ def test_the_loss_is_the_ratio_of_wishart_densities(seed, d, excess, scale):
     np.testing.assert_allclose(loss[possible], expected, rtol=1e-7, atol=1e-6)
 
 
-def test_the_loss_off_the_supports_is_infinite():
+def test_the_loss_off_the_supports_is_infinite_and_any_claim_has_an_exact_one():
     mechanism = with_noise(3, 1.0)
     nobody, somebody = np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])
     both, one, none = np.diag([2.0, 1.0]), np.diag([0.5, 1.0]), np.diag([-1.0, 1.0])
@@ -216,9 +216,6 @@ def test_the_loss_off_the_supports_is_infinite():
     np.testing.assert_array_equal(
         mechanism.in_support(releases, somebody), [True, False, False]
     )
-
-
-def test_a_claim_without_an_epsilon_has_an_exact_claim_too():
     mechanism = WishartApproximate(excess=40, scale=1.0, claim=GaussianDP(1.0))
     exact = mechanism.exact_claim(mechanism.worst_case())
     assert 0 < exact.delta_at(0.5) < 0.5

@@ -115,13 +115,6 @@ def test_losses_are_log_density_ratios(relation):
         np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
-def test_datasets_with_one_query_have_no_loss():
-    pair = Pair([[2.0, 0.0]], [[4.0, 0.0]])  # clipped to the same row
-    for build in (GaussianMean.from_mu, LaplaceMean.calibrated):
-        mechanism = build(1.0, relation="replace-one")
-        assert mechanism.exact_claim(pair).epsilon_at(0.0) == 0.0
-
-
 @both
 def test_the_protocol_is_kept_and_the_mean_that_of_rows_in_their_ball(relation):
     run_conformance(GaussianMean.from_mu(1.5, relation=relation))
@@ -143,10 +136,14 @@ def mean_of(n_rows):
     return public.mean(np.zeros(3), n_rows=n_rows)
 
 
-def test_nobody_has_a_private_mean_too():
+def test_nobody_has_a_private_mean_and_one_query_no_loss():
     mean = GaussianMean.from_mu(1.0)
     release = mean.release(np.empty((0, 3)), rng=np.random.default_rng(0))
     assert np.isfinite(mean.mean(release)).all()
+    pair = Pair([[2.0, 0.0]], [[4.0, 0.0]])  # clipped to the same row
+    for build in (GaussianMean.from_mu, LaplaceMean.calibrated):
+        mechanism = build(1.0, relation="replace-one")
+        assert mechanism.exact_claim(pair).epsilon_at(0.0) == 0.0
 
 
 test_bad_arguments_are_named = refused(

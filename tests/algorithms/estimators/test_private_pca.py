@@ -152,7 +152,7 @@ class RowByRow:
         return releases[..., np.newaxis]
 
 
-def test_mechanisms_that_read_rows():
+def test_mechanisms_that_read_rows_and_public_centres():
     rows = rows_in(4, 50) + 1.0
     options = {"relation": "replace-one", "center": [1, 1, 0, 0]}
     pca = PrivatePCA(1, mechanism=RowByRow(), **options).fit(rows)
@@ -165,6 +165,12 @@ def test_mechanisms_that_read_rows():
     pca.set_params(mechanism=RowByRow()).fit(rows)
     assert not hasattr(pca, "private_variance_")
     refuses("RowByRow reads single rows", pca.fit, [rows, rows])
+    rows = rows_in(20) + 3.0
+    pca = PrivatePCA(3, center=[3.0] * 20, random_state=0).fit(rows)
+    np.testing.assert_array_equal(pca.mean_, np.full(20, 3.0))
+    about_zero = PrivatePCA(3, random_state=0).fit(rows - 3.0)
+    assert projector_distance(pca.components_.T, about_zero.components_.T) < 1e-6
+    assert len(pca.spent_.releases) == 1
 
 
 @dataclass(frozen=True)
@@ -268,15 +274,6 @@ def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation
     beyond = budget(epsilon=50.0, delta=0.01, relation=relation).plan("auto", 30, 2000)
     at_its_end = budget(epsilon=10.0, relation=relation).plan("auto", 10, 100)
     assert type(beyond.mechanism) is type(at_its_end.mechanism)
-
-
-def test_a_public_centre():
-    rows = rows_in(20) + 3.0
-    pca = PrivatePCA(3, center=[3.0] * 20, random_state=0).fit(rows)
-    np.testing.assert_array_equal(pca.mean_, np.full(20, 3.0))
-    about_zero = PrivatePCA(3, random_state=0).fit(rows - 3.0)
-    assert projector_distance(pca.components_.T, about_zero.components_.T) < 1e-6
-    assert len(pca.spent_.releases) == 1
 
 
 @pytest.mark.parametrize("relation", list(Relation))

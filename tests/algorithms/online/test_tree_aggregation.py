@@ -259,16 +259,7 @@ def test_they_conform(name):
     assert len({pair.data.tobytes() for pair in mechanism.canonical_pairs()}) == 3
 
 
-def test_many_releases_are_made_in_parts():
-    # Prefixes of so many coordinates are noised two at a time.
-    mechanism, data = TreeAggregation.from_mu(1.0), in_ball(100, 100)
-    whole = mechanism.draw(data, 5, rng=rng())
-    np.testing.assert_array_equal(whole[:2], mechanism.draw(data, 2, rng=rng()))
-    assert len(np.unique(whole[:, 0, 0, 0])) == 5
-    assert mechanism.draw(data, 0, rng=rng()).shape == (0, 100, 100, 100)
-
-
-def test_without_noise_a_release_is_the_statistic():
+def test_without_noise_a_release_is_the_statistic_and_many_are_made_in_parts():
     quiet = TreeAggregation.from_mu(1e7)
     data = 3 * in_ball(6, 2)
     clipped = quiet.prepared(data)
@@ -276,6 +267,12 @@ def test_without_noise_a_release_is_the_statistic():
     moments = np.cumsum(clipped[:, :, None] * clipped[:, None], axis=0)
     np.testing.assert_allclose(quiet.statistic(data), moments)
     np.testing.assert_allclose(quiet.release(data, rng=rng()), moments, atol=1e-5)
+    # Prefixes of so many coordinates are noised two at a time.
+    mechanism, data = TreeAggregation.from_mu(1.0), in_ball(100, 100)
+    whole = mechanism.draw(data, 5, rng=rng())
+    np.testing.assert_array_equal(whole[:2], mechanism.draw(data, 2, rng=rng()))
+    assert len(np.unique(whole[:, 0, 0, 0])) == 5
+    assert mechanism.draw(data, 0, rng=rng()).shape == (0, 100, 100, 100)
 
 
 # Planted bugs

@@ -39,7 +39,7 @@ def by_hand(rows, start, etas):
     return basis
 
 
-def test_steps_are_those_of_the_paper():
+def test_steps_are_those_of_the_paper_and_water_fills_few_eigenvalues():
     steps = HalvingSteps()
     assert np.array_equal(steps.sizes(2000), 2.0 ** -np.floor(np.arange(2000) / 50))
     assert np.all(HalvingSteps(period=1).sizes(3000) > 0)
@@ -53,6 +53,11 @@ def test_steps_are_those_of_the_paper():
     assert np.allclose(path[-1][0], expected, atol=1e-12)
     release = descent.release(rows, rng=rng())
     assert projector_distance(release, expected) < 1e-12
+    values = np.array([0.0, 3.0, 0.0, 2.0])
+    assert np.array_equal(least_squares_eigenvalues(values, 2), [0, 1, 0, 1])
+    assert np.array_equal(least_squares_eigenvalues(values, 3), [1, 1, 0, 1])
+    assert np.allclose(least_squares_eigenvalues(np.ones(4), 1), 0.25)
+    assert np.allclose(least_squares_eigenvalues(np.ones(4), 4), 1)
 
 
 @pytest.mark.parametrize("geometry", [geometries.Geodesic(), geometries.Polar()])
@@ -175,14 +180,6 @@ def test_water_filling_is_what_a_generic_solver_finds(d, r):
         assert np.isclose(shares.sum(), r)
         assert objective(shares)[0] <= objective(result.x)[0] + 1e-9
         assert np.allclose(shares, result.x, atol=2e-4)
-
-
-def test_water_filling_of_few_eigenvalues():
-    values = np.array([0.0, 3.0, 0.0, 2.0])
-    assert np.array_equal(least_squares_eigenvalues(values, 2), [0, 1, 0, 1])
-    assert np.array_equal(least_squares_eigenvalues(values, 3), [1, 1, 0, 1])
-    assert np.allclose(least_squares_eigenvalues(np.ones(4), 1), 0.25)
-    assert np.allclose(least_squares_eigenvalues(np.ones(4), 4), 1)
 
 
 @kinds

@@ -44,7 +44,7 @@ def term(row, matrix):
 
 
 @pytest.mark.parametrize(("d", "r"), [(2, 1), (5, 2), (7, 6)])
-def test_terms_are_what_a_loop_computes(d, r):
+def test_terms_of_reaper_and_glad_are_what_a_loop_computes(d, r):
     rows, matrices = spherise(rng(1).standard_normal((11, d))), points_of_h(d, r, 4)
     expected = np.array([sum(term(x, p) for x in rows) for p in matrices])
     own = rng(2).standard_normal((4, 3, d))
@@ -58,6 +58,14 @@ def test_terms_are_what_a_loop_computes(d, r):
     assert reaper_term_sum(own[:, :0], matrices).shape == (4, d, d)
     each = [[term(x, p) for x in rows] for p in matrices]
     assert np.allclose(reaper_terms(rows, matrices), each, atol=1e-12)
+    rows, bases = spherise(rng(1).standard_normal((11, d))), bases_of(d, r, 4)
+    expected = np.array([sum(glad_term(x, v) for x in rows) for v in bases])
+    assert np.allclose(term_sum(rows, bases), expected, rtol=0, atol=1e-12)
+    own = rng(2).standard_normal((4, 3, d))
+    apart = np.array(
+        [sum(glad_term(x, v) for x in some) for some, v in zip(own, bases, strict=True)]
+    )
+    assert np.allclose(term_sum(own, bases), apart, rtol=0, atol=1e-12)
 
 
 def test_many_terms_are_made_in_parts_of_reaper_and_glad():
@@ -240,18 +248,6 @@ def glad_term(row, basis):
     if length <= 1e-12:
         return np.zeros(basis.shape)
     return np.outer(residual / length, basis.T @ row)
-
-
-@pytest.mark.parametrize(("d", "r"), [(2, 1), (5, 2), (7, 6)])
-def test_terms_of_glad_are_what_a_loop_computes(d, r):
-    rows, bases = spherise(rng(1).standard_normal((11, d))), bases_of(d, r, 4)
-    expected = np.array([sum(glad_term(x, v) for x in rows) for v in bases])
-    assert np.allclose(term_sum(rows, bases), expected, rtol=0, atol=1e-12)
-    own = rng(2).standard_normal((4, 3, d))
-    apart = np.array(
-        [sum(glad_term(x, v) for x in some) for some, v in zip(own, bases, strict=True)]
-    )
-    assert np.allclose(term_sum(own, bases), apart, rtol=0, atol=1e-12)
 
 
 def test_the_gradient_is_that_of_the_objective():

@@ -158,16 +158,13 @@ def test_losses_of_wisharts_are_those_of_their_mechanisms():
         start.loss(values, ROWS, ROWS[1:])
 
 
-def test_costs_are_named():
+def test_costs_are_named_and_long_rows_need_a_start_without_square_matrices():
     assert PublicStart().claim is None
     assert GaussianStart(0.7).claim == PowerStart(0.7).claim == GaussianDP(0.7)
     assert WishartStart(0.5).claim == PublishedStart(0.5).claim == PureDP(0.5)
     # Jiang's 3/(2 N epsilon), times N.
     assert PublishedStart(0.5).mechanism.scale == 3.0
     assert PublishedStart(0.5).relation is Relation.REPLACE_ONE
-
-
-def test_long_rows_need_a_start_that_holds_no_square_matrix():
     rows = spherise(rng(10).standard_normal((5, 3000)))
     for start in (GaussianStart(1.0), WishartStart(1.0)):
         with pytest.raises(InputError, match="must be a PowerStart or a PublicStart"):

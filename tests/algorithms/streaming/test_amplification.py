@@ -77,10 +77,12 @@ def test_shuffled_randomised_response_is_no_worse_than_the_sum(count, local):
                 assert true <= shuffled_delta(epsilon, local, count) + 1e-12
 
 
-def test_the_tails_that_are_not_summed_are_added():
+def test_tails_that_are_not_summed_are_added_and_epsilon_0_chosen():
     exact = shuffled_delta(0.2, 1.0, 500)
     rough = shuffled_delta(0.2, 1.0, 500, tail=1e-3)
     assert exact <= rough <= exact + 1e-3
+    assert amplified_multiplier(0.5, 1e-5, 421) == pytest.approx(3.413, rel=1e-3)
+    assert amplified_multiplier(0.9, 1e-6, 20_000) == pytest.approx(1.243, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +102,6 @@ def test_the_noise_is_enough_and_not_more(epsilon, delta, count):
     )
     # The grid misses the best by a little.
     assert more.min() <= delta < less.min()
-
-
-def test_epsilon_0_is_chosen():
-    assert amplified_multiplier(0.5, 1e-5, 421) == pytest.approx(3.413, rel=1e-3)
-    assert amplified_multiplier(0.9, 1e-6, 20_000) == pytest.approx(1.243, rel=1e-3)
 
 
 @pytest.mark.parametrize(

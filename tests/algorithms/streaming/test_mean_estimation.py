@@ -162,7 +162,7 @@ def test_the_sum_is_that_of_the_truncated_vectors(n, location):
     assert abs(error - exact) <= n * (1.5 / steps + 2.0**-51)
 
 
-def test_a_far_location_is_released_as_a_near_one():
+def test_far_locations_are_near_ones_until_doubles_are_coarser_than_windows():
     # The same seed gives the same noise. 2^44 bins away doubles resolve 2^-8 of a bin.
     mechanism = MeanEstimation.calibrated(4.0, 1e-2)
     width = float(mechanism.tail.width(1.0))
@@ -173,6 +173,12 @@ def test_a_far_location_is_released_as_a_near_one():
     )
     np.testing.assert_array_equal(np.isnan(near), np.isnan(far))
     assert np.nanmax(np.abs(far - near)) < width / 64
+    # One row 200 apart from the others, of which no double is nearer than 2.
+    mechanism = MeanEstimation.calibrated(1.0, 1e-5)
+    sides = np.full((2, 1000, 1), 1.0000000000599422e16)
+    sides[:, 0] += [[-100.0], [100.0]]
+    for rows in sides:
+        assert np.isnan(mechanism.draw(rows, 20, rng=rng())).all()
 
 
 @pytest.mark.parametrize("location", [0.0, 1e9, 2.0**51, 1e16, 1e300])
@@ -193,15 +199,6 @@ def test_windows_that_underflow_are_bottom(tail):
     mechanism = MeanEstimation.calibrated(1e6, 0.9, tail=tail, eigenvalue=1e-300)
     for value in (0.0, 1.0):
         assert np.isnan(mechanism.draw([[value]], 200, rng=rng())).all()
-
-
-def test_rows_where_doubles_are_coarser_than_windows_are_bottom():
-    # One row 200 apart from the others, of which no double is nearer than 2.
-    mechanism = MeanEstimation.calibrated(1.0, 1e-5)
-    sides = np.full((2, 1000, 1), 1.0000000000599422e16)
-    sides[:, 0] += [[-100.0], [100.0]]
-    for rows in sides:
-        assert np.isnan(mechanism.draw(rows, 20, rng=rng())).all()
 
 
 # Laws
@@ -252,7 +249,7 @@ class Tiled(FixedGradients):
         return np.tile(super().read(first, last), (self.trials, 1, 1))
 
 
-def test_estimates_of_trials_are_releases():
+def test_estimates_of_trials_are_releases_of_one_run_each():
     # Null hypothesis: each coordinate has one law in both. So many are read in parts.
     mechanism = MeanEstimation.calibrated(4.0, 1e-2, eigenvalue=2.0)
     rows = rng().standard_normal((150, 2)) + np.array([5.0, -1.0])
@@ -262,6 +259,14 @@ def test_estimates_of_trials_are_releases():
     for one, two in zip(drawn.T, estimates.T, strict=True):
         pair = [np.nan_to_num(side, nan=1e9) for side in (one, two)]
         assert stats.ks_2samp(*pair).pvalue >= TYPE_I_ERROR / 2
+    # Totals by `draw` are shared where windows are, by `estimate` made for each trial.
+    rows = rng().standard_normal((4000, 3))
+    mechanism = MeanEstimation(split=GaussianSplit(50.0, 1e-2), tail=Ball())
+    one = mechanism.draw(rows, 1, rng=rng(1))
+    two = mechanism.estimate(FixedGradients(rows), np.ones(1), rng=rng(1))
+    np.testing.assert_allclose(one, two, atol=1e-12)
+    means = mechanism.draw(rows, 50, rng=rng(2))
+    np.testing.assert_allclose(means, np.tile(rows.mean(axis=0), (50, 1)), atol=0.1)
 
 
 def test_each_trial_has_its_own_scale_and_finds_a_mean_far_away():
@@ -471,17 +476,6 @@ def test_bins_and_noise_are_those_of_their_windows():
         size = float(window.size(4.0, 500, 7))
         mu = mechanism.split.noise(7).mu
         assert deviation * mu == pytest.approx(diameter * size / 500)
-
-
-def test_many_releases_are_those_of_one_run_each():
-    # Totals by `draw` are shared where windows are, by `estimate` made for each trial.
-    rows = rng().standard_normal((4000, 3))
-    mechanism = MeanEstimation(split=GaussianSplit(50.0, 1e-2), tail=Ball())
-    one = mechanism.draw(rows, 1, rng=rng(1))
-    two = mechanism.estimate(FixedGradients(rows), np.ones(1), rng=rng(1))
-    np.testing.assert_allclose(one, two, atol=1e-12)
-    means = mechanism.draw(rows, 50, rng=rng(2))
-    np.testing.assert_allclose(means, np.tile(rows.mean(axis=0), (50, 1)), atol=0.1)
 
 
 @pytest.mark.parametrize(("name", "bad"), [("scale", 0.0), ("bin_width", -1.0)])

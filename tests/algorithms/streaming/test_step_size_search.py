@@ -69,11 +69,15 @@ def test_the_runs_meet_the_claim_with_equality(count):
         assert mechanism.relation is Relation.REPLACE_ONE
 
 
-def test_the_default_candidates_are_about_the_default_steps():
+def test_default_candidates_are_about_the_default_and_sensitivities_attained():
     grid = StepSizeSearch.calibrated(1.0, 1e-5, row_norm=2.0).candidates
     assert len(grid) == 9
     assert grid[4] == HarmonicSteps(15.0, 1.0)
     assert grid[0] == HarmonicSteps(3.75, 0.25)
+    w = np.array([1.0, 0.0, 0.0])
+    assert FORMS["rows"].utility_sensitivity == (w @ w) ** 2
+    assert FORMS["both"].utility_sensitivity == 0.4
+    assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
 def product(mechanism, row, w):
@@ -137,13 +141,6 @@ def test_no_utility_moves_further_than_its_sensitivity(seed, form):
     utilities = np.einsum("jd,ajd->aj", runs, products[..., 0])
     moved = np.abs(utilities[0] - utilities[1]).max()
     assert moved <= mechanism.utility_sensitivity * (1 + 1e-9)
-
-
-def test_the_sensitivity_of_the_utility_is_attained():
-    w = np.array([1.0, 0.0, 0.0])
-    assert FORMS["rows"].utility_sensitivity == (w @ w) ** 2
-    assert FORMS["both"].utility_sensitivity == 0.4
-    assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])

@@ -35,7 +35,7 @@ def assert_plausible(p_values):
     assert min(p_values) >= TYPE_I_ERROR / len(p_values)
 
 
-def test_complements_are_matrix_bingham_with_the_opposite_sign():
+def test_complements_have_the_opposite_sign_and_acceptance_an_estimate():
     # Three columns in R^5 by their own envelope, and by that of the complement.
     values = np.array([0.0, 3.0, 6.0, 20.0, 30.0])
     direct = MatrixACG(values, 3).draw(4000, rng=np.random.default_rng(0))
@@ -46,6 +46,15 @@ def test_complements_are_matrix_bingham_with_the_opposite_sign():
     other = mechanism.draw_from(moment, 4000, rng=np.random.default_rng(1))
     with pytest.raises(AssertionError):
         assert_plausible(same_law_p_values(direct, other, values))
+    mechanism = ExactExponential(n_components=2)
+    rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
+    found = mechanism.acceptance(rows, rng=np.random.default_rng(0))
+    radius = bernstein_radius(0.25, 10_000)
+    assert abs(found - wide_gap_acceptance(4, 2)) <= radius + 0.01
+    rng = np.random.default_rng(0)
+    for k in (1, 3, 4):
+        assert ExactExponential(n_components=k).acceptance(rows, rng=rng) == 1.0
+    refuses("size must be", mechanism.acceptance, rows, size=0, rng=rng)
 
 
 @RELATIONS
@@ -73,18 +82,6 @@ def test_no_rows_give_the_uniform_law(k, d):
     squares = (draws**2).sum(axis=-1)
     radius = bernstein_radius(0.25, len(draws), statements=d)
     assert np.abs(squares.mean(axis=0) - k / d).max() <= radius
-
-
-def test_the_estimate_of_acceptance():
-    mechanism = ExactExponential(n_components=2)
-    rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
-    found = mechanism.acceptance(rows, rng=np.random.default_rng(0))
-    radius = bernstein_radius(0.25, 10_000)
-    assert abs(found - wide_gap_acceptance(4, 2)) <= radius + 0.01
-    rng = np.random.default_rng(0)
-    for k in (1, 3, 4):
-        assert ExactExponential(n_components=k).acceptance(rows, rng=rng) == 1.0
-    refuses("size must be", mechanism.acceptance, rows, size=0, rng=rng)
 
 
 def log_normaliser(values, k):

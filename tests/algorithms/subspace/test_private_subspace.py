@@ -230,7 +230,7 @@ def test_batches_are_many_runs_by_hand(relation, name):
 # Pairs
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("k", [1, 3])
-def test_on_the_published_pair_one_row_exchanges_a_direction(k, relation):
+def test_pairs_exchange_a_direction_as_published_and_move_far_as_corrected(k, relation):
     mechanism = PublishedPrivateSubspace.as_published(
         1.0, 1e-5, n_components=k, relation=relation, row_norm=2.0
     )
@@ -245,11 +245,6 @@ def test_on_the_published_pair_one_row_exchanges_a_direction(k, relation):
         assert gap == pytest.approx(expected)
         assert other_gap == pytest.approx(expected)
         assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2))
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("k", [1, 3])
-def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
     mechanism = PrivateSubspace.calibrated(
         1.0, 1e-5, n_components=k, relation=relation, row_norm=2.0
     )

@@ -180,7 +180,7 @@ def test_the_anchor_is_clearly_violated_and_the_next_hardly_is():
     assert find_anchor(family, exact_events(p, p, 500))[0] == 0
 
 
-def test_violation_is_signed():
+def test_violation_is_signed_and_estimates_inside_a_null_are_lifted_just_outside():
     family, claim = FAMILIES["pure"], FAMILIES["pure"].claimed
     assert violation(family, claim, laplace_events(2.0, 1000)) > 0
     assert violation(family, claim, laplace_events(0.5, 1000)) < 0
@@ -189,6 +189,15 @@ def test_violation_is_signed():
         violation(family, claim, laplace_events(e, 10_000)) for e in (1.5, 3.0)
     )
     assert strong > weak > 0
+    # By a standard error, if they lie inside by less than two; else they are kept.
+    family = FAMILIES["pure"]
+    events = exact_events([0.73], [0.2689], 400)  # just about e^1 apart
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
+    assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] > 0
+    events = exact_events([0.5], [0.45], 400)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
+    np.testing.assert_allclose(chains.p1[0], [events.p[0], 1 - events.p[0]])
+    assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] == 0
 
 
 @pytest.mark.parametrize("way", [forward, None])
@@ -228,18 +237,6 @@ def test_forward_chains_start_with_what_violates_by_most_and_stop_in_time():
     events = exact_events([0.5, 0.75, 0.9], [0.2, 0.25, 0.6], 1000)
     chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert np.unique(chains.events[0]).tolist() == [1, 2]
-
-
-def test_estimates_inside_a_null_are_lifted_just_outside():
-    """By a standard error, if they lie inside by less than two; else they are kept."""
-    family = FAMILIES["pure"]
-    events = exact_events([0.73], [0.2689], 400)  # just about e^1 apart
-    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
-    assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] > 0
-    events = exact_events([0.5], [0.45], 400)
-    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
-    np.testing.assert_allclose(chains.p1[0], [events.p[0], 1 - events.p[0]])
-    assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] == 0
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])

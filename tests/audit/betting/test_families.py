@@ -64,7 +64,7 @@ def test_half_planes_contain_their_null(key):
 
 
 @pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])
-def test_half_planes_touch_their_null(key):
+def test_half_planes_touch_their_null_and_nulls_are_nested(key):
     """The half-planes are not needlessly wide: each is tight somewhere."""
     family, claim_of = FAMILIES[key]
     p, q = np.array([0.3, 0.6, 0.9]), np.array([0.1, 0.3, 0.5])
@@ -77,6 +77,10 @@ def test_half_planes_touch_their_null(key):
             log_ratio[row].ravel(), delta[row].ravel(), strict=True
         ):
             assert (tpr - np.exp(slope) * fpr).max() == pytest.approx(limit, abs=1e-3)
+    family, claim_of = FAMILIES[key]
+    curves = [claim_of(t).tpr(FPR) for t in family.parameter[::60]]
+    assert all((a <= b + 1e-12).all() for a, b in pairwise(curves))
+    assert (np.diff(family.parameter) > 0).all()
 
 
 def test_gaussian_half_planes_touch_half_way_between_the_estimates():
@@ -111,14 +115,6 @@ def test_half_planes_are_chosen_by_estimates_of_each_null():
         error = np.sqrt(a * (1 - a) + ratio**2 * b * (1 - b))
         expected = np.argmax((a - ratio * b - limit) / error)
         assert log_ratio == family._log_ratio[expected]
-
-
-@pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])
-def test_nulls_are_nested(key):
-    family, claim_of = FAMILIES[key]
-    curves = [claim_of(t).tpr(FPR) for t in family.parameter[::60]]
-    assert all((a <= b + 1e-12).all() for a, b in pairwise(curves))
-    assert (np.diff(family.parameter) > 0).all()
 
 
 def test_the_claim_is_on_the_grid_and_the_first_family_decides():

@@ -326,7 +326,7 @@ def test_wealth_is_renewed_where_it_was_lost():
     np.testing.assert_allclose(others[0], others[1])
 
 
-def test_smaller_nulls_share_in_the_bets_of_the_claim():
+def test_smaller_nulls_share_in_the_bets_of_the_claim_if_there_are_events():
     """They have fallen when the evidence against the claim is 1/share of the goal."""
     family, share = coarse(PureDP(1.0)), 0.9
     test = SequentialTest(family, ALPHA, shared=share)
@@ -340,6 +340,13 @@ def test_smaller_nulls_share_in_the_bets_of_the_claim():
     assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all()
     test._accounts[0, claimed] -= 1e-6
     assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
+    test = SequentialTest(coarse(PureDP(1.0)), 0.05)
+    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
+    test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
+    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
+    test.rejected[:] = True
+    events = Events.single(0.0, (3, 1), (10, 10))
+    assert len(place_bets(test, events, 4, 4, 100)) == 0
 
 
 def test_a_family_without_the_claim_shares_nothing_and_refutes_nothing():
@@ -349,13 +356,3 @@ def test_a_family_without_the_claim_shares_nothing_and_refutes_nothing():
     np.testing.assert_allclose(test.log_wealth, np.logaddexp.reduce(accounts, axis=0))
     test.rejected[:] = True
     assert not test.refutes_claim
-
-
-def test_no_events_no_bets():
-    test = SequentialTest(coarse(PureDP(1.0)), 0.05)
-    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
-    test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
-    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
-    test.rejected[:] = True
-    events = Events.single(0.0, (3, 1), (10, 10))
-    assert len(place_bets(test, events, 4, 4, 100)) == 0

@@ -54,7 +54,7 @@ def test_supremum_is_the_maximum_of_brute_force(kind, seed):
     assert min(1.0, found + 4e-4) <= erring <= found + 2e-3
 
 
-def test_supremum_finds_a_narrow_peak_inside():
+def test_suprema_are_found_and_probabilities_in_windows_err_upwards():
     # K = 30 and M = 30 of 60: a peak that a coarse grid of q would miss.
     data = neighbour = Binomial(60)
     least = np.full(61, 61)
@@ -64,9 +64,6 @@ def test_supremum_finds_a_narrow_peak_inside():
     q = np.linspace(0, 1, 401)
     values = [direct(data, neighbour, least, x, x) for x in q]
     assert max(values) <= found <= max(values) * 1.01
-
-
-def test_probability_in_a_window_errs_upwards_by_what_it_says():
     data, neighbour = Binomial(1000), Binomial(800)
     least = 300 + np.arange(801) // 2
     tail = 1e-8

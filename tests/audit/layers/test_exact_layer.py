@@ -298,7 +298,7 @@ def test_the_lower_bound_errs_with_probability_at_most_alpha(batch):
         assert chances[values > mean].sum() <= ALPHA
 
 
-def test_the_sides_of_an_interval_get_half_each():
+def test_sides_get_half_each_and_stakes_that_know_their_batch_would_be_seen():
     alpha, values = 0.04, np.random.default_rng(0).beta(2, 5, (5, 40))
     interval = BettingInterval(alpha, horizon=200)
     below, above = (BettingLowerBound(alpha / 2, horizon=200) for _ in range(2))
@@ -309,6 +309,13 @@ def test_the_sides_of_an_interval_get_half_each():
     assert interval.low == below.value
     assert interval.high == 1 - above.value
     assert 0 < interval.low < values.mean() < interval.high < 1
+
+    class Peeking(BettingLowerBound):
+        def update(self, values):
+            self._learn(values)
+            super().update(values)
+
+    assert mean_wealth(Peeking, 0.3, 3, 3) > 1.1
 
 
 def test_bounds_are_as_narrow_as_values_allow():
@@ -351,12 +358,3 @@ def test_the_wealth_has_mean_one_at_the_truth(mean, size, batches):
     assert mean_wealth(BettingLowerBound, mean, size, batches) == pytest.approx(
         1 - 1e-9, abs=1e-12
     )
-
-
-def test_stakes_that_know_their_batch_would_be_seen():
-    class Peeking(BettingLowerBound):
-        def update(self, values):
-            self._learn(values)
-            super().update(values)
-
-    assert mean_wealth(Peeking, 0.3, 3, 3) > 1.1

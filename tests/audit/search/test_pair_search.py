@@ -97,13 +97,20 @@ def test_a_loud_arm_gets_most_releases_and_a_good_first_one_two_thirds():
     assert (on_best >= total * 2 / 3 - 1).all()
 
 
-def test_bets_wait_until_a_pair_is_known():
+def test_bets_wait_until_a_pair_is_known_and_a_single_one_is_played_always():
     search = PairSearch(FixedPairs(2), 0)
     search.next_round(10_000)
     search.report(0, -50.0, 10_000)
     probe = search.next_round(10_000)
     search.report(1, 5.0, probe.size)
     assert search.next_round(10_000) == (1, (10_000 + probe.size) // 40 - 16, False)
+    search = PairSearch(FixedPairs(1), 0)
+    for size in (4, 4, 1000, 10**6):
+        assert search.next_round(size) == (0, size, True)
+        search.report(0, -1.0, size)
+    assert search.explored == 0
+    assert search.best() == 0
+    assert search.live == {0}
 
 
 def test_arms_that_may_be_better_are_looked_at_again_and_others_left_alone():
@@ -154,16 +161,6 @@ def test_exploring_never_takes_more_than_its_share(count, reports, share):
         total += used
         assert search.explored <= share * total
         assert search.best() in search.live
-
-
-def test_a_single_pair_without_a_domain_is_played_always():
-    search = PairSearch(FixedPairs(1), 0)
-    for size in (4, 4, 1000, 10**6):
-        assert search.next_round(size) == (0, size, True)
-        search.report(0, -1.0, size)
-    assert search.explored == 0
-    assert search.best() == 0
-    assert search.live == {0}
 
 
 @pytest.mark.parametrize("domain", [Box(0, 1, 2), UnitBall(3)])

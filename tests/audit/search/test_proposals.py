@@ -160,15 +160,6 @@ def test_balanced_camps(spec, camps):
     assert camps in sums(proposals(spec, "add-remove").first())
 
 
-def test_balls_get_spectral_directions():
-    pairs = proposals("ball:3:rows=6", "add-remove").first()
-    spread = [p for p in pairs if len(np.unique(p.data, axis=0)) == 6]
-    top = np.linalg.eigh(spread[0].data.T @ spread[0].data)[1][:, -1]
-    aligned = [abs(p.neighbour[-1] @ top) for p in spread]
-    assert max(aligned) == pytest.approx(1.0)
-    assert min(aligned) == pytest.approx(0.0, abs=1e-9)
-
-
 class Textbook:
     claim = PureDP(1.0)
     relation = Relation.ADD_REMOVE
@@ -265,7 +256,7 @@ def test_what_cannot_be_proposed_is_said(mechanism, error, message):
         Proposals(mechanism, None, "add-remove", 0)
 
 
-def test_a_pair_that_is_given_comes_first_in_the_form_of_the_domain():
+def test_given_pairs_users_of_each_label_and_spectral_directions_come_first():
     domain = Domain.parse("records of x:0..9 sex:{f,m}")
     given = Pair([[3, 1]], [[3, 1], [0, 0]])
     first = Proposals(black_box, domain, "add-remove", 0, given).first()
@@ -273,6 +264,18 @@ def test_a_pair_that_is_given_comes_first_in_the_form_of_the_domain():
     assert first[0].neighbour == [{"x": 3, "sex": "m"}, {"x": 0, "sex": "f"}]
     others = Proposals(black_box, domain, "add-remove", 0).first()
     assert first[1].data == others[0].data
+    domain = "list of user:user colour:{red,green,blue} each=3"
+    first = proposals(domain, "add-remove").first()
+    colours = ["red", "green", "blue"]
+    several = [("a", each) for each in colours]
+    single = list(zip("bcd", colours, strict=True))
+    assert any((p.data, p.neighbour) == (single, several + single) for p in first)
+    pairs = proposals("ball:3:rows=6", "add-remove").first()
+    spread = [p for p in pairs if len(np.unique(p.data, axis=0)) == 6]
+    top = np.linalg.eigh(spread[0].data.T @ spread[0].data)[1][:, -1]
+    aligned = [abs(p.neighbour[-1] @ top) for p in spread]
+    assert max(aligned) == pytest.approx(1.0)
+    assert min(aligned) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_pairs_of_sets_end_and_those_of_another_relation_do_not_ascend():
@@ -283,15 +286,6 @@ def test_pairs_of_sets_end_and_those_of_another_relation_do_not_ascend():
     source = Proposals(black_box, Binary(2), "add-remove", 0)
     with pytest.raises(InputError, match="replace-one"):
         source.ascend(Pair([[0, 0]], [[0, 1]]), 0.5, np.random.default_rng(0))
-
-
-def test_a_user_with_a_row_of_each_label_comes_first_among_users_with_one():
-    domain = "list of user:user colour:{red,green,blue} each=3"
-    first = proposals(domain, "add-remove").first()
-    colours = ["red", "green", "blue"]
-    several = [("a", each) for each in colours]
-    single = list(zip("bcd", colours, strict=True))
-    assert any((p.data, p.neighbour) == (single, several + single) for p in first)
 
 
 MANY = 25

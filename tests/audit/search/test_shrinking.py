@@ -79,12 +79,6 @@ def test_neither_luck_of_one_look_nor_what_does_not_fall_is_shown():
     assert shrink(start, lambda *_: 9.0, most=50)[1] == []  # no room to look twice
 
 
-def test_of_wide_rows_few_are_tried():
-    """There are as many simpler ones as entries, each as long as the row."""
-    domain = Domain.parse("box:0,1:1000")
-    assert 10 < len(list(_simpler_rows(np.full(1000, 0.7), domain))) < 300
-
-
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_an_audit_names_its_pair_and_a_smaller_one(relation, monkeypatch):
     keys, real = [], state.PairAudit
@@ -147,7 +141,7 @@ def test_what_was_assumed_is_said_and_without_error_left_nothing_shrinks():
     assert result.assumed.endswith("as the example has it: 1..9")
 
 
-def test_pairs_in_words():
+def test_pairs_are_in_words_and_of_wide_rows_few_tried():
     domain = Domain.parse("age:0..90 sex:{f,m} user:label each=2")
     (zero, _, both, *_), users = domain.extremes(), domain.spread()
     kept = np.array([zero, zero, users[0]])
@@ -161,3 +155,6 @@ def test_pairs_in_words():
         Pair(np.arange(6.0), [*np.arange(5.0), 9.0]), Domain.parse("scalar:0,9")
     )
     assert many == "D has 5; D' has 9 in its place beside 0, 1, 2, 3 and 1 other rows"
+    # There are as many simpler ones as entries, each as long as the row.
+    domain = Domain.parse("box:0,1:1000")
+    assert 10 < len(list(_simpler_rows(np.full(1000, 0.7), domain))) < 300
