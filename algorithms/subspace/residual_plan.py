@@ -26,6 +26,7 @@ _LEAST = 0.75  # C, over the geometric mean of the variances inside and outside
 _LONG = 0.15  # how fast C grows where noise matters less than the clip would
 _WIDE = 2.0  # b, over the mean length
 _KEPT = 0.45  # of B, by the least C: for the prediction
+_NEAR = 1e-6  # a share of a squared length, and of the digits
 _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
 
 
@@ -119,7 +120,7 @@ class Plan(NamedTuple):
         size, d, k = self.basis.shape
         sums = noisy.reshape(size, d + 1, k) * scale[:, np.newaxis, np.newaxis]
         cross, response = sums[:, :d], sums[:, d]
-        cross = cross - self.basis @ (self.basis.swapaxes(-2, -1) @ cross)
+        cross = _left(cross, self.basis)
         response = response * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
         slopes = np.clip(response / self.values, 0.1, 1.0) * self.gaps
         own = (scale[:, np.newaxis] / slopes) ** 2
@@ -134,14 +135,32 @@ class Plan(NamedTuple):
 def clipped_sums(rows: Array, plan: Plan) -> Array:
     """Return B, and below it eta C/b M, of some rows, shape (size, d + 1, k)."""
     inner = rows @ plan.basis
-    outer = rows - inner @ plan.basis.swapaxes(-2, -1)
-    lengths = np.linalg.norm(inner, axis=-1) * np.linalg.norm(outer, axis=-1)
+    whole, inside = np.einsum("bd,bd->b", rows, rows), _squares(inner)
+    outside = np.maximum(whole - inside, 0.0)
+    # Of rows next to the span of V the difference has few digits left.
+    trials, near = np.nonzero(outside < _NEAR * whole)
+    if len(near):
+        residuals = rows[near] - np.einsum(
+            "nk,ndk->nd", inner[trials, near], plan.basis[trials]
+        )
+        outside[trials, near] = _squares(residuals)
     clip, wide = plan.clip[:, np.newaxis], plan.wide[:, np.newaxis]
-    weighted = inner * (clip / np.maximum(lengths, clip))[..., np.newaxis]
+    weights = clip / np.maximum(np.sqrt(inside * outside), clip)
+    weighted = inner * weights[..., np.newaxis]
     squares = weighted * inner
-    shares = RESPONSE * clip / np.maximum(np.linalg.norm(squares, axis=-1), wide)
-    response = shares[:, np.newaxis] @ squares
-    return np.concatenate([outer.swapaxes(-2, -1) @ weighted, response], axis=1)
+    shares = RESPONSE * clip / np.maximum(np.sqrt(_squares(squares)), wide)
+    cross = _left(rows.T @ weighted, plan.basis)
+    return np.concatenate([cross, shares[:, np.newaxis] @ squares], axis=1)
+
+
+def _squares(vectors: Array) -> Array:
+    """Return squared lengths, (..., d) -> (...)."""
+    return np.asarray(np.einsum("...d,...d->...", vectors, vectors))
+
+
+def _left(matrices: Array, basis: Array) -> Array:
+    """Return what is left of columns outside of the spans of bases."""
+    return np.asarray(matrices - basis @ (basis.swapaxes(-2, -1) @ matrices))
 
 
 def leading(symmetric: Array, k: int) -> tuple[Array, Array]:

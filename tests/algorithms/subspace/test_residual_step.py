@@ -15,7 +15,7 @@ from seeded import rng
 
 from dpaudit import ApproxDP, Relation
 from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
-from dpaudit.algorithms.subspace.residual_plan import coordinates
+from dpaudit.algorithms.subspace.residual_plan import Plan, clipped_sums, coordinates
 from dpaudit.audit import Budget, Verdict, audit
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.rows import clip_rows
@@ -119,6 +119,15 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
     assert stats.kstest((noise**2).sum(axis=1), law.cdf).pvalue >= TYPE_I_ERROR
     draws = mechanism.draw(rows, 300, rng=rng(1))
     np.testing.assert_allclose(plan.basis, draws, atol=1e-9)
+
+
+def test_rows_next_to_the_subspace_are_clipped_as_far_as_others():
+    basis = np.linalg.qr(rng(2).standard_normal((6, 2)))[0]
+    rows = rng(3).standard_normal((9, 2)) @ basis.T + 1e-7 * rng(4).standard_normal(6)
+    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 7)
+    found = clipped_sums(rows, seen)[0]
+    expected = by_hand(rows, basis, 1e-8, 1e-8)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
