@@ -20,7 +20,7 @@ import numpy as np
 from dpaudit.audit.replay.declare.declaration import Declaration
 from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.declare.primitives import declared
-from dpaudit.audit.replay.declare.training import TRAINING, replaced
+from dpaudit.audit.replay.declare.replacing import TRAINING, replaced
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.declare.held import note_rounding
 from dpaudit.audit.replay.declare.tensors import (
     NoisyTensor,
     as_tensor,
     dtype_of,
     is_int,
     loaded_torch,
-    note_rounding,
     numbers_of,
 )
 from dpaudit.audit.replay.follow.outside import note_outside
@@ -130,7 +130,7 @@ class TensorDraws:
         if recorder is None:
             return NotImplemented
         made = draw(recorder, shape)
-        note_rounding(made, [], dtype)
+        note_rounding(made, [], loaded_torch().finfo(dtype).eps)
         return as_tensor(made, dtype)
 
 

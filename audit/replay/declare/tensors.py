@@ -5,15 +5,10 @@ is done with it and with ordinary tensors is done with these, as real numbers: s
 multiples, what moves entries, comparisons. All else looks at the numbers, and gets an
 ordinary tensor.
 
-**Rounding.** A sum in single precision is off by many units in its last place. So
-whatever has met a tensor of less than double precision may be off by 8 of these, of the
-largest number, which is taken off distances (`dpaudit.audit.replay.follow.draws`).
-
 An ordinary tensor that is written into (``x += noise``) gets ordinary numbers, which
 are looked at.
 """
 
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy import asarray  # the real one, in an execution too
 
-from dpaudit.arrays import Array
-from dpaudit.audit.replay.follow.looked import Composed
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+from dpaudit.audit.replay.declare.held import Held, note_rounding
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 
 __all__ = [
     "NoisyTensor",
@@ -31,12 +25,8 @@ __all__ = [
     "dtype_of",
     "is_int",
     "loaded_torch",
-    "note_rounding",
     "numbers_of",
 ]
-
-_UNITS = 8.0  # in the last place: what many operations leave
-_FARTHEST = 40.0  # scales, beyond which no draw lies
 
 
 def loaded_torch() -> Any:
@@ -44,7 +34,7 @@ def loaded_torch() -> Any:
     return sys.modules["torch"]
 
 
-class NoisyTensor(Composed):
+class NoisyTensor(Held):
     """Numbers with noise where a tensor is expected.
 
     Parameters
@@ -64,10 +54,6 @@ class NoisyTensor(Composed):
         return loaded_torch().Tensor
 
     @property
-    def noisy(self) -> bool:
-        return self.held.noisy
-
-    @property
     def shape(self) -> Any:
         return loaded_torch().Size(self.held.shape)
 
@@ -84,10 +70,6 @@ class NoisyTensor(Composed):
     is_leaf = property(lambda self: True)
     grad = property(lambda self: None)
 
-    def looked_at(self, how: str) -> Array:
-        """Return the numbers as an ordinary array, with a note on the tape."""
-        return self.held.looked_at(how)
-
     def ordinary(self, how: str) -> Any:
         """Return an ordinary tensor, with a note on the tape."""
         return loaded_torch().as_tensor(
@@ -102,29 +84,6 @@ class NoisyTensor(Composed):
 
     def numpy(self, *, force: bool = False) -> Any:
         return self.held
-
-    def item(self) -> Any:
-        if self.held.is_alone and self.held.size == 1:
-            return self.held.reshape(())
-        return float(self)
-
-    def tolist(self) -> Any:
-        return self.held.tolist() if self.held.ndim else self.item()
-
-    def __float__(self) -> float:
-        return float(self.held.looked_at("float").reshape(()))
-
-    def __int__(self) -> int:
-        return int(self.held.looked_at("int").reshape(()))
-
-    def __bool__(self) -> bool:
-        return bool(self.held.looked_at("bool"))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return asarray(self.held, dtype=dtype)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return func(*_within(args), **_within(kwargs))
 
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
@@ -229,15 +188,6 @@ def numbers_of(value: Any) -> Any:
     return value.double().numpy() if value.is_floating_point() else value.numpy()
 
 
-def _within(value: Any) -> Any:
-    """Return what NumPy knows of tensors, in lists too."""
-    if type(value) in (list, tuple):
-        return type(value)(map(_within, value))
-    if type(value) is dict:
-        return {key: _within(each) for key, each in value.items()}
-    return value.held if type(value) is NoisyTensor else value
-
-
 def dtype_of(values: list[Any]) -> Any:
     """Return the type of what is made of tensors."""
     torch, found = loaded_torch(), None
@@ -247,21 +197,6 @@ def dtype_of(values: list[Any]) -> Any:
                 each.dtype if found is None else torch.promote_types(found, each.dtype)
             )
     return torch.get_default_dtype() if found is None else found
-
-
-def note_rounding(result: Any, parts: list[Any], dtype: Any) -> None:
-    """Note by how much numbers of a type may be off."""
-    if not isinstance_tracked(result) or dtype == loaded_torch().float64:
-        return
-    with np.errstate(all="ignore"):
-        size = float(np.abs(result.coef).sum(axis=1).max(initial=0.0)) * _FARTHEST
-        for each in (result, *parts):
-            mean = numeric(each.centre if isinstance_tracked(each) else each)
-            if mean is not None:
-                size = max(size, float(np.max(np.abs(mean), initial=0.0)))
-    off = _UNITS * loaded_torch().finfo(dtype).eps * size
-    draws = result.tape.draws
-    draws.rough = max(draws.rough, off if math.isfinite(off) else 0.0)
 
 
 def _followed(by: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -277,7 +212,7 @@ def _followed(by: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = by(*given, **{_KEYWORDS[key]: each for key, each in kwargs.items()})
     except (TypeError, ValueError):
         return NotImplemented
-    note_rounding(result, numbers, dtype)
+    note_rounding(result, numbers, loaded_torch().finfo(dtype).eps)
     return as_tensor(result, dtype)
 
 

@@ -1,6 +1,6 @@
 """Libraries that train in private: their noise and their batches, as they are drawn.
 
-Arrays of JAX and PyTorch are not followed. Nor need they be: DP-SGD looks at a noisy
+Of these libraries arrays need not be followed: DP-SGD looks at a noisy
 sum in each step, and the code between two of them is ordinary, and is executed again
 on the neighbour. So two kinds of functions are replaced during an execution:
 
@@ -23,23 +23,22 @@ that are cyclic or truncated, and samplers of several machines are not followed.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.array_draws import DRAWN_ARRAYS, ArrayDraws
 from dpaudit.audit.replay.declare.declarations import gaussian
+from dpaudit.audit.replay.declare.replacing import replaced
 from dpaudit.audit.replay.declare.tensor_draws import DRAWN_TENSORS, TensorDraws
 from dpaudit.audit.replay.follow.outside import note_outside
 
-__all__ = ["TRAINING", "replaced", "training_libraries"]
-
-TRAINING = frozenset({"jax_privacy", "opacus"})
+__all__ = ["training_libraries"]
 
 
 class _PendingNoise:
@@ -259,18 +258,18 @@ _STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )
 
 
-_DRAWING = (
-    *(f"torch.{name}" for name in ("randint", "randperm", "bernoulli", "poisson")),
-    *(f"jax.random.{name}" for name in ("normal", "laplace", "uniform", "bernoulli")),
-    *(f"jax.random.{name}" for name in ("exponential", "gumbel", "choice", "gamma")),
-    *(f"jax.random.{name}" for name in ("bits", "randint", "permutation")),
-)
+_DRAWING = [f"torch.{name}" for name in ("randint", "randperm", "bernoulli", "poisson")]
 """Functions of libraries that draw, and whose draws are not followed."""
 
-_INHERITED = ("normal_", "uniform_", "exponential_")
-"""Methods of a class of C, which the class under it may have for a while."""
+_FOLLOWED: tuple[tuple[str, str, Any, Any], ...] = (
+    ("torch", "default_generator", TensorDraws, DRAWN_TENSORS),
+    ("jax._src.core", "trace_ctx", ArrayDraws, DRAWN_ARRAYS),
+)
+"""Modules, what they have when they are loaded, and what draws in their place."""
+
 _HEADS = {
-    path.partition(".")[0] for path in (*dict(_STAND_INS), *_DRAWING, *DRAWN_TENSORS)
+    path.partition(".")[0]
+    for path in (*dict(_STAND_INS), *_DRAWING, *DRAWN_TENSORS, *DRAWN_ARRAYS)
 }
 
 
@@ -287,60 +286,18 @@ def _told(rng: Any, path: str, real: Any) -> Callable[..., Any]:
 @contextmanager
 def training_libraries(rng: Any) -> Iterator[None]:
     """Replace noise and batches of all libraries that are loaded, for the block."""
-    jax = sys.modules.get("jax") if "jax_privacy" in sys.modules else None
     stand_ins = ((path, partial(_stand_in, rng, draws)) for path, draws in _STAND_INS)
     told = ((path, partial(_told, rng, path)) for path in _DRAWING)
-    draws, tensors = None, {}
-    if hasattr(sys.modules.get("torch"), "default_generator"):
-        draws = TensorDraws(rng)
-        tensors = {path: partial(draws.draws, path) for path in DRAWN_TENSORS}
-    every = (
-        chain(stand_ins, told, tensors.items()) if _HEADS & sys.modules.keys() else ()
-    )
-    with (
-        nullcontext() if jax is None else jax.disable_jit(),
-        nullcontext() if draws is None else draws.kept(),
-        replaced(every),
-    ):
-        yield
-
-
-@contextmanager
-def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[None]:
-    """Replace what stands at some paths for the block.
-
-    Parameters
-    ----------
-    several : iterable of (str, callable)
-        Paths, and functions from an object there to the one that replaces it, None if
-        none does. An object that is not loaded, or not callable, stays as it is.
-    """
+    every: list[Any] = [*stand_ins, *told] if _HEADS & sys.modules.keys() else []
     with ExitStack() as stack:
-        for path, replacement in several:
-            if path.partition(".")[0] not in sys.modules:
-                continue
-            owner, name = _owner(path)
-            own = vars(owner).get(name) if owner is not None else None
-            inherited = own is None and name in _INHERITED
-            real = getattr(owner, name, None) if inherited else own
-            new = replacement(real) if callable(real) else None
-            if new is not None:
-                setattr(owner, name, new)
-                if inherited:
-                    stack.callback(delattr, owner, name)
-                else:
-                    stack.callback(setattr, owner, name, real)
+        if "jax_privacy" in sys.modules and "jax" in sys.modules:
+            stack.enter_context(sys.modules["jax"].disable_jit())
+        for module, part, draws_of, paths in _FOLLOWED:
+            if hasattr(
+                sys.modules.get(module), part
+            ):  # loaded, of a version known here
+                draws = draws_of(rng)
+                every += [(path, partial(draws.draws, path)) for path in paths]
+                stack.enter_context(draws.kept())
+        stack.enter_context(replaced(every))
         yield
-
-
-def _owner(path: str) -> tuple[Any, str]:
-    """Return the module, or class, that a path leads to if it is loaded; and a name."""
-    parts = path.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:end]))
-        if found is None:
-            continue
-        for part in parts[end:-1]:
-            found = getattr(found, part, None)
-        return found, parts[-1]
-    return None, parts[-1]

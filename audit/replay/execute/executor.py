@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.declare.held import Held
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
-from dpaudit.audit.replay.declare.tensors import NoisyTensor
 from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.execute.standing import standing
@@ -319,7 +319,7 @@ class _Reader:
         elif type(value) is TrackedComplex and value.tape is self._tape:
             self.words.append(read(np.zeros(value.shape, dtype=np.complex128)).layout)
             self._numbers(value.both().moved(lambda places: np.moveaxis(places, 0, -1)))
-        elif type(value) is NoisyTensor:
+        elif issubclass(type(value), Held):
             self.words.append(read(value.like()).layout)
             self.read(value.held)
         elif type(value) is dict and depth < 30:

@@ -1,9 +1,7 @@
 """NumPy's functions on numbers with noise: those that move entries, and linear ones.
 
-A function that only moves entries does with the places of entries what it does with
-the entries themselves. So it is called on numbers of places instead, and the entries
-follow; place 0 is a zero, for the functions that fill up with zeros. All that is not
-listed looks at the numbers.
+Functions that only move entries are called on their places
+(`dpaudit.audit.replay.follow.entries`). All that is not listed looks at the numbers.
 
 Two functions choose by comparing noisy numbers. The place of the largest of them is one
 choice. A comparison of fresh uniform numbers with ordinary ones, such as
@@ -24,6 +22,7 @@ from dpaudit.audit.replay.follow.clipping import clipped, cut_off
 from dpaudit.audit.replay.follow.complex_numbers import called
 from dpaudit.audit.replay.follow.derived import derived, joined_noise, rounded
 from dpaudit.audit.replay.follow.directions import directed, norm
+from dpaudit.audit.replay.follow.entries import Entries
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
@@ -40,7 +39,6 @@ from dpaudit.audit.replay.follow.selection import (
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import (
-    DEEPEST,
     Tracked,
     has_noise,
     isinstance_tracked,
@@ -69,38 +67,6 @@ _MOVING: dict[Any, tuple[int, ...]] = {
     np.append: (0, 1),
     np.insert: (0, 2),
 }
-
-
-class _Entries:
-    """The entries of all arguments of a call, one after the other; the first is 0."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._tape, self._size = tape, 1
-        self._parts: list[Tracked] = [Tracked.plain(tape, np.zeros(1))]
-
-    def place(self, value: Any, depth: int = 0) -> Any:
-        """Return places for entries, in lists as they come, or raise `LookupError`."""
-        if type(value) in (list, tuple) and has_noise(value):
-            if depth > DEEPEST:
-                raise LookupError
-            return type(value)(self.place(part, depth + 1) for part in value)
-        if isinstance_tracked(value) and value.tape is not self._tape:
-            value = value.looked_at("moved")
-        if not isinstance_tracked(value):
-            array = numeric(value)
-            if array is None:
-                raise LookupError
-            value = Tracked.plain(self._tape, array)
-        start = self._size
-        self._size += value.size
-        self._parts.append(value)
-        return np.arange(start, self._size).reshape(value.shape)
-
-    def gather(self, places: Any) -> Any:
-        """Return entries in place of their places."""
-        if isinstance(places, list | tuple):
-            return type(places)(self.gather(part) for part in places)
-        return Tracked.joined(self._tape, self._parts).taken(np.asarray(places))
 
 
 def _ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
@@ -238,7 +204,7 @@ def stacked(tape: Tape, value: Any) -> Any:
     """Return nested lists of numbers, some with noise, as np.array would."""
     if is_complex(value):
         return by_part(tape, value, stacked)
-    pool = _Entries(tape)
+    pool = Entries(tape)
     try:
         return pool.gather(np.array(pool.place(value)))
     except (LookupError, ValueError):
@@ -252,7 +218,7 @@ def _moved(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
         return NotImplemented
     if kwargs.get("dtype") is not None:
         return NotImplemented
-    pool, name = _Entries(tape), func.__name__
+    pool, name = Entries(tape), func.__name__
     try:
         places = [
             pool.place(arg) if place in positions else looked_at_within(arg, name)

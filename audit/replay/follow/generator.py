@@ -295,6 +295,11 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         shared.seeds.update(dict.fromkeys(drawn))
         return self.unseeded()
 
+    def of_words(self, words: list[int]) -> "RecordingGenerator | None":
+        """Return a generator of a seed that this one drew, of which these are bits."""
+        seeds = self._streams.shared.seeds
+        return self.of_seed([each for each in seeds if each % 2**32 in words])
+
     def unseeded(self) -> "RecordingGenerator":
         """Return a generator of a seed of its own."""
         return self.on(self._streams.made())

@@ -1,0 +1,93 @@
+"""Numbers with noise where an array of another library than NumPy is expected.
+
+**Rounding.** A sum in single precision is off by many units in its last place. So
+whatever has met an array of less than double precision may be off by 8 of these, of the
+largest number, which is taken off distances (`dpaudit.audit.replay.follow.draws`).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy import asarray  # the real one, in an execution too
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.follow.looked import Composed
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
+
+__all__ = ["Held", "note_rounding"]
+
+_UNITS = 8.0  # in the last place: what many operations leave
+_FARTHEST = 40.0  # scales, beyond which no draw lies
+
+
+class Held(Composed):
+    """Numbers with noise where an array of another library than NumPy is expected.
+
+    They are in `held`, and what converts them goes there.
+    """
+
+    __slots__ = ()
+    held: Tracked
+
+    @property
+    def noisy(self) -> bool:
+        return self.held.noisy
+
+    def looked_at(self, how: str) -> Array:
+        """Return the numbers as an ordinary array, with a note on the tape."""
+        return self.held.looked_at(how)
+
+    def like(self) -> Any:
+        """Return ordinary zeros that are like it, of the library."""
+        raise NotImplementedError
+
+    def item(self) -> Any:
+        if self.held.is_alone and self.held.size == 1:
+            return self.held.reshape(())
+        return float(self)
+
+    def tolist(self) -> Any:
+        return self.held.tolist() if self.held.ndim else self.item()
+
+    def __float__(self) -> float:
+        return float(self.held.looked_at("float").reshape(()))
+
+    def __int__(self) -> int:
+        return int(self.held.looked_at("int").reshape(()))
+
+    def __bool__(self) -> bool:
+        return bool(self.held.looked_at("bool"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return asarray(self.held, dtype=dtype)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        asks = func in (np.iscomplexobj, np.isrealobj, np.result_type)
+        return func(*_within(args, asks), **_within(kwargs, asks))
+
+
+def note_rounding(result: Any, parts: list[Any], eps: float) -> None:
+    """Note by how much numbers may be off, whose type has steps of `eps` at 1."""
+    if not isinstance_tracked(result) or eps <= np.finfo(np.float64).eps:
+        return
+    with np.errstate(all="ignore"):
+        size = float(np.abs(result.coef).sum(axis=1).max(initial=0.0)) * _FARTHEST
+        for each in (result, *parts):
+            mean = numeric(each.centre if isinstance_tracked(each) else each)
+            if mean is not None:
+                size = max(size, float(np.max(np.abs(mean), initial=0.0)))
+    off = _UNITS * eps * size
+    draws = result.tape.draws
+    draws.rough = max(draws.rough, off if math.isfinite(off) else 0.0)
+
+
+def _within(value: Any, asks: bool) -> Any:
+    """Return what NumPy knows of arrays, in lists too; zeros if it asks for types."""
+    if type(value) in (list, tuple):
+        return type(value)(_within(each, asks) for each in value)
+    if type(value) is dict:
+        return {key: _within(each, asks) for key, each in value.items()}
+    if not issubclass(type(value), Held):
+        return value
+    return asarray(value.like()) if asks else value.held
