@@ -31,6 +31,7 @@ from dpaudit.codec import encode, rebuild
 from dpaudit.streams import stream
 
 PAIR = Pair([0.0], [0.0, 1.0])
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 FEW = Run(attacks=[a for a in PORTFOLIO if a.name in ("identity", "abnormal")])
 audit_quickly = partial(
     audit, pair=PAIR, claim=PureDP(1.0), confidence=1 - 1e-6, run=FEW

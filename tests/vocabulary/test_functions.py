@@ -12,6 +12,7 @@ from dpaudit.audit import Run, audit, replay
 from dpaudit.functions import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 
 def by_any_name(data, r):

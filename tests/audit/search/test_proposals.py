@@ -22,6 +22,7 @@ SPECS = [
 ]
 relations = st.sampled_from(list(Relation))
 specs = st.sampled_from(SPECS)
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 
 def black_box(data, rng):

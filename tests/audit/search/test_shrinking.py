@@ -16,6 +16,7 @@ from dpaudit.audit.search.cut import Cut
 from dpaudit.audit.search.shrinking import _simpler_rows, shrunk
 
 DOMAIN = Domain.parse("array of 0.0..9.0")
+pytestmark = pytest.mark.usefixtures("in_few_rounds")
 
 
 def shrink(pair, excess, falls=lambda pair: True, most=10**6):
