@@ -65,7 +65,7 @@ def test_every_entry_promises_what_was_asked(name):
             assert mechanism.row_norm == 2.0
 
 
-def test_an_entry_reads_from_its_constructor_what_it_takes():
+def test_an_entry_reads_from_its_constructor_what_it_takes_and_refuses_the_rest():
     def made(epsilon, delta, *, relation, n_components):
         raise AssertionError("nothing is built")
 
@@ -80,6 +80,11 @@ def test_an_entry_reads_from_its_constructor_what_it_takes():
     assert Entry("a", "b", "c", "d", lambda epsilon: made).relations == (
         Relation.REPLACE_ONE,
     )
+    with pytest.raises(InputError) as caught:
+        build("svt-1", relation=Relation.ADD_REMOVE)
+    assert "relation of svt-1 must be one of ['replace-one']" in str(caught.value)
+    for option in ("row_norm", "n_components"):
+        refuses(f"svt-1 has no {option}: .*, got 1", build, "svt-1", **{option: 1})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,12 +112,6 @@ def test_everything_has_a_default_and_shows_what_it_takes(name):
 
 
 # The textbook suite: one relation, rows of a fixed range, known truth
-def test_what_an_entry_does_not_have_is_refused():
-    with pytest.raises(InputError) as caught:
-        build("svt-1", relation=Relation.ADD_REMOVE)
-    assert "relation of svt-1 must be one of ['replace-one']" in str(caught.value)
-    for option in ("row_norm", "n_components"):
-        refuses(f"svt-1 has no {option}: .*, got 1", build, "svt-1", **{option: 1})
 
 
 @pytest.mark.parametrize("name", TEXTBOOK)

@@ -185,17 +185,6 @@ def test_dictionaries_and_layouts_have_grids_of_their_own():
     assert np.abs(new / numbers["b"] - 1).max() <= 2.0**-29
 
 
-def test_a_canonical_release_depends_on_nothing_beside_it():
-    rng = np.random.default_rng(0)
-    numbers = np.hstack([rng.normal(size=(300, 4)), rng.normal(size=(300, 4)) * 1e150])
-    numbers[::7, 3] *= 1e40
-    _, _, canon = canonical(numbers[:20])
-    together = canon(batch(numbers)).numbers("x")
-    alone = [canon(batch(row[np.newaxis])).numbers("x")[0] for row in numbers]
-    np.testing.assert_array_equal(together, alone)
-    np.testing.assert_array_equal(canon(batch(together)).numbers("x"), together)
-
-
 def test_grids_are_learned_again_while_little_is_known():
     rng = np.random.default_rng(0)
     canon = Canon(0, 0)
@@ -210,7 +199,7 @@ def test_grids_are_learned_again_while_little_is_known():
     assert pickle.loads(pickle.dumps(canon))(later).equals(canon(later))
 
 
-def test_a_grid_is_what_its_parameters_say():
+def test_grids_are_what_their_parameters_say_and_releases_depend_on_nothing_beside():
     numbers = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1e-9, 1e9]
     _, _, canon = canonical(numbers)
     grid = canon.grids["x"]
@@ -224,6 +213,14 @@ def test_a_grid_is_what_its_parameters_say():
     ]:
         with pytest.raises(InputError, match="no parameters of a grid"):
             grid_of(grid.parameters | {name: value})
+    rng = np.random.default_rng(0)
+    numbers = np.hstack([rng.normal(size=(300, 4)), rng.normal(size=(300, 4)) * 1e150])
+    numbers[::7, 3] *= 1e40
+    _, _, canon = canonical(numbers[:20])
+    together = canon(batch(numbers)).numbers("x")
+    alone = [canon(batch(row[np.newaxis])).numbers("x")[0] for row in numbers]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(canon(batch(together)).numbers("x"), together)
 
 
 @pytest.mark.parametrize(

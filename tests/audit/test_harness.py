@@ -56,7 +56,7 @@ def test_a_plain_callable_is_audited():
     assert set(stored) == {*result.__dataclass_fields__, *derived}
 
 
-def test_the_result_says_what_it_does_not_know(true_laplace):
+def test_results_say_what_they_do_not_know_and_bits_are_their_own_audit(true_laplace):
     assert true_laplace.verdict is Verdict.NOT_REFUTED
     assert true_laplace.samples == 300
     assert true_laplace.epsilon_lower <= 1.0
@@ -68,6 +68,17 @@ def test_the_result_says_what_it_does_not_know(true_laplace):
     assert "NOT_REFUTED" in text
     assert "private" not in text
     assert "rarer than" in text
+    # NumPy's Laplace sampler does not reach all doubles alike.
+    result = audited(laplace_sum, run=Run(attacks=BITS), budget=20_000)
+    assert result.refuted
+    assert result.bits
+    assert result.attack == "bits"
+    assert result.samples <= 3000
+    assert "over doubles" in str(result)
+    assert verify(result.witness, mechanism=laplace_sum, seed=1).confirmed
+    assert not true_laplace.bits
+    assert not true_laplace.refuted
+    assert "over real numbers" in str(true_laplace)
 
 
 @pytest.mark.parametrize("budget", [2, 3, 11])
@@ -237,20 +248,6 @@ def test_claims_come_from_the_mechanism_and_true_ones_stand_on_all_pairs():
     assert not result.refuted
     assert result.samples == 150
     assert result.pairs > 3
-
-
-def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
-    """NumPy's Laplace sampler does not reach all doubles alike."""
-    result = audited(laplace_sum, run=Run(attacks=BITS), budget=20_000)
-    assert result.refuted
-    assert result.bits
-    assert result.attack == "bits"
-    assert result.samples <= 3000
-    assert "over doubles" in str(result)
-    assert verify(result.witness, mechanism=laplace_sum, seed=1).confirmed
-    assert not true_laplace.bits
-    assert not true_laplace.refuted
-    assert "over real numbers" in str(true_laplace)
 
 
 GIVEN = {"pair": PAIR, "claim": CLAIM}

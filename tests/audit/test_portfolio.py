@@ -81,7 +81,7 @@ def begun(attacks, on_data, on_neighbour, target=TARGET):
     return portfolio
 
 
-def test_floating_point_dust_is_no_evidence():
+def test_dust_is_no_evidence_and_grids_have_offsets_that_are_drawn():
     """Where the loss is +-1 exactly, its last bits differ between D and D'."""
     rng = np.random.default_rng(0)
     mechanism, target = Laplace(), Target(Laplace(), PAIR)
@@ -91,10 +91,7 @@ def test_floating_point_dust_is_no_evidence():
     near = np.abs(raw - 1) < 1e-6
     assert len(np.unique(raw[near])) > 1
     assert len(np.unique(fitted.score(target, on_data)[near])) == 1
-
-
-def test_the_grid_of_scores_has_an_offset_that_is_drawn():
-    """A score that lies on a boundary of some grid lies on that of few: 2^-22 each."""
+    # A score that lies on a boundary of some grid lies on that of few: 2^-22 each.
     rng = np.random.default_rng(0)
     sides = ordinary(rng.normal(size=20)), ordinary(rng.normal(size=20))
     for seed in range(10):
@@ -294,7 +291,7 @@ def test_idle_attacks_stop_scoring_after_the_trial():
     assert scored_by(portfolio, events, 0) == 2700
 
 
-def test_a_sufficient_attack_is_never_idle():
+def test_sufficient_attacks_are_never_idle_and_memory_is_bounded():
     """Chance decides whom the first bets trust, and must not dismiss the best."""
     rng = np.random.default_rng(3)
     spies = [Spy(), Spy()]
@@ -306,6 +303,18 @@ def test_a_sufficient_attack_is_never_idle():
     for _ in range(4):
         portfolio.absorb(DATA, ordinary(rng.normal(size=300)), events)
     assert spies[0].scored - before == 4 * 300
+    rng = np.random.default_rng(2)
+    spy = HungrySpy()
+    portfolio = begun([spy], *(ordinary(rng.normal(size=50)) for _ in range(2)))
+    for _ in range(10):
+        events = portfolio.prepare()
+        portfolio.trust(events, np.arange(len(events)))
+        for side in (DATA, NEIGHBOUR):
+            portfolio.absorb(side, ordinary(rng.normal(size=20_000)), events)
+    assert max(spy.fits) == 2**12 // 32
+    assert portfolio.seen.tolist() == [200_050, 200_050]
+    # Nothing was refitted since the pool was full: all later scores are remembered.
+    assert (portfolio.prepare().scored >= 180_000).all()
 
 
 def offered(mechanism, size):
@@ -376,21 +385,6 @@ class LateSpy(Spy):
 class HungrySpy(Spy):
     learns = True
     appetite = 2**12  # releases of one number count as if they had 32
-
-
-def test_memory_is_bounded():
-    rng = np.random.default_rng(2)
-    spy = HungrySpy()
-    portfolio = begun([spy], *(ordinary(rng.normal(size=50)) for _ in range(2)))
-    for _ in range(10):
-        events = portfolio.prepare()
-        portfolio.trust(events, np.arange(len(events)))
-        for side in (DATA, NEIGHBOUR):
-            portfolio.absorb(side, ordinary(rng.normal(size=20_000)), events)
-    assert max(spy.fits) == 2**12 // 32
-    assert portfolio.seen.tolist() == [200_050, 200_050]
-    # Nothing was refitted since the pool was full: all later scores are remembered.
-    assert (portfolio.prepare().scored >= 180_000).all()
 
 
 class Centring(Attack):

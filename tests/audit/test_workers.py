@@ -162,7 +162,7 @@ def refuses(data, rng):
     raise InputError("n must be >= 7, got 1")
 
 
-def test_few_large_releases_are_in_flight():
+def test_few_large_releases_are_in_flight_and_unwanted_tasks_cancelled():
     executor = Backwards()
     workers = Workers(executor)
     sampler = Sampler(lambda d, rng: np.zeros(2**22), PAIR, 0, workers=workers)
@@ -172,8 +172,6 @@ def test_few_large_releases_are_in_flight():
         pass
     assert executor.most == 8  # of 32 MiB each
 
-
-def test_tasks_are_cancelled_when_nobody_wants_them():
     class OneByOne(Backwards):
         def work(self):
             waiting = self.waiting[1:]

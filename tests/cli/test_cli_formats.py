@@ -62,7 +62,7 @@ def test_github_notes_what_was_not_refuted_within_its_message():
     assert _escaped("50%\na:b,c", field=True) == "50%25%0Aa%3Ab%2Cc"
 
 
-def test_sarif_says_what_would_settle_it():
+def test_sarif_says_what_would_settle_it_and_junit_passes_nothing_without_a_verdict():
     found = audited("unseen", "sarif", "--layer", "replay")
     log = json.loads(found.stdout)
     assert log["version"] == "2.1.0"
@@ -76,6 +76,14 @@ def test_sarif_says_what_would_settle_it():
     assert place["region"] == {"startLine": 18}
     rule = told["tool"]["driver"]["rules"][result["ruleIndex"]]
     assert rule["id"] == result["ruleId"] == "coin"
+    suite = ElementTree.fromstring(audited("unseen", "junit").stdout).find("testsuite")
+    assert suite is not None
+    assert [suite.attrib[key] for key in ("tests", "failures", "skipped")] == list(
+        "202"
+    )
+    assert [[part.tag for part in case] for case in suite] == [["skipped"]] * 2
+    names = [case.attrib["name"] for case in suite]
+    assert names == [f"PureDP(epsilon=1.0) ({by})" for by in ("replay", "black-box")]
 
 
 def test_findings_stand_where_the_code_begins_each_kind_by_its_rule():
@@ -88,17 +96,6 @@ def test_findings_stand_where_the_code_begins_each_kind_by_its_rule():
 
     kinds = (Finding.__doc__ or "").partition("kind : {")[2].partition("}")[0]
     assert {kind.strip(' "') for kind in kinds.split(",")} < set(_RULES)
-
-
-def test_junit_passes_nothing_that_has_no_verdict():
-    suite = ElementTree.fromstring(audited("unseen", "junit").stdout).find("testsuite")
-    assert suite is not None
-    assert [suite.attrib[key] for key in ("tests", "failures", "skipped")] == list(
-        "202"
-    )
-    assert [[part.tag for part in case] for case in suite] == [["skipped"]] * 2
-    names = [case.attrib["name"] for case in suite]
-    assert names == [f"PureDP(epsilon=1.0) ({by})" for by in ("replay", "black-box")]
 
 
 @pytest.mark.parametrize("name", ["mean", "sum_"])

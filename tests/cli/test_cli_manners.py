@@ -45,7 +45,7 @@ def test_every_help_has_examples_with_options_that_exist():
             assert {word for word in rest if word.startswith("--")} <= known
 
 
-def test_lists_are_narrowed():
+def test_lists_are_narrowed_and_shells_complete_names():
     def names(*options):
         return [
             each["name"] for each in json.loads(run("list", "--json", *options).stdout)
@@ -59,6 +59,12 @@ def test_lists_are_narrowed():
     assert "laplace" not in some
     assert set(names("--refuted", "--family", "textbook")) < set(refuted)
     assert names("--search", "nothing has this") == []
+    asked = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
+    runner = CliRunner(env=asked | {"COMP_WORDS": "dpaudit audit symmetr"})
+    done = runner.invoke(main, prog_name="dpaudit")
+    assert done.exit_code == 0
+    found = {line.partition(",")[2] for line in done.stdout.splitlines()}
+    assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
 
 
 def in_terminal(*arguments, **environment):
@@ -92,15 +98,6 @@ def test_a_refutation_is_red_on_a_terminal_and_nowhere_else():
             main, NOISE, color=True
         )
         assert (red in done.stdout) == wanted
-
-
-def test_shells_complete_names():
-    asked = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
-    runner = CliRunner(env=asked | {"COMP_WORDS": "dpaudit audit symmetr"})
-    done = runner.invoke(main, prog_name="dpaudit")
-    assert done.exit_code == 0
-    found = {line.partition(",")[2] for line in done.stdout.splitlines()}
-    assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
 
 
 def test_a_page_of_one_audit(tmp_path):

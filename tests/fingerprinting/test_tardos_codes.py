@@ -72,7 +72,7 @@ def test_guilty_moments_against_mpmath(coalition, place):
     assert logs[place] == pytest.approx(float(mpmath.log(total)), rel=1e-6, abs=1e-12)
 
 
-def test_the_missing_bound_is_the_formula_of_the_worst_coalition():
+def test_missing_bounds_are_of_the_worst_and_biases_do_not_frame_more():
     cutoff, length, threshold = 0.01, 900, 100.0
     worst = 0.0
     for c in (1, 2, 3, 4):
@@ -82,9 +82,6 @@ def test_the_missing_bound_is_the_formula_of_the_worst_coalition():
     bound = missing_bound(**where, coalition=4)
     assert bound == pytest.approx(worst)
     assert 1e-12 < bound < 1
-
-
-def test_a_pirate_who_knows_the_biases_does_not_frame_more():
     # Writes the rarer symbol. Exact tail by simulation: a binomial test at 1e-9.
     cutoff, length, threshold = 0.02, 60, 20.0
     bound = false_accusation_bound(length=length, threshold=threshold, cutoff=cutoff)

@@ -144,7 +144,7 @@ test_points_outside_a_range_are_refused = refused(
 )
 
 
-def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
+def test_claims_for_replaced_rows_are_exact_and_floors_of_the_packing():
     """analyze-gauss as published has noise for an added row: sqrt 2 too little."""
     names = (measures.AG_PUBLISHED, "analyze-gauss", measures.GOE)
     experiment = replace(tiny_plan()[CLAIMS], mechanisms=names)
@@ -153,6 +153,15 @@ def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
     assert list(found["verdict"]) == ["REFUTED", "NOT_REFUTED", "NOT_REFUTED"]
     assert found.loc[measures.AG_PUBLISHED, "exact_epsilon"] > 0.8
     assert found.loc[measures.GOE, "exact_epsilon"] == pytest.approx(0.8)
+    found = run(tiny_plan()["dp-pca-floor-heavy"])
+    for n, own in found.groupby("n"):
+        hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
+        floor = hardest.error(int(n), 0.8, 1e-6)
+        assert own["floor"].unique() == pytest.approx([floor])
+        assert (own["blind"] > own["floor"]).all()
+    flat = tiny_plan()["dp-pca-floor-heavy"]
+    flat = replace(flat, options={**flat.options, "instance": "flat"})
+    refuses("unknown instance 'flat'", run, flat)
 
 
 def test_gradients_are_products_of_rows_and_w():
@@ -186,18 +195,6 @@ def test_rows_of_hard_instances_are_those_of_their_laws():
     rows = np.concatenate(list(source.blocks()))
     expected = packing.covariance(directions[law])
     assert np.abs(rows.T @ rows / len(rows) - expected).max() < 0.2
-
-
-def test_floors_are_those_of_the_packing():
-    found = run(tiny_plan()["dp-pca-floor-heavy"])
-    for n, own in found.groupby("n"):
-        hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
-        floor = hardest.error(int(n), 0.8, 1e-6)
-        assert own["floor"].unique() == pytest.approx([floor])
-        assert (own["blind"] > own["floor"]).all()
-    flat = tiny_plan()["dp-pca-floor-heavy"]
-    flat = replace(flat, options={**flat.options, "instance": "flat"})
-    refuses("unknown instance 'flat'", run, flat)
 
 
 def test_distances_to_the_floor_are_said_and_refuted_claims_owe_nothing():

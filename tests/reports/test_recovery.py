@@ -72,7 +72,7 @@ def test_errors_are_those_of_the_runs(name):
     assert (found.groupby("repetition")["seconds"].diff().dropna() >= 0).all()
 
 
-def test_runs_that_do_not_fit_together_have_the_same_data():
+def test_runs_that_do_not_fit_have_the_same_data_in_one_cell_of_each_grid():
     cell = cell_of("robust-recovery", recovery.NOISELESS)
     setting = recovery.cell_setting(cell)
     ((_, together),) = recovery.haystacks(cell, setting)
@@ -82,6 +82,16 @@ def test_runs_that_do_not_fit_together_have_the_same_data():
     assert [first for first, _ in second] == [1]
     for first, (data,) in [*apart, *second]:
         np.testing.assert_array_equal(data.rows, together[first].rows)
+    errors = {"robust-stability": "pca_error", "robust-constants": "noise"}
+    for name, each in tiny_plan(tile_rows=20, haystack_rows=20, slow_runs=1).items():
+        if name.startswith("robust-") and name != "robust-audits":
+            grid = {column: values[:1] for column, values in each.grid.items()}
+            table = run(replace(each, grid=grid))
+            assert table[errors.get(name, "error")].between(0, 1).all(), name
+            assert set(table["mechanism"]) == set(each.mechanisms)
+            if name == "robust-constants":  # sqrt(c_2 log(1/delta))/(2 epsilon N/B)
+                noise = np.sqrt(np.log(1e5)) / (2 * 0.8 * 3)
+                assert table["noise"].item() == pytest.approx(noise)
 
 
 def test_final_errors_and_the_step_of_success():
@@ -127,19 +137,6 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
     assert descent.relation is Relation.REPLACE_ONE
     if name in ("dp-sggd", "dp-sgd-reap", "dp-smd-reap"):
         assert descent.batches.rate == descent.batches.batch_size / 200
-
-
-def test_every_experiment_on_robust_pca_runs_in_one_cell_of_its_grid():
-    errors = {"robust-stability": "pca_error", "robust-constants": "noise"}
-    for name, each in tiny_plan(tile_rows=20, haystack_rows=20, slow_runs=1).items():
-        if name.startswith("robust-") and name != "robust-audits":
-            grid = {column: values[:1] for column, values in each.grid.items()}
-            table = run(replace(each, grid=grid))
-            assert table[errors.get(name, "error")].between(0, 1).all(), name
-            assert set(table["mechanism"]) == set(each.mechanisms)
-            if name == "robust-constants":  # sqrt(c_2 log(1/delta))/(2 epsilon N/B)
-                noise = np.sqrt(np.log(1e5)) / (2 * 0.8 * 3)
-                assert table["noise"].item() == pytest.approx(noise)
 
 
 def test_conditions_are_those_of_each_haystack():
@@ -318,7 +315,7 @@ def spoken(svg):
     return " ".join(ElementTree.fromstring(svg).itertext())
 
 
-def test_figures_draw_what_the_audits_say(figures):
+def test_figures_draw_what_audits_say_and_cells_what_is_in_them(figures):
     for name, drawings in figures.items():
         assert well_drawn(drawings[0]), name
         for svg in drawings:
@@ -332,6 +329,19 @@ def test_figures_draw_what_the_audits_say(figures):
                 assert "corrected, 75.0 %" in words
             if name in ("robust-recovery", "robust-clock"):
                 assert strokes(svg) == {"false": 2, "whole": 3, "open": 7}
+    told = {name: spoken(wide) for name, (wide, *_) in figures.items()}
+    for name in ("robust-phases", "robust-budgets", "robust-ranks"):
+        assert "−9.0" in told[name]
+        assert "−0.5" in told[name]
+    assert ".25s" in told["robust-times"]
+    assert "'none' in 1 of 1 cells" in told["robust-times"]
+    alone = " (no claim audited here)"
+    assert f"dp-sgd-reap-published{alone}: 0 to 0." in told["robust-failures"]
+    assert f"dp-sggd{alone}: 0 to 100" in told["robust-failures"]
+    assert f"dp-sggd{alone}: 0 to 100" in told["robust-batches"]
+    place = rf"dp-sggd{re.escape(alone)}, batch B = \d+"
+    assert re.search(place, told["robust-batches"])
+    assert "as published" in told["robust-batches"]
 
 
 def test_the_figures_of_errors_say_where_lines_end(figures):
@@ -356,22 +366,6 @@ def test_the_figures_of_errors_say_where_lines_end(figures):
     assert (two > one).all()
     assert f"{unknown}: 0.90 after 2.00 s." in clock
     assert "seconds" in clock
-
-
-def test_heat_maps_write_what_is_in_their_cells(figures):
-    told = {name: spoken(wide) for name, (wide, *_) in figures.items()}
-    for name in ("robust-phases", "robust-budgets", "robust-ranks"):
-        assert "−9.0" in told[name]
-        assert "−0.5" in told[name]
-    assert ".25s" in told["robust-times"]
-    assert "'none' in 1 of 1 cells" in told["robust-times"]
-    alone = " (no claim audited here)"
-    assert f"dp-sgd-reap-published{alone}: 0 to 0." in told["robust-failures"]
-    assert f"dp-sggd{alone}: 0 to 100" in told["robust-failures"]
-    assert f"dp-sggd{alone}: 0 to 100" in told["robust-batches"]
-    place = rf"dp-sggd{re.escape(alone)}, batch B = \d+"
-    assert re.search(place, told["robust-batches"])
-    assert "as published" in told["robust-batches"]
 
 
 def cell_with(errors, seconds=nan):

@@ -173,7 +173,7 @@ def test_heads_and_scoreboards_say_what_is_supported():
     assert [row.variable for row in rows[:4]] == ["OPT", "d", "k", "m"]
 
 
-def test_it_is_said_from_which_epsilon_on_a_root_is_reached():
+def test_roots_are_reached_from_an_epsilon_on_and_rivals_have_exponents():
     text = smaller_notes(scores(TABLES), TABLES)
     assert "0.50 (0.48 to 0.52) at ε = 1, where OPT is 5 to 5 times" in text
     assert "is reached at ε = 1, 10 and 100, that is within 0.1 of" in text
@@ -185,6 +185,11 @@ def test_it_is_said_from_which_epsilon_on_a_root_is_reached():
     # As long as no epoch ends it is not what the theorem speaks of.
     tables["regret-epsilon"] = some.assign(guess=some["optimum"])
     assert "is reached at ε = 100, " in smaller_notes(scores(tables), tables)
+    svg = regret_by_optimum(results_of(TABLES))
+    assert well_drawn(svg)
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    assert words.count("exponent 0.50") >= 2
+    assert "Algorithm 4" in words
 
 
 def test_notes_say_scores_and_what_privacy_costs():
@@ -274,11 +279,3 @@ def test_a_claim_that_nobody_audited_is_drawn_as_neither():
     wide = all_sections()["online"].figures["online-regret"](results_of(TABLES), False)
     assert well_drawn(wide)
     assert strokes(wide) == {"false": 1, "whole": 1, "open": others, "dotted": 3}
-
-
-def test_the_figure_of_rivals_has_exponents():
-    svg = regret_by_optimum(results_of(TABLES))
-    assert well_drawn(svg)
-    words = " ".join(ElementTree.fromstring(svg).itertext())
-    assert words.count("exponent 0.50") >= 2
-    assert "Algorithm 4" in words

@@ -206,7 +206,16 @@ def test_the_answer_follows_the_data(refuted, claim, false, says):
     assert not (says.startswith("Under a false claim, good") and pure in text)
 
 
-def test_a_claim_that_only_the_formula_refutes_has_fallen():
+def test_large_deltas_are_put_into_words_and_fallen_claims_said():
+    (note,) = privacy.wall_notes(wall())
+    above = "promises δ = 0 at ε = 1, the privacy loss is above 1 in at least"
+    assert note == f"While bad {above} 50 of 100 releases on one of the two datasets."
+    assert privacy.wall_notes(wall([])) == []
+    # Without a formula, what the audit has proved: rounded down.
+    unknown = {"exact_delta": np.nan, "claim": "not known", "delta_lower": 0.397}
+    (note,) = privacy.wall_notes(wall(**unknown))
+    assert f"{above} 39 of 100 releases" in note
+    assert note.endswith(", at 99.9 % confidence.")
     table = wall(names=("good", "unseen", "bad"))
     table.loc[1, ["claim", "exact_delta"]] = "false", 0.25
     tables = {**NOBODY, "privacy-wall": table}
@@ -221,18 +230,6 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
     (text,) = utility_answer(table, exact(), variance(("good", "unseen")))
     assert "good keeps 75.0 % with pure privacy" in text
     assert "Under a false claim, unseen keeps 85.0 %" in text
-
-
-def test_a_large_delta_is_put_into_words():
-    (note,) = privacy.wall_notes(wall())
-    above = "promises δ = 0 at ε = 1, the privacy loss is above 1 in at least"
-    assert note == f"While bad {above} 50 of 100 releases on one of the two datasets."
-    assert privacy.wall_notes(wall([])) == []
-    # Without a formula, what the audit has proved: rounded down.
-    unknown = {"exact_delta": np.nan, "claim": "not known", "delta_lower": 0.397}
-    (note,) = privacy.wall_notes(wall(**unknown))
-    assert f"{above} 39 of 100 releases" in note
-    assert note.endswith(", at 99.9 % confidence.")
 
 
 def test_the_notes_on_the_suite_follow_the_data():

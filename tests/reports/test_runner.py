@@ -28,21 +28,6 @@ def experiment(name, profile="tiny", seed=0):
     return plan(profile, seed)[name]
 
 
-def test_profiles_grow():
-    for section in all_sections().values():
-        if section.sizes:
-            quick, standard, full = (section.sizes[name] for name in PROFILES)
-            for small, large in ((quick, standard), (standard, full)):
-                for name, value in vars(small).items():
-                    more = getattr(large, name)
-                    if isinstance(value, int):
-                        assert value <= more, name
-                    else:
-                        assert len(value) <= len(more), name
-                        assert max(value) <= max(more), name
-                assert small != large
-
-
 @pytest.fixture
 def workers():
     """Stand-ins for two processes; real ones work in test_cli_compare.py."""
@@ -100,7 +85,7 @@ def test_cells_have_streams_and_points_numbers_of_their_own():
     pd.testing.assert_frame_equal(run(part), expected.reset_index(drop=True))
 
 
-def test_references():
+def test_references_and_profiles_that_grow():
     table = run(experiment("variance-references"))
     shares = dict(zip(table["mechanism"], table["captured_share"], strict=True))
     rows = load_digits().rows
@@ -111,6 +96,18 @@ def test_references():
     assert shares[FIRST_COMPONENT] == pytest.approx(values[0] / best, rel=1e-4)
     # A random projection is 10/64 of the identity on average.
     assert shares[RANDOM_SUBSPACE] == pytest.approx(10 / 64 * values.sum() / best)
+    for section in all_sections().values():
+        if section.sizes:
+            quick, standard, full = (section.sizes[name] for name in PROFILES)
+            for small, large in ((quick, standard), (standard, full)):
+                for name, value in vars(small).items():
+                    more = getattr(large, name)
+                    if isinstance(value, int):
+                        assert value <= more, name
+                    else:
+                        assert len(value) <= len(more), name
+                        assert max(value) <= max(more), name
+                assert small != large
 
 
 def test_exact_privacy_tells_true_claims_from_false_ones():

@@ -230,7 +230,7 @@ def test_the_verdict_on_a_known_share(seen, sure, expected):
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
 
 
-def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
+def test_events_as_frequent_as_allowed_and_other_mechanisms():
     """If the probability is zeta, 2.5 % are called more frequent at most, and one in
     1000 contradicted, all rows together; likewise, at half of zeta, for rarer. All
     counts are judged, and their exact probabilities summed."""
@@ -245,6 +245,14 @@ def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
     assert 0.005 < called(0.1, Ruling.OFTEN, Ruling.CONTRADICTED) <= 0.025
     assert 0.005 < called(0.0501, Ruling.RARER) <= 0.025
     assert called(0.2, Ruling.CONTRADICTED) > 0.9  # what is twice as frequent
+    for kind, name, words in (
+        (measures.GAP, "laplace-covariance", "no theorem here says"),
+        (measures.FLAT, "symmetric-noise", "spectrum must be"),
+        ("steep", "analyze-gauss", "got 'steep'"),
+    ):
+        setting = {"spectrum": kind, "d": 9, "k": 1, "epsilon": 1.0, "delta": 1e-6}
+        refuses(words, measures.check_point, name, {**setting, "gap": 1e5})
+    assert "laplace-covariance" in names_of("covariance")
 
 
 def test_more_rows_share_one_false_alarm_and_slopes_of_bounds_count():
@@ -360,17 +368,6 @@ test_points_outside_the_range_are_refused = refused(
         "analyze-gauss-published", {**OWN[name].fixed, **changes}
     ),
 )
-
-
-def test_other_mechanisms_are_refused():
-    for kind, name, words in (
-        (measures.GAP, "laplace-covariance", "no theorem here says"),
-        (measures.FLAT, "symmetric-noise", "spectrum must be"),
-        ("steep", "analyze-gauss", "got 'steep'"),
-    ):
-        setting = {"spectrum": kind, "d": 9, "k": 1, "epsilon": 1.0, "delta": 1e-6}
-        refuses(words, measures.check_point, name, {**setting, "gap": 1e5})
-    assert "laplace-covariance" in names_of("covariance")
 
 
 def last(name, mechanism, points=3):

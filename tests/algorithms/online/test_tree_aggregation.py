@@ -206,7 +206,7 @@ def test_the_sensitivity_is_attained_and_never_passed(length, dimension):
         assert mu <= 1.3 * sqrt(share) * (1 + 1e-12)
 
 
-def test_the_first_row_of_many_steps_is_in_all_of_them():
+def test_first_rows_are_in_all_steps_and_fresh_noise_loses_what_is_said():
     sums = tree_aggregation.StepwiseSums.as_published(
         0.7, 1e-4, length=25, row_norm=2.0
     )
@@ -216,6 +216,13 @@ def test_the_first_row_of_many_steps_is_in_all_of_them():
     calibrated = tree_aggregation.StepwiseSums.calibrated(0.7, 1e-4)
     exact = calibrated.exact_claim(calibrated.worst_case())
     assert exact.epsilon_at(1e-4) == pytest.approx(0.7, rel=1e-6)
+    for length, ratio in ((8, 1.2), (16, 1.4), (64, 1.9)):
+        planted = tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5, length=length)
+        exact = planted.exact_claim(planted.worst_case()).parameters["mu"]
+        ones = [step.bit_count() for step in range(1, length + 1)]
+        expected = sqrt(sum(1 / count for count in ones) / tree_height(length))
+        assert exact / gaussian_mu(1.0, 1e-5) == pytest.approx(expected)
+        assert expected == pytest.approx(ratio, abs=0.05)
 
 
 def test_calibrated_noise_is_the_least_and_the_same_moment_loses_nothing():
@@ -276,14 +283,6 @@ def test_without_noise_a_release_is_the_statistic_and_many_are_made_in_parts():
 
 
 # Planted bugs
-def test_noise_drawn_afresh_loses_what_the_head_of_the_module_says():
-    for length, ratio in ((8, 1.2), (16, 1.4), (64, 1.9)):
-        planted = tree_aggregation.FreshNoiseTree.planted(1.0, 1e-5, length=length)
-        exact = planted.exact_claim(planted.worst_case()).parameters["mu"]
-        ones = [step.bit_count() for step in range(1, length + 1)]
-        expected = sqrt(sum(1 / count for count in ones) / tree_height(length))
-        assert exact / gaussian_mu(1.0, 1e-5) == pytest.approx(expected)
-        assert expected == pytest.approx(ratio, abs=0.05)
 
 
 def test_reused_noise_hides_nothing():

@@ -327,7 +327,7 @@ def test_full_batch_noise_on_glad_is_that_of_the_composition(share):
     assert tree.note == ""
 
 
-def test_full_batch_noise_on_reaper_is_that_of_the_composition():
+def test_noise_on_reaper_is_that_of_the_composition_or_the_accountant():
     for kind in (PrivateGradientReaper, PrivateMirrorReaper):
         mechanism = kind.calibrated(0.7, 1e-4, iterations=9)
         assert np.isclose(mechanism.noise.sigma, 3 / gaussian_mu(0.7, 1e-4))
@@ -342,9 +342,21 @@ def test_full_batch_noise_on_reaper_is_that_of_the_composition():
         moved = np.linalg.norm(first - second, axis=1)
         assert np.isclose(moved[0], 1, rtol=1e-12)
         assert moved.max() <= 1 + 1e-12
+    mechanism = made("dp-sgd-reap")
+    for relation, replaced in (("", "orthogonal"), (", a row more", None)):
+        multiplier = noise_multiplier(
+            1.0, 1e-5, rate=5 / 30, steps=4, replaced=replaced
+        )
+        for form in ("dp-sgd-reap", "dp-smd-reap"):
+            sigma = made(form + relation).noise.sigma
+            assert np.isclose(sigma, multiplier / np.sqrt(2))
+    assert mechanism.batches == PoissonBatches(rate=5 / 30, batch_size=5.0)
+    assert mechanism.budget.delta == 1e-5
+    default = PrivateStochasticGradientReaper.calibrated(1.0, 1e-3, rows=500)
+    assert default.batches.batch_size == 56
 
 
-def test_other_starts_are_paid_for():
+def test_other_starts_are_paid_for_and_long_sums_refused():
     mu = gaussian_mu(1.0, 1e-5)
     free = PrivateGGD.calibrated(1.0, 1e-5, iterations=9, start=PublicStart())
     assert np.isclose(free.noise.sigma, 6 / mu)
@@ -357,6 +369,14 @@ def test_other_starts_are_paid_for():
     assert np.isclose(power.noise.sigma, 6 / (0.8 * mu))
     for spent in (GaussianStart(mu, "replace-one"), WishartStart(1.0, "replace-one")):
         refuses("start must leave some", PrivateGGD.calibrated, 1.0, 1e-5, start=spent)
+    mechanism = made("dp-sgd-reap")
+    transcript = mechanism.transcript(ROWS, 1, rng=rng(9))
+    with pytest.raises(UnsupportedError, match="at most 4 distinct rows, got 30"):
+        mechanism.transcript_loss(transcript, ROWS, ROWS[1:])
+    wishart = replace(made("dp-sggd, a row more"), start=WishartStart(0.2))
+    transcript = wishart.transcript(ROWS[:3], 2, rng=rng(9))
+    with pytest.raises(UnsupportedError, match="closed form"):
+        wishart.transcript_loss(transcript, ROWS[:3], ROWS[:2])
 
 
 @pytest.mark.parametrize(
@@ -385,21 +405,6 @@ def test_minibatch_noise_on_glad_is_what_the_accountant_asks_for(relation, repla
     )
     assert free.noise.sigma < mechanism.noise.sigma
     assert free.budget.rule == "leaf"
-
-
-def test_minibatch_noise_on_reaper_is_what_the_accountant_asks_for():
-    mechanism = made("dp-sgd-reap")
-    for relation, replaced in (("", "orthogonal"), (", a row more", None)):
-        multiplier = noise_multiplier(
-            1.0, 1e-5, rate=5 / 30, steps=4, replaced=replaced
-        )
-        for form in ("dp-sgd-reap", "dp-smd-reap"):
-            sigma = made(form + relation).noise.sigma
-            assert np.isclose(sigma, multiplier / np.sqrt(2))
-    assert mechanism.batches == PoissonBatches(rate=5 / 30, batch_size=5.0)
-    assert mechanism.budget.delta == 1e-5
-    default = PrivateStochasticGradientReaper.calibrated(1.0, 1e-3, rows=500)
-    assert default.batches.batch_size == 56
 
 
 def test_small_budgets_are_not_lost_and_printed_projections_leave_the_set():
@@ -635,17 +640,6 @@ def test_watched_descents_conform_and_their_losses_are_theirs(form, pair):
     assert watched.claim == mechanism.claim
     assert watched.worst_case().relation is watched.relation
     run_conformance(watched, pair=pair, size=500)
-
-
-def test_likelihoods_that_are_long_sums_are_refused():
-    mechanism = made("dp-sgd-reap")
-    transcript = mechanism.transcript(ROWS, 1, rng=rng(9))
-    with pytest.raises(UnsupportedError, match="at most 4 distinct rows, got 30"):
-        mechanism.transcript_loss(transcript, ROWS, ROWS[1:])
-    wishart = replace(made("dp-sggd, a row more"), start=WishartStart(0.2))
-    transcript = wishart.transcript(ROWS[:3], 2, rng=rng(9))
-    with pytest.raises(UnsupportedError, match="closed form"):
-        wishart.transcript_loss(transcript, ROWS[:3], ROWS[:2])
 
 
 @pytest.mark.parametrize(

@@ -122,13 +122,23 @@ def test_without_noise_a_start_is_pca(start):
     assert principal_angles(bases, TOP).max() < 1e-4
 
 
-def test_the_principal_start_is_pca_also_where_rows_are_few():
+def test_the_principal_start_is_pca_and_wisharts_lose_what_their_mechanisms_do():
     start = PrincipalStart()
     bases = start.points(start.draw(ROWS, 2, 2, rng=rng(6)), (2, 4, 2))
     assert principal_angles(bases, TOP).max() < 1e-12
     one = start.points(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), (1, 4, 3))
     assert one.shape == (1, 4, 3)
     assert np.isclose(np.linalg.norm(one[0].T @ np.eye(4)[0]), 1)
+    rows, other = np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 1, 1]]
+    for start in (WishartStart(0.5), PublishedStart(0.5)):
+        values = start.draw(rows, 1, 20, rng=rng(9))
+        loss = start.loss(values, rows, other)
+        expected = start.mechanism.privacy_loss(values["start"], rows, other)
+        assert np.array_equal(loss, expected)
+    start = WishartStart(0.5)
+    values = start.draw(ROWS, 1, 2, rng=rng())
+    with pytest.raises(UnsupportedError):
+        start.loss(values, ROWS, ROWS[1:])
 
 
 def test_losses_change_sign_and_have_the_mean_of_a_gaussian():
@@ -143,19 +153,6 @@ def test_losses_change_sign_and_have_the_mean_of_a_gaussian():
     loss = power.loss(values, ROWS, ROWS[1:])
     assert np.allclose(loss, -power.loss(values, ROWS[1:], ROWS))
     assert np.abs(loss).max() > 0
-
-
-def test_losses_of_wisharts_are_those_of_their_mechanisms():
-    rows, other = np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 1, 1]]
-    for start in (WishartStart(0.5), PublishedStart(0.5)):
-        values = start.draw(rows, 1, 20, rng=rng(9))
-        loss = start.loss(values, rows, other)
-        expected = start.mechanism.privacy_loss(values["start"], rows, other)
-        assert np.array_equal(loss, expected)
-    start = WishartStart(0.5)
-    values = start.draw(ROWS, 1, 2, rng=rng())
-    with pytest.raises(UnsupportedError):
-        start.loss(values, ROWS, ROWS[1:])
 
 
 def test_costs_are_named_and_long_rows_need_a_start_without_square_matrices():

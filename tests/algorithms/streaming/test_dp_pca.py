@@ -105,7 +105,7 @@ def test_rows_are_their_matrices_which_need_not_be_symmetric():
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
-def test_each_half_of_each_batch_is_read_for_one_estimate(name):
+def test_each_half_is_read_for_one_estimate_of_a_unit_vector_or_bottom(name):
     data, reads = watched_rows(210)
     MAKERS[name](**LOUD, batch_size=101).draw(data, 5, rng=rng(1))
     # The scale looks once, at whole groups of differences; the mean twice.
@@ -113,10 +113,6 @@ def test_each_half_of_each_batch_is_read_for_one_estimate(name):
     for (start, stop), (first, last) in zip(reads, halves, strict=True):
         assert start == first
         assert stop <= last
-
-
-@pytest.mark.parametrize("name", list(MAKERS))
-def test_a_release_is_a_unit_vector_or_bottom(name):
     options = {"corrected": (30.0, 1e-2), "published": (200.0, 0.1)}[name]
     mechanism = MAKERS[name](*options, batch_size=120)
     draws = mechanism.draw(spiked(240, 3), 200, rng=rng(1))
@@ -220,13 +216,22 @@ def test_means_are_truncated_at_the_factor_times_the_scale(kind, monkeypatch):
 
 
 # Promises
-def test_rows_are_clipped_if_a_norm_is_given():
+def test_rows_are_clipped_if_a_norm_is_given_and_both_parts_break_the_promise():
     mechanism = DPPCA.calibrated(**LOUD, row_norm=1.0)
     rows = 30 * spiked(300, 2)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     one, two = (mechanism.draw(data, 3, rng=rng(1)) for data in (rows, rows / lengths))
     np.testing.assert_allclose(one, two, atol=1e-9)
     refuses("data must be rows", mechanism.draw, np.ones((9, 2, 2)), 1, rng=rng())
+    # The laws of the test above: both parts keep it, their product does not.
+    noise = OverlappingDPPCA.planted(EPSILON, DELTA).mean.split.noise(2)
+    odds = np.exp(EPSILON)
+    win, lose = (np.exp(-x) * (2 + x) / 4 for x in (1.75, 5.25))
+    assert win < odds * lose
+    tails = np.linspace(-1, 4, 101)
+    low, high = ndtr(noise.mu / 2 - tails), ndtr(-noise.mu / 2 - tails)
+    assert (low - odds * high).max() < DELTA
+    assert (win * low - odds * lose * high).max() > 1000 * DELTA
 
 
 @pytest.mark.parametrize("norm", [None, 1.0])
@@ -388,18 +393,6 @@ def test_on_the_pair_one_row_moves_a_group_and_the_mean():
     mu = mechanism.mean.split.noise(2).mu
     slack = 6.2 * np.hypot(*deviations)
     assert mu * noise.min() - slack < means[1] - means[0] < mu * noise.max() + slack
-
-
-def test_both_together_break_the_promise():
-    # The laws of the test above: both parts keep it, their product does not.
-    noise = OverlappingDPPCA.planted(EPSILON, DELTA).mean.split.noise(2)
-    odds = np.exp(EPSILON)
-    win, lose = (np.exp(-x) * (2 + x) / 4 for x in (1.75, 5.25))
-    assert win < odds * lose
-    tails = np.linspace(-1, 4, 101)
-    low, high = ndtr(noise.mu / 2 - tails), ndtr(-noise.mu / 2 - tails)
-    assert (low - odds * high).max() < DELTA
-    assert (win * low - odds * lose * high).max() > 1000 * DELTA
 
 
 def test_the_parts_are_those_of_the_paper_or_tuned_of_the_same_class():

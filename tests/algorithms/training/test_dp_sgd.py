@@ -32,20 +32,6 @@ def few_steps(**options):
     return DPSGD.calibrated(1.0, 1e-5, **usual | options)
 
 
-def test_a_sum_is_the_gradient_of_the_log_likelihood():
-    """By central differences; where nothing is clipped."""
-    mechanism, weights = few_steps(clip_norm=100.0), np.array([0.7, -0.2])
-    signs = np.where(ROWS[:, -1] > 0, 1.0, -1.0)
-
-    def log_likelihood(weights):
-        return -np.logaddexp(0, -signs * (ROWS[:, :-1] @ weights)).sum()
-
-    found = mechanism.summed(mechanism.rows(ROWS), weights[np.newaxis])[0]
-    for place, move in enumerate(1e-6 * np.eye(2)):
-        rise = log_likelihood(weights + move) - log_likelihood(weights - move)
-        assert found[place] == pytest.approx(rise / 2e-6, rel=1e-6)
-
-
 def test_gradients_are_clipped_each_or_in_their_sum_alone():
     mechanism, start = few_steps(clip_norm=0.5), np.zeros((1, 2))
     each = [mechanism.summed(mechanism.rows(r[np.newaxis]), start)[0] for r in ROWS]
@@ -153,7 +139,7 @@ def test_dimensions_count_the_label(name):
     assert np.isfinite(mechanism.transcript(data, 2, rng=rng)["steps"]).all()
 
 
-def test_the_loss_on_fixed_batches_is_that_of_normal_sums():
+def test_losses_on_fixed_batches_are_of_normal_sums_and_gradients_of_log_likelihoods():
     """Of one row, which is in the first of ten steps."""
     mechanism = FixedBatchSGD.planted(1.0, 1e-5)
     row = np.array([[4.0, 1.0]])
@@ -161,6 +147,17 @@ def test_the_loss_on_fixed_batches_is_that_of_normal_sums():
     found = mechanism.transcript_loss({"steps": steps}, row, row[:0])
     expected = (steps[:, 0, 0] - 0.5) / mechanism.multiplier**2
     np.testing.assert_allclose(found, expected)
+    # By central differences; where nothing is clipped.
+    mechanism, weights = few_steps(clip_norm=100.0), np.array([0.7, -0.2])
+    signs = np.where(ROWS[:, -1] > 0, 1.0, -1.0)
+
+    def log_likelihood(weights):
+        return -np.logaddexp(0, -signs * (ROWS[:, :-1] @ weights)).sum()
+
+    found = mechanism.summed(mechanism.rows(ROWS), weights[np.newaxis])[0]
+    for place, move in enumerate(1e-6 * np.eye(2)):
+        rise = log_likelihood(weights + move) - log_likelihood(weights - move)
+        assert found[place] == pytest.approx(rise / 2e-6, rel=1e-6)
 
 
 def test_what_cannot_be_is_refused():

@@ -31,7 +31,7 @@ def forward(family, nulls, anchor, events, share):
     return forward_chains(family, nulls, np.minimum(nulls, anchor), events, share)
 
 
-def test_every_event_is_held_to_its_own_half_planes():
+def test_events_are_held_to_their_own_half_planes_and_chains_stack():
     """Two events, three half-planes each: what they cost, and whom they bind."""
     ratio, limit = np.array([[[2, 3, 4], [5, 6, 8]]]), np.ones((1, 2, 3))
     heavy, real = np.array([[True, False]]), np.array([[True, True]])
@@ -40,6 +40,17 @@ def test_every_event_is_held_to_its_own_half_planes():
     odds = [[2, 3, 4, 1 / 5, 1 / 6, 1 / 8]]
     np.testing.assert_allclose(-spaces.on_q / spaces.on_p, odds)
     np.testing.assert_allclose(1 / spaces.limit, ratio.reshape(1, 6))
+    family, events = FAMILIES["gaussian"], gaussian_events(1.0, 1000)
+    nulls = np.array([10, 200])
+    first = forward(family, nulls, 300, events, 0.5)
+    second = pooled_chains(family, nulls, events)
+    both = Chains.stack([first, second])
+    assert len(both.events) == 4
+    check(both, events, 4)
+    growth = project(both.p1, both.q1, both.half_spaces, 0.5).growth
+    for rows, way in ((slice(2), first), (slice(2, 4), second)):
+        alone = project(way.p1, way.q1, way.half_spaces, 0.5).growth
+        np.testing.assert_allclose(growth[rows], alone, rtol=1e-7)
 
 
 def exact_events(p, q, n, *, attack=None):
@@ -371,17 +382,3 @@ def test_large_claims_do_no_harm(claim):
             anchor, _ = find_anchor(family, events)
             chains = forward(family, nulls, anchor, events, 0.5)
             check(chains, events, len(nulls))
-
-
-def test_two_sets_of_chains_stack():
-    family, events = FAMILIES["gaussian"], gaussian_events(1.0, 1000)
-    nulls = np.array([10, 200])
-    first = forward(family, nulls, 300, events, 0.5)
-    second = pooled_chains(family, nulls, events)
-    both = Chains.stack([first, second])
-    assert len(both.events) == 4
-    check(both, events, 4)
-    growth = project(both.p1, both.q1, both.half_spaces, 0.5).growth
-    for rows, way in ((slice(2), first), (slice(2, 4), second)):
-        alone = project(way.p1, way.q1, way.half_spaces, 0.5).growth
-        np.testing.assert_allclose(growth[rows], alone, rtol=1e-7)

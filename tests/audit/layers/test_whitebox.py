@@ -181,7 +181,7 @@ def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
     assert result.low_by_direction[1, 0] > 0.9 * truth
 
 
-def test_given_datasets_serve_all_epsilons():
+def test_given_datasets_serve_all_epsilons_and_no_check_is_drawn_twice():
     epsilons = np.array([2.5, 3.5])
     proposal = (np.array([-2.5]), np.array([3.5]))
     result = sure(GaussianSum(), epsilon=epsilons, proposal=proposal)
@@ -193,6 +193,16 @@ def test_given_datasets_serve_all_epsilons():
     assert result.epsilon_upper(truth[1] * 1.2) <= 3.5
     assert result.refutes(GaussianDP(0.95))
     assert not result.refutes(GaussianDP(1.0))
+    drawn = []
+
+    class Recorded(GaussianSum):
+        def draw(self, data, size, *, rng):
+            noise = rng.standard_normal(size)
+            drawn.extend(noise.tolist())
+            return np.sum(data) + noise
+
+    loss_consistency(Recorded(), PAIR, confidence=SURE, max_samples=5000)
+    assert len(set(drawn)) == len(drawn) > 5000
 
 
 def test_bad_proposals_cost_width_and_not_validity():
@@ -215,19 +225,7 @@ def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
     assert result.upper_assumptions == ()
 
 
-def test_bounded_support_is_not_translated():
-    mechanism = SymmetricNoise.as_published(1.0)
-    result = sure(
-        mechanism,
-        mechanism.worst_case(),
-        epsilon=1.0,
-        proposal="translate",
-        max_samples=2000,
-    )
-    assert contains(result, [[1 - np.exp(-1)], [0.0]])
-
-
-def test_the_ceiling_bounds_a_tilted_gaussian_from_above():
+def test_ceilings_bound_tilted_gaussians_and_bounded_supports_do_not_move():
     """Against the largest value on a dense grid of releases."""
     rng = np.random.default_rng(0)
     epsilon, shift = 3.0, 2.5
@@ -238,6 +236,15 @@ def test_the_ceiling_bounds_a_tilted_gaussian_from_above():
     bound = ceiling(*both(rng.normal(1 + shift, 1, 4000)), epsilon)
     largest = weighted_excess(*both(np.linspace(-10, 30, 400_001)), epsilon).max()
     assert largest <= bound <= 1.1 * largest
+    mechanism = SymmetricNoise.as_published(1.0)
+    result = sure(
+        mechanism,
+        mechanism.worst_case(),
+        epsilon=1.0,
+        proposal="translate",
+        max_samples=2000,
+    )
+    assert contains(result, [[1 - np.exp(-1)], [0.0]])
 
 
 def test_the_ceiling_needs_order_and_a_small_loss():
@@ -298,19 +305,6 @@ def test_true_losses_are_consistent(mechanism, pair):
     check = loss_consistency(mechanism, pair, confidence=SURE, max_samples=5000)
     assert check.consistent, check
     assert "no disagreement" in str(check)
-
-
-def test_no_release_of_a_check_is_drawn_twice():
-    drawn = []
-
-    class Recorded(GaussianSum):
-        def draw(self, data, size, *, rng):
-            noise = rng.standard_normal(size)
-            drawn.extend(noise.tolist())
-            return np.sum(data) + noise
-
-    loss_consistency(Recorded(), PAIR, confidence=SURE, max_samples=5000)
-    assert len(set(drawn)) == len(drawn) > 5000
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
