@@ -28,7 +28,7 @@ from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
 from dpaudit.audit.replay.laws.joint import JointNoise
 
-__all__ = ["directed", "norm"]
+__all__ = ["directed", "new_draws", "norm", "radius_of"]
 
 _STEPS = frozenset({"divide", "true_divide", "matmul", "multiply", "sqrt"})
 _MOST = 300  # entries of a vector
@@ -110,7 +110,7 @@ def _around(value: Any, period: Any) -> Any:
             return np.asarray((at + times * drawn) / unit % TURN)
 
         roots = [np.array([one])]
-        parts.append(_new(tape, Joint("angle"), code, unit, (1,), roots, of))
+        parts.append(new_draws(tape, Joint("angle"), code, unit, (1,), roots, of))
     made = Tracked.joined(tape, parts).reshape(value.shape)
     made.bare = False
     return made
@@ -160,7 +160,7 @@ def _made(value: Any, kind: str) -> tuple[_Draws, float, float] | None:
     return (roots, float(coef[0]), joint.gamma) if whole and free else None
 
 
-def _new(
+def new_draws(
     tape: Tape,
     kind: Joint,
     family: int,
@@ -193,7 +193,7 @@ def _norm_of(
     def of(vector: Array) -> Any:
         return (vector**2).sum() ** (power / 2)
 
-    return _new(tape, Joint(name), code, scale, shape, [draws], of)
+    return new_draws(tape, Joint(name), code, scale, shape, [draws], of)
 
 
 def _square(one: Any, two: Any) -> Any:
@@ -257,11 +257,11 @@ def _turned(value: Any, length: Any) -> Any:
     by, own = _made(length, "chi"), _vector(value, Family.GAUSSIAN)
     if by is None or not by[1] > 0 or length.size != 1 or math.prod(shape) != d:
         return NotImplemented
-    radius = _radius(value) if d == 1 else None
+    radius = radius_of(value) if d == 1 else None
     if radius is not None:
         kinds, factor = (Joint("ratio", radius[2]), Family.UNKNOWN), radius[1] / by[1]
         roots = [by[0], radius[0]]
-        return _new(value.tape, *kinds, factor, shape, roots, _ratio)
+        return new_draws(value.tape, *kinds, factor, shape, roots, _ratio)
     longer = _made(value, "stretched")
     if longer is not None and np.array_equal(longer[0][:d], by[0]):
         times, gamma = longer[1] / by[1], longer[2]
@@ -270,7 +270,7 @@ def _turned(value: Any, length: Any) -> Any:
     if own is None or not np.array_equal(own[0], by[0]):
         return NotImplemented
     kinds, factor = (Joint("direction"), Family.UNKNOWN), own[1] / by[1]
-    return _new(value.tape, *kinds, factor, shape, [own[0]], _unit)
+    return new_draws(value.tape, *kinds, factor, shape, [own[0]], _unit)
 
 
 def _shares(value: Any, total: Any) -> Any:
@@ -283,7 +283,7 @@ def _shares(value: Any, total: Any) -> Any:
     if not whole or (coef != coef[0]).any() or value.centre.any() or total.centre.any():
         return NotImplemented
     flat = Tracked(value.tape, value.centre.ravel(), value.terms, bare=True)
-    alphas = [_radius(flat[place : place + 1]) for place in range(len(draws))]
+    alphas = [radius_of(flat[place : place + 1]) for place in range(len(draws))]
     alpha = tuple([each[2] for each in alphas if each is not None])
     code = code_of(Dirichlet(alpha)) if len(alpha) == len(draws) else None
     if code is None or len(np.unique(draws)) < len(draws):
@@ -293,7 +293,7 @@ def _shares(value: Any, total: Any) -> Any:
         return np.asarray(several / several.sum())
 
     shape = np.broadcast_shapes(value.shape, total.shape)
-    made = _new(value.tape, Joint("shares"), code, 1.0, shape, [draws], of)
+    made = new_draws(value.tape, Joint("shares"), code, 1.0, shape, [draws], of)
     made.bare = False
     return made
 
@@ -306,7 +306,7 @@ def _unit(vector: Array) -> Array:
     return np.asarray(vector / np.sqrt((vector**2).sum()))
 
 
-def _radius(value: Any) -> tuple[_Draws, float, float] | None:
+def radius_of(value: Any) -> tuple[_Draws, float, float] | None:
     """Return the draws of a gamma draw, or of a sum of some; their scale and shape."""
     draws, written, shape = value.tape.draws, _written(value), 0.0
     if written is None or not value.bare:
@@ -339,7 +339,7 @@ def _written(value: Any) -> tuple[_Draws, float] | None:
 def _stretched(value: Any, radius: Any) -> Any:
     """Return a radius times a direction, a point of a cube, or a Gaussian vector."""
     shape, tape = np.broadcast_shapes(value.shape, radius.shape), value.tape
-    found, direction = _radius(radius), _made(value, "direction")
+    found, direction = radius_of(radius), _made(value, "direction")
     plain, ratio = _vector(value, Family.GAUSSIAN), _made(radius, "ratio")
     if math.prod(shape) != value.size:
         return NotImplemented
@@ -365,7 +365,7 @@ def _stretched(value: Any, radius: Any) -> Any:
     def of(vector: Array, several: Array) -> Array:
         return several.sum() * vector
 
-    return _new(tape, *kinds, plain[1] * times, shape, roots, of)
+    return new_draws(tape, *kinds, plain[1] * times, shape, roots, of)
 
 
 def _together(
@@ -392,4 +392,4 @@ def _together(
 
     if family is None:
         return NotImplemented
-    return _new(tape, Joint("vector"), family, scale, shape, [draws, lengths], of)
+    return new_draws(tape, Joint("vector"), family, scale, shape, [draws, lengths], of)

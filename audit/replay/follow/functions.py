@@ -26,6 +26,7 @@ from dpaudit.audit.replay.follow.entries import Entries
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
+from dpaudit.audit.replay.follow.plane import polar
 from dpaudit.audit.replay.follow.selection import (
     COMPARISONS,
     compared,
@@ -138,6 +139,8 @@ def _called(ufunc: Any, inputs: Any) -> Any:
             return ufunc(*inputs)
     if result is NotImplemented:
         result = arithmetic(ufunc, *inputs)
+    if result is NotImplemented and ufunc is np.multiply:
+        result = polar(*inputs)
     if result is NotImplemented:
         result = directed(ufunc.__name__, inputs)
     if result is not NotImplemented:

@@ -164,6 +164,12 @@ def by_gamma(x, rng):
     return total(x) + radius * direction / jnp.linalg.norm(direction)
 
 
+def planar(x, rng):
+    k, k2 = random.split(key_of(rng))
+    t, r = random.uniform(k, maxval=2 * jnp.pi), random.gamma(k2, 2.0)
+    return total(x) + jnp.stack([r * jnp.cos(t), r * jnp.sin(t)])
+
+
 def averaged(x, rng):
     noisy = total(x) + random.laplace(key_of(rng)) * 2
     return jnp.clip(noisy / 800, 0, 1), noisy > 560
@@ -194,6 +200,7 @@ RIGHT = {
 RIGHT |= {
     "randomised": (randomised, FEW, PureDP(1.0)),
     "by_gamma": (by_gamma, ROWS, PureDP(1.0)),
+    "planar": (planar, ROWS, PureDP(1.0)),
 }
 
 

@@ -1,6 +1,7 @@
 """A radius times a direction: laws of vectors by their densities, and near misses."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -165,6 +166,44 @@ def test_claims_are_held_to_the_loss_of_the_vector(mechanism, claim, verdict):
     result = replay(mechanism, pair=PAIR, claim=claim)
     assert result.verdict == verdict
     assert result.proof == (verdict == "REFUTED" and isinstance(claim, PureDP))
+
+
+PLANE = Pair([[0.5, 0.5]], [[0.5, 0.5], [0.6, 0.8]])
+
+
+def in_turn(x, rng):
+    t, r, place = rng.uniform(-math.pi, math.pi), rng.gamma(2, 2.0), x.sum(axis=0)
+    return place[0] + r * math.cos(t), place[1] + r * math.sin(t)
+
+
+def at_once(x, rng, turn=2 * math.pi, shape=2, phase=0.0):
+    t, r = turn * rng.random(), 2 * rng.gamma(shape)
+    return x.sum(axis=0) + r * np.array([np.cos(t), np.sin(t + phase)])
+
+
+def in_columns(x, rng):
+    t, r = rng.uniform(0, 2 * np.pi, 1), rng.exponential(2.0, (1, 2)).sum(axis=1)
+    return x.sum(axis=0) + np.column_stack([np.cos(t) * r, np.sin(t) * r])[0]
+
+
+@pytest.mark.parametrize("mechanism", [in_turn, at_once, in_columns])
+def test_an_angle_and_a_radius_are_planar_laplace_noise(mechanism):
+    here, there = (execute(mechanism, x, 0) for x in (PLANE.data, PLANE.neighbour))
+    releases = here.law.sample(20, rng=np.random.default_rng(1))
+    lengths = [
+        np.linalg.norm(releases - x.sum(axis=0), axis=1) / 2
+        for x in (PLANE.neighbour, PLANE.data)
+    ]
+    wanted = lengths[0] - lengths[1]  # of densities as e^(-|y - x| / 2)
+    assert losses(here.law, there.law, releases) == pytest.approx(wanted, abs=1e-9)
+    for epsilon, verdict in ((0.5, "NOT_REFUTED"), (0.49, "REFUTED")):
+        assert replay(mechanism, pair=PLANE, claim=PureDP(epsilon)).verdict == verdict
+
+
+@pytest.mark.parametrize("near", [{"turn": math.pi}, {"shape": 1.5}, {"phase": 0.1}])
+def test_another_angle_or_radius_is_no_such_noise(near):
+    trace = execute(partial(at_once, **near), PLANE.data, 0)
+    assert not (trace.open and trace.law.followed)
 
 
 ANGLES = np.array([0.5]), np.array([3.0])
