@@ -36,6 +36,8 @@ _BEFORE = "a key of JAX was there before, so that its draws are the same each ti
 _FIXED = "a key of JAX has a seed that was not drawn"
 _BITS = "JAX draws from a law that is not followed"
 _WITHIN = "JAX draws within a loop or a function that it compiles"
+_TOGETHER = "JAX draws by several keys of a kind of which one counts"
+_BY_KEY = "threefry2x32"  # of which each key draws by itself, under vmap too
 _THROUGH = ("BatchTrace", "JVPTrace", "LinearizeTrace")  # of vmap and grad
 
 
@@ -167,6 +169,8 @@ class ArrayDraws:
         parts = []
         what = call.name, math.prod(shape), str(dtype)
         flat = keys.reshape(-1)
+        if keys.shape and str(loaded("random").key_impl(keys)) != _BY_KEY:
+            self._rng.tape.cannot_follow(_TOGETHER)
         for place, bits in enumerate(self._bits(keys)):
             recorder = self._used(self._known(bits), what)
             if recorder is None:

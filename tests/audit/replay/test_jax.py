@@ -292,7 +292,13 @@ def standing(x, rng):
     return total(x) + random.normal(STANDING, (2,))
 
 
+def several_of_one(x, rng):
+    keys = random.split(random.key(rng.integers(2**31), impl="rbg"), 2)
+    return total(x) + jax.vmap(random.normal)(keys)
+
+
 HIDDEN = {
+    "one counts": several_of_one,
     "split": split_and_drawn,
     "other draws": other_draws,
     "standing": standing,
