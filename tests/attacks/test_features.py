@@ -49,7 +49,7 @@ def test_features_do_not_depend_on_the_unit(unit):
     assert ours.tolist() == theirs.tolist()
 
 
-def test_what_is_not_finite_becomes_indicators():
+def test_what_is_not_finite_becomes_indicators_and_capabilities_are_asked_once():
     first = np.array([[1.0, np.nan], [2.0, np.inf], [3.0, 5.0], [4.0, np.nan]])
     second = np.array([[1.0, 6.0], [2.0, 7.0], [3.0, 5.0], [4.0, 8.0]])
     layout = learn_features(first, second, 10)
@@ -65,6 +65,18 @@ def test_what_is_not_finite_becomes_indicators():
     assert features(layout, np.array([[np.nan, -np.inf]])).tolist() == [
         [2.0, 6.0, 0, 0]
     ]
+    # Nor is it asked about no releases at all, on which it may fail.
+    asked = []
+
+    def loss(releases):
+        asked.append(len(releases))
+        return releases[:, 0] / 1e308 + 0 * releases[0, 0]
+
+    releases = np.full((3, 2), 1e308)
+    assert consult_rows(loss, releases).tolist() == [1.0, 1.0, 1.0]
+    assert asked == [3]
+    releases[1] = np.nan
+    assert np.isnan(consult_rows(loss, releases)).tolist() == [False, True, False]
 
 
 def test_the_most_shifted_entries_are_kept_and_certain_ones_come_first():
@@ -85,18 +97,3 @@ def test_only_ordinary_releases_are_scored(shape):
     scores = score_ordinary(releases, lambda r: r.reshape(4, -1).sum(axis=1))
     total = float(np.prod(shape[1:]))
     assert scores.tolist() == [total, -np.inf, -np.inf, total]
-
-
-def test_a_capability_is_asked_once_where_only_the_sum_is_not_finite():
-    """Nor is it asked about no releases at all, on which it may fail."""
-    asked = []
-
-    def loss(releases):
-        asked.append(len(releases))
-        return releases[:, 0] / 1e308 + 0 * releases[0, 0]
-
-    releases = np.full((3, 2), 1e308)
-    assert consult_rows(loss, releases).tolist() == [1.0, 1.0, 1.0]
-    assert asked == [3]
-    releases[1] = np.nan
-    assert np.isnan(consult_rows(loss, releases)).tolist() == [False, True, False]

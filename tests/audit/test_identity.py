@@ -305,13 +305,24 @@ def test_generators_of_all_have_no_state_and_deep_nests_go_by_class():
     assert describe(deep) == describe([deep]) != describe((deep,))
 
 
-def test_the_catalogue_has_keys_of_its_own():
+def test_the_catalogue_has_keys_and_audits_take_settings_by_name():
     entries = [e for e in CATALOGUE.values() if getattr(e, "installed", True)]
     keys = {key_of(mechanism=entry.build()) for entry in entries}
     assert len(keys) == len(entries)
     assert len({key_of(a=attack) for attack in PORTFOLIO + BITS}) == len(
         {*PORTFOLIO, *BITS}
     )
+    # Or in its run; and nothing else decides a result, but for what is audited.
+    subject = {"mechanism", "pair", "domain", "relation"}
+    beside = {"executor", "store", "progress", "should_stop"}
+    settings = {field.name for field in fields(Settings)}
+    of_the_run = {field.name for field in fields(Run)}
+    assert beside == of_the_run - settings
+    taken = set(signature(audit).parameters)
+    assert taken == subject | {"run"} | (settings - of_the_run)
+    assert len(taken) <= 10
+    timed = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=5.0))
+    assert key_of(settings=timed) == key_of(settings=SETTINGS)
 
 
 def test_a_key_is_one_of_code_libraries_and_every_part(monkeypatch):
@@ -369,20 +380,6 @@ def test_every_setting_is_in_the_key(setting):
     object.__setattr__(other, setting, "another")
     assert key_of(settings=other) != key_of(settings=SETTINGS)
     assert key_of(settings=replace(SETTINGS)) == key_of(settings=SETTINGS)
-
-
-def test_an_audit_takes_every_setting_by_its_name_but_not_its_time():
-    """Or in its run; and nothing else decides a result, but for what is audited."""
-    subject = {"mechanism", "pair", "domain", "relation"}
-    beside = {"executor", "store", "progress", "should_stop"}
-    settings = {field.name for field in fields(Settings)}
-    of_the_run = {field.name for field in fields(Run)}
-    assert beside == of_the_run - settings
-    taken = set(signature(audit).parameters)
-    assert taken == subject | {"run"} | (settings - of_the_run)
-    assert len(taken) <= 10
-    timed = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=5.0))
-    assert key_of(settings=timed) == key_of(settings=SETTINGS)
 
 
 test_a_setting_that_is_not_allowed_is_named = refused(

@@ -75,7 +75,7 @@ def test_lower_bounds_only_rise_and_sampling_stays_even():
     assert state.drawn.tolist() == [200, 200]
 
 
-def test_sampling_is_uneven_where_one_side_needs_more():
+def test_sampling_is_uneven_where_needed_and_pairs_play_for_the_same_wealth():
     """A bit that is rare on D', and not on D; epsilon is log(300)."""
     calls = {1: 0, 2: 0}
 
@@ -90,10 +90,7 @@ def test_sampling_is_uneven_where_one_side_needs_more():
     assert state.samples <= 3000
     assert state.samples == -(-state.drawn.sum() // 2)
 
-
-def test_all_pairs_play_for_the_same_wealth():
-    """A search among pairs of which one is bad finds it, and leaves the others."""
-
+    # A search among pairs of which one is bad finds it, and leaves the others.
     def mechanism(data, rng):
         return data.sum() + rng.laplace(scale=0.3 if data.max() >= 5 else 1.0)
 

@@ -145,7 +145,7 @@ test_bad_input = refused(
 )
 
 
-def test_culling():
+def test_culling_and_what_the_templates_need():
     options = {"closeness": 0.04, "erased": 0.02, "rate": 0.004, "games": 2000}
     sizes = {"grid": {"length": (500.0, 5000.0)}, "options": options}
     each = Experiment("list-culling", "", "", culled, STRATEGIES, **sizes)
@@ -161,6 +161,19 @@ def test_culling():
         assert row["loss_bound"] == game.loss_bound(0.004 * n)
         assert stats.binomtest(int(row["won"]), 2000, row["exact"]).pvalue > 1e-9
     assert half["loss_bound"][5000.0] < 1e-6 < half["loss_bound"][500.0] < 0.1
+    tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
+    names = ("online-regret", "online-audits", "regret-optimum", "regret-dimensions")
+    by_name = dict.fromkeys(
+        (*names, "regret-components", "tracing", "tracing-catalogue", "list-culling"),
+        experiment("analyze-gauss", repetitions=4),
+    )
+    found = Results("tiny", 0, by_name, tables)
+    online, tracing = (all_sections()[name] for name in ("online", "tracing"))
+    assert online.context(found)["most"] == 4000
+    context = tracing.context(found)
+    assert context["delta"] == 96**-2
+    assert context["ends"] == (1, 256)
+    assert "Corollary 32" in context["head"]
 
 
 def test_shares_are_counted_where_rows_were_taken():
@@ -276,19 +289,3 @@ def test_the_figure_has_a_panel_for_each():
     assert both[1] == useful[1] < traced[1]
     assert seen.count("useful") == seen.count("traced") == 6
     assert "✗" in useful_and_traced(found, narrow=True)
-
-
-def test_the_section_has_what_the_templates_need():
-    tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
-    names = ("online-regret", "online-audits", "regret-optimum", "regret-dimensions")
-    by_name = dict.fromkeys(
-        (*names, "regret-components", "tracing", "tracing-catalogue", "list-culling"),
-        experiment("analyze-gauss", repetitions=4),
-    )
-    found = Results("tiny", 0, by_name, tables)
-    online, tracing = (all_sections()[name] for name in ("online", "tracing"))
-    assert online.context(found)["most"] == 4000
-    context = tracing.context(found)
-    assert context["delta"] == 96**-2
-    assert context["ends"] == (1, 256)
-    assert "Corollary 32" in context["head"]

@@ -109,25 +109,6 @@ def test_what_is_nested_deeply_ends_and_so_does_a_cycle():
     assert read(cycle).layout.startswith("shapes [")
 
 
-def test_numbers_are_copies_and_exceptions_told_by_their_type():
-    buffer = np.zeros(3)
-    copies = (read(buffer).numbers, read_stack(buffer).numbers)
-    for numbers in (*copies, read({"a": buffer}).numbers["a"]):
-        assert not np.shares_memory(numbers, buffer)
-    assert raised(ValueError("17")) == Output("raises ValueError", None)
-    kind = type("E" * 200, (Exception,), {})
-    assert len(raised(kind()).layout) <= 80
-    for output in ("words", None, {}, {"a": None}):
-        assert read_stack(output) is None
-    words = read_stack(["no", 1.0])
-    assert [word.layout for word in words] == ["value 'no'", "shape ()"]
-    assert len(read_stack(np.array(["no", "yes"]))) == 2
-    first, second = object(), object()
-    assert repr(first) != repr(second)
-    assert read({first: 1.0}).layout == read({second: 1.0}).layout
-    assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout
-
-
 @pytest.mark.parametrize(
     ("stacked", "layout"),
     [
@@ -220,7 +201,7 @@ def test_batches_are_equal_if_their_outputs_are(first, second):
     assert batch_of(first).equals(batch_of(second)) or not same
 
 
-def test_a_distance_is_the_largest_difference():
+def test_a_distance_is_the_largest_difference_and_numbers_are_copies():
     def distance(one, other):
         return Batch.gather([read(one)]).distance(Batch.gather([read(other)]))
 
@@ -230,3 +211,19 @@ def test_a_distance_is_the_largest_difference():
     assert distance([np.nan], [1.0]) == distance([np.inf], [-np.inf]) == np.inf
     assert distance("yes", "yes") == 0.0
     assert distance("yes", "no") == distance([1.0], [1.0, 2.0]) == np.inf
+    buffer = np.zeros(3)
+    copies = (read(buffer).numbers, read_stack(buffer).numbers)
+    for numbers in (*copies, read({"a": buffer}).numbers["a"]):
+        assert not np.shares_memory(numbers, buffer)
+    assert raised(ValueError("17")) == Output("raises ValueError", None)
+    kind = type("E" * 200, (Exception,), {})
+    assert len(raised(kind()).layout) <= 80
+    for output in ("words", None, {}, {"a": None}):
+        assert read_stack(output) is None
+    words = read_stack(["no", 1.0])
+    assert [word.layout for word in words] == ["value 'no'", "shape ()"]
+    assert len(read_stack(np.array(["no", "yes"]))) == 2
+    first, second = object(), object()
+    assert repr(first) != repr(second)
+    assert read({first: 1.0}).layout == read({second: 1.0}).layout
+    assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout

@@ -109,7 +109,7 @@ def test_the_bound_over_all_dimensions_holds_is_attained_and_scales_noise(relati
         assert mechanism.scale(d) == pytest.approx(expected, rel=1e-14)
 
 
-def test_noise_has_the_scale_of_its_dimension_in_a_release_too():
+def test_noise_has_the_scale_of_its_dimension_and_print_is_false_in_part():
     # Null hypothesis: the sum of |E_ij| over the triangle, times 2/scale, is chi-square
     # with two degrees of freedom for each entry; two dimensions, two-sided, 1e-8.
     mechanism = LaplaceCovariance.calibrated(1.0, relation="replace-one")
@@ -128,6 +128,19 @@ def test_noise_has_the_scale_of_its_dimension_in_a_release_too():
     np.testing.assert_array_equal(
         one, mechanism.draw(rows, 1, rng=np.random.default_rng(1))[0]
     )
+    # For replacing a row, at an epsilon in between.
+    exact = published(1.0, 1e-5, REPLACE_ONE)
+    assert float(exact.delta_at(1.0)) == pytest.approx(3.74e-5, abs=5e-8)
+    assert exact.epsilon_at(1e-5) == pytest.approx(1.098, abs=5e-4)
+    for epsilon, delta in ((1.0, 1e-3), (0.1, 1e-5)):
+        assert published(epsilon, delta, REPLACE_ONE).delta_at(epsilon) <= delta
+    # It is loose for adding one, up to a large epsilon.
+    exact = published(1.0, 1e-5, ADD_REMOVE)
+    assert float(exact.delta_at(1.0)) == pytest.approx(4.1e-8, rel=0.01)
+    for delta, limit in ((1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)):
+        low, high = limit - 0.1, limit + 0.1
+        assert published(low, delta, ADD_REMOVE).delta_at(low) < delta
+        assert published(high, delta, ADD_REMOVE).delta_at(high) > delta
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0.1, 5.0))
@@ -229,22 +242,6 @@ def published(epsilon, delta, relation):
     """What is exactly true of the published mechanism at its worst pair."""
     mechanism = AnalyzeGauss.as_published(epsilon, delta, relation=relation)
     return mechanism.exact_claim(mechanism.worst_case())
-
-
-def test_the_published_claim_is_false_in_part():
-    # For replacing a row, at an epsilon in between.
-    exact = published(1.0, 1e-5, REPLACE_ONE)
-    assert float(exact.delta_at(1.0)) == pytest.approx(3.74e-5, abs=5e-8)
-    assert exact.epsilon_at(1e-5) == pytest.approx(1.098, abs=5e-4)
-    for epsilon, delta in ((1.0, 1e-3), (0.1, 1e-5)):
-        assert published(epsilon, delta, REPLACE_ONE).delta_at(epsilon) <= delta
-    # It is loose for adding one, up to a large epsilon.
-    exact = published(1.0, 1e-5, ADD_REMOVE)
-    assert float(exact.delta_at(1.0)) == pytest.approx(4.1e-8, rel=0.01)
-    for delta, limit in ((1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)):
-        low, high = limit - 0.1, limit + 0.1
-        assert published(low, delta, ADD_REMOVE).delta_at(low) < delta
-        assert published(high, delta, ADD_REMOVE).delta_at(high) > delta
 
 
 @KINDS

@@ -194,7 +194,7 @@ def test_a_replaced_row_loses_as_much_as_is_said_and_no_more(gained, lost):
     assert np.abs(mechanism.privacy_loss(inside, rows, other)).max() < epsilon
 
 
-def test_pure_dp_is_the_tightest_claim_for_a_replaced_row():
+def test_pure_dp_is_the_tightest_claim_for_a_replaced_row_and_losses_infinite():
     # The exact layer refutes every smaller epsilon, and no other.
     mechanism = SymmetrisedWishart.calibrated(1.0, relation=Relation.REPLACE_ONE)
     for dimension in (2, 5):
@@ -205,6 +205,19 @@ def test_pure_dp_is_the_tightest_claim_for_a_replaced_row():
         # How much more is lost is not known: nothing is said of an approximate claim.
         verdict = exact_verdict(mechanism, pair, ApproxDP(0.5, 1e-6))
         assert verdict.outcome is ExactOutcome.UNDECIDED
+    mechanism = SymmetricNoise.as_published(1.0)
+    nobody, somebody = np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])
+    both, one, none = np.diag([2.0, 1.0]), np.diag([0.5, 1.0]), np.diag([-1.0, 1.0])
+    releases = np.array([both, one, none])
+    np.testing.assert_array_equal(
+        mechanism.privacy_loss(releases, nobody, somebody), [-1.0, np.inf, np.nan]
+    )
+    np.testing.assert_array_equal(
+        mechanism.privacy_loss(releases, somebody, nobody), [1.0, -np.inf, np.nan]
+    )
+    np.testing.assert_array_equal(
+        mechanism.in_support(releases, somebody), [True, False, False]
+    )
 
 
 @pytest.mark.parametrize("d", [3])
@@ -276,22 +289,6 @@ def test_the_loss_is_the_ratio_of_wishart_densities(rows, epsilon, seed):
     # On the common support the ratio is constant.
     norm = np.minimum(np.linalg.norm(rows[0]), 1.0)
     np.testing.assert_allclose(loss, epsilon * norm**2, rtol=1e-9)
-
-
-def test_the_loss_off_the_supports_is_infinite():
-    mechanism = SymmetricNoise.as_published(1.0)
-    nobody, somebody = np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])
-    both, one, none = np.diag([2.0, 1.0]), np.diag([0.5, 1.0]), np.diag([-1.0, 1.0])
-    releases = np.array([both, one, none])
-    np.testing.assert_array_equal(
-        mechanism.privacy_loss(releases, nobody, somebody), [-1.0, np.inf, np.nan]
-    )
-    np.testing.assert_array_equal(
-        mechanism.privacy_loss(releases, somebody, nobody), [1.0, -np.inf, np.nan]
-    )
-    np.testing.assert_array_equal(
-        mechanism.in_support(releases, somebody), [True, False, False]
-    )
 
 
 @pytest.mark.parametrize("relation", list(Relation))

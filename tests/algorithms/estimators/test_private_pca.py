@@ -193,7 +193,7 @@ def budget(**options):
     return Budget(**{**defaults, "row_norm": 1.0, "mean_norm": 1.0, **options})
 
 
-def test_one_release_spends_what_it_claims_even_falsely():
+def test_one_release_spends_what_it_claims_even_falsely_and_fits_the_budget():
     spent = PrivatePCA(2, random_state=0).fit(rows_in()).spent_
     (release,) = spent.releases
     assert (spent.epsilon, spent.delta) == (1.0, 1e-5)
@@ -205,6 +205,20 @@ def test_one_release_spends_what_it_claims_even_falsely():
         spent.epsilon = 0.0
     pca = PrivatePCA(1, mechanism=SymmetricNoise.as_published(1.0), random_state=0)
     assert pca.fit(rows_in(5, 10)).spent_.releases[0].claim == PureDP(1.0)
+    mechanism = GOEGaussian.calibrated(1.0, 1e-5)
+    assert budget().plan(mechanism, 2, 30).spent.epsilon == 1.0
+    assert budget(epsilon=2.0).plan(mechanism, 2, 30).spent.epsilon < 1.0 + 1e-9
+    for too_small in ({"epsilon": 0.99}, {"delta": 1e-6}, {"mean_share": 0.1}):
+        with pytest.raises(InputError, match="must keep to its share of the budget"):
+            budget(**too_small).plan(mechanism, 2, 30)
+    pure = SymmetrisedWishart.calibrated(1.0)
+    assert budget(delta=0.0).plan(pure, 2, 30).spent.epsilon == pytest.approx(1.0)
+    with pytest.raises(InputError, match="must keep to its share of the budget"):
+        budget(delta=0.0, mean_share=0.1).plan(pure, 2, 30)
+    refuses("center_share must be in", budget, mean_share=1.0)
+    plan = budget(epsilon=2.0, delta=2e-5, mean_share=0.5).plan(mechanism, 2, 30)
+    assert plan.spent.epsilon == pytest.approx(2.0)
+    assert plan.spent.delta == 2e-5
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
@@ -241,23 +255,6 @@ def test_other_releases_add_up(name, delta, mean, components):
     assert plan.mean.claim == (ApproxDP(*mean) if mean else PureDP(0.25))
     assert plan.mechanism.claim == components
     assert (plan.spent.epsilon, plan.spent.delta) == (pytest.approx(1.0), delta)
-
-
-def test_a_mechanism_must_fit_the_budget():
-    mechanism = GOEGaussian.calibrated(1.0, 1e-5)
-    assert budget().plan(mechanism, 2, 30).spent.epsilon == 1.0
-    assert budget(epsilon=2.0).plan(mechanism, 2, 30).spent.epsilon < 1.0 + 1e-9
-    for too_small in ({"epsilon": 0.99}, {"delta": 1e-6}, {"mean_share": 0.1}):
-        with pytest.raises(InputError, match="must keep to its share of the budget"):
-            budget(**too_small).plan(mechanism, 2, 30)
-    pure = SymmetrisedWishart.calibrated(1.0)
-    assert budget(delta=0.0).plan(pure, 2, 30).spent.epsilon == pytest.approx(1.0)
-    with pytest.raises(InputError, match="must keep to its share of the budget"):
-        budget(delta=0.0, mean_share=0.1).plan(pure, 2, 30)
-    refuses("center_share must be in", budget, mean_share=1.0)
-    plan = budget(epsilon=2.0, delta=2e-5, mean_share=0.5).plan(mechanism, 2, 30)
-    assert plan.spent.epsilon == pytest.approx(2.0)
-    assert plan.spent.delta == 2e-5
 
 
 @pytest.mark.parametrize("relation", list(Relation))

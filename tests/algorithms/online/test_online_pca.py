@@ -222,7 +222,7 @@ def test_a_row_is_paid_for_at_most_once_whatever_the_epochs(form):
             np.testing.assert_allclose(spent, alone)
 
 
-def test_the_numbers_of_algorithm_4():
+def test_the_numbers_of_algorithm_4_and_where_epochs_end():
     plan = PublishedRule(0.05, 1e-6).plan(
         dimension=9, n_components=2, length=100, row_norm=2.0
     )
@@ -238,9 +238,6 @@ def test_the_numbers_of_algorithm_4():
         assert plan.padded_to == filled
     # From epsilon = 0.1 on the first epochs end at once.
     assert plan.margin > plan.guess
-
-
-def test_epochs_end_when_the_guess_is_passed_but_for_the_margin():
     # In epoch 2 the guess is 4 times the first and a margin that grows twice the first.
     for rule, margin in ((CalibratedRule(2.0), 2.0), (PublishedRule(0.05, 0.1), 1.0)):
         plan = rule.plan(dimension=3, n_components=1, length=9, row_norm=1.0)

@@ -223,7 +223,7 @@ def test_the_noise_has_the_law_of_the_algorithm(make):
     assert stats.kstest(1.2 * squares, stats.chi2(3).cdf).pvalue < TYPE_I_ERROR
 
 
-def test_bottom_is_as_frequent_as_the_thresholds_say():
+def test_bottom_is_as_frequent_as_thresholds_say_and_what_nobody_has():
     # Null hypothesis: a coordinate fails if its noisy count is less than T (and that of
     # ten lonely rows too, which has probability 1e-6 or so).
     mechanism = MeanEstimation.calibrated(1.0, 1e-5)
@@ -236,6 +236,12 @@ def test_bottom_is_as_frequent_as_the_thresholds_say():
     count = int((~bottom[:, 0]).sum())
     assert stats.binomtest(count, 4000, found**3).pvalue >= TYPE_I_ERROR
     assert stats.binomtest(count, 4000, found**3 + 0.06).pvalue < TYPE_I_ERROR
+    mechanism = MeanEstimation.calibrated(1e6, 0.1, eigenvalue=1e-300)
+    draws = mechanism.draw(np.full((50, 1), 1e300), 5, rng=rng())
+    assert np.isnan(draws).all()
+    release = MeanEstimation.calibrated(1.0, 1e-5).release
+    message = r"data must have shape \(n, d\) with n >= 1"
+    refuses(message, release, np.zeros((0, 2)), rng=rng())
 
 
 class Tiled(FixedGradients):
@@ -290,15 +296,6 @@ def test_too_few_rows_are_bottom(n):
     draws = MeanEstimation.calibrated(1.0, 1e-6).draw(np.ones((n, 2)), 20, rng=rng())
     assert draws.shape == (20, 2)
     assert np.isnan(draws).all()
-
-
-def test_neither_a_bin_of_infinite_label_nor_nobody_has_a_mean():
-    mechanism = MeanEstimation.calibrated(1e6, 0.1, eigenvalue=1e-300)
-    draws = mechanism.draw(np.full((50, 1), 1e300), 5, rng=rng())
-    assert np.isnan(draws).all()
-    release = MeanEstimation.calibrated(1.0, 1e-5).release
-    message = r"data must have shape \(n, d\) with n >= 1"
-    refuses(message, release, np.zeros((0, 2)), rng=rng())
 
 
 # Bad input

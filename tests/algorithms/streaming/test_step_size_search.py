@@ -35,7 +35,7 @@ FORMS = {
 forms = pytest.mark.parametrize("form", list(FORMS))
 
 
-def test_the_grid_is_the_union_of_the_papers_rings():
+def test_the_grid_is_the_union_of_rings_and_default_candidates_near():
     for rounds in (1, 2, 4):
         expected = set()
         for i in range(1, rounds + 1):
@@ -50,6 +50,14 @@ def test_the_grid_is_the_union_of_the_papers_rings():
     pairs = [(each.numerator, each.offset) for each in scaled]
     expected = [(3.0 * one, 5.0 * two) for one in (0.1, 1, 10) for two in (0.1, 1, 10)]
     np.testing.assert_allclose(pairs, expected)
+    grid = StepSizeSearch.calibrated(1.0, 1e-5, row_norm=2.0).candidates
+    assert len(grid) == 9
+    assert grid[4] == HarmonicSteps(15.0, 1.0)
+    assert grid[0] == HarmonicSteps(3.75, 0.25)
+    w = np.array([1.0, 0.0, 0.0])
+    assert FORMS["rows"].utility_sensitivity == (w @ w) ** 2
+    assert FORMS["both"].utility_sensitivity == 0.4
+    assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -67,17 +75,6 @@ def test_the_runs_meet_the_claim_with_equality(count):
         assert attained <= 1e-6
         assert mechanism.claim == ApproxDP(0.8, 1e-6)
         assert mechanism.relation is Relation.REPLACE_ONE
-
-
-def test_default_candidates_are_about_the_default_and_sensitivities_attained():
-    grid = StepSizeSearch.calibrated(1.0, 1e-5, row_norm=2.0).candidates
-    assert len(grid) == 9
-    assert grid[4] == HarmonicSteps(15.0, 1.0)
-    assert grid[0] == HarmonicSteps(3.75, 0.25)
-    w = np.array([1.0, 0.0, 0.0])
-    assert FORMS["rows"].utility_sensitivity == (w @ w) ** 2
-    assert FORMS["both"].utility_sensitivity == 0.4
-    assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
 def product(mechanism, row, w):

@@ -23,7 +23,7 @@ from dpaudit.claims import NO_LOSS, PureDP
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
 
-def test_shares_are_ratios():
+def test_shares_are_ratios_and_large_batches_drawn_in_parts():
     options = {"n_components": 3, "epsilon": 2.0}
     mechanism = DeflationExponential(shares=[1, 3, 4], **options)
     assert mechanism.shares == (1.0, 3.0, 4.0)
@@ -35,6 +35,17 @@ def test_shares_are_ratios():
         replacing.coefficients, np.array([0.25, 0.75, 1.0]) / 1.5
     )
     assert replacing.coefficients.sum() + replacing.coefficients.max() == 2.0
+    # 700 matrices of 20 x 20: more numbers than are made at once.
+    mechanism = DeflationExponential(n_components=2)
+    pair = random_pair(0, Relation.ADD_REMOVE, 9, 20)
+    releases = mechanism.draw(pair.data, 700, rng=np.random.default_rng(0))
+    gram = releases.swapaxes(-2, -1) @ releases
+    np.testing.assert_allclose(gram, np.tile(np.eye(2), (700, 1, 1)), atol=1e-13)
+    whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    end = mechanism.privacy_loss(releases[600:], pair.data, pair.neighbour)
+    np.testing.assert_allclose(whole[600:], end, atol=1e-12)
+    none = mechanism.privacy_loss(releases[:0], pair.data, pair.neighbour)
+    assert none.shape == (0,)
 
 
 @RELATIONS
@@ -111,20 +122,6 @@ def test_no_rows_give_uniform_columns_of_either_sign():
     draws = mechanism.draw(np.empty((0, 3)), 10_000, rng=np.random.default_rng(0))
     positive = int((np.linalg.det(draws) > 0).sum())
     assert stats.binomtest(positive, len(draws)).pvalue >= TYPE_I_ERROR
-
-
-def test_large_batches_are_drawn_in_parts():
-    # 700 matrices of 20 x 20: more numbers than are made at once.
-    mechanism = DeflationExponential(n_components=2)
-    pair = random_pair(0, Relation.ADD_REMOVE, 9, 20)
-    releases = mechanism.draw(pair.data, 700, rng=np.random.default_rng(0))
-    gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (700, 1, 1)), atol=1e-13)
-    whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    end = mechanism.privacy_loss(releases[600:], pair.data, pair.neighbour)
-    np.testing.assert_allclose(whole[600:], end, atol=1e-12)
-    none = mechanism.privacy_loss(releases[:0], pair.data, pair.neighbour)
-    assert none.shape == (0,)
 
 
 def naive_log_density(frame, moment, coefficients):

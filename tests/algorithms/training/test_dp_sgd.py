@@ -32,7 +32,7 @@ def few_steps(**options):
     return DPSGD.calibrated(1.0, 1e-5, **usual | options)
 
 
-def test_gradients_are_clipped_each_or_in_their_sum_alone():
+def test_gradients_are_clipped_each_or_in_sum_and_what_cannot_be_refused():
     mechanism, start = few_steps(clip_norm=0.5), np.zeros((1, 2))
     each = [mechanism.summed(mechanism.rows(r[np.newaxis]), start)[0] for r in ROWS]
     raw = np.array([0.5, -0.5, 0.5])[:, np.newaxis] * ROWS[:, :-1]
@@ -47,6 +47,15 @@ def test_gradients_are_clipped_each_or_in_their_sum_alone():
         clipped = raw * min(factor, mechanism.clip_norm / np.linalg.norm(raw))
         found = mechanism.summed(mechanism.rows(rows), start)[0]
         np.testing.assert_allclose(found, clipped)
+    message = "data must have a column or more beside that of the labels"
+    refuses(message, few_steps().release, [[1.0], [2.0]], rng=np.random.default_rng(0))
+    refuses("batch_size", few_steps, batch_size=11)
+    mechanism = replace(few_steps(), batches=AllRows(), relation=Relation.REPLACE_ONE)
+    steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        mechanism.transcript_loss(steps, ROWS, ROWS)
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        build("dp-sgd-batch-means").transcript_loss(steps, ROWS, ROWS)
 
 
 @given(arrays(float, (1, 4), elements=NUMBERS), arrays(float, 3, elements=NUMBERS))
@@ -158,18 +167,6 @@ def test_losses_on_fixed_batches_are_of_normal_sums_and_gradients_of_log_likelih
     for place, move in enumerate(1e-6 * np.eye(2)):
         rise = log_likelihood(weights + move) - log_likelihood(weights - move)
         assert found[place] == pytest.approx(rise / 2e-6, rel=1e-6)
-
-
-def test_what_cannot_be_is_refused():
-    message = "data must have a column or more beside that of the labels"
-    refuses(message, few_steps().release, [[1.0], [2.0]], rng=np.random.default_rng(0))
-    refuses("batch_size", few_steps, batch_size=11)
-    mechanism = replace(few_steps(), batches=AllRows(), relation=Relation.REPLACE_ONE)
-    steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
-    with pytest.raises(UnsupportedError, match="no likelihood"):
-        mechanism.transcript_loss(steps, ROWS, ROWS)
-    with pytest.raises(UnsupportedError, match="no likelihood"):
-        build("dp-sgd-batch-means").transcript_loss(steps, ROWS, ROWS)
 
 
 test_settings_that_are_not_allowed_are_refused = refused(

@@ -140,7 +140,7 @@ def test_two_parallel_sides_of_an_event_do_not_jam_the_solver():
         assert excess(p0, q0, spaces).max() < 5e-3
 
 
-def test_one_event_in_closed_form():
+def test_one_event_in_closed_form_and_several_stakes():
     """Randomised response against a smaller epsilon, by symmetry.
 
     Under the null's best law the event has probability e^epsilon / (1 + e^epsilon).
@@ -155,6 +155,20 @@ def test_one_event_in_closed_form():
     )
     expected = p1 * np.log(p1 / p0) + (1 - p1) * np.log((1 - p1) / (1 - p0))
     assert found.growth[0] == pytest.approx(expected, rel=1e-10)
+    bets = Bets(
+        np.array([[1.0, -0.5], [0.0, 0.25]]),
+        np.array([[-0.5, 0.5], [0.5, -0.2]]),
+        np.array([0.1, 0.0]),
+    )
+    np.testing.assert_allclose(bets.largest_stake(), [2.0, 5.0])
+    counts_p, counts_q = np.array([[2, 1], [0, 3]]), np.array([[1, 1], [1, 1]])
+    found = bets.log_e(
+        counts_p, counts_q, np.array([1.0, 0.5, 0.0]), np.array([0, 1, 0])
+    )
+    first = 2 * np.log(2) + np.log(0.5) + np.log(0.5) + np.log(1.5) - 5 * 0.1
+    second = 3 * np.log(1.125) + np.log(1.25) + np.log(0.9)
+    np.testing.assert_allclose(found, [first, second, 0.0])
+    assert bets.take(np.array([1])).largest_stake() == pytest.approx([5.0])
 
 
 def test_many_problems_at_once_are_as_one_at_a_time():
@@ -415,20 +429,3 @@ def test_slack_is_rounded_up():
         above = Fraction(float(bets.slack[0])) - exact
         assert above >= 0
         assert above <= Fraction(1, 10**9)
-
-
-def test_log_e_of_several_stakes_on_several_bets():
-    bets = Bets(
-        np.array([[1.0, -0.5], [0.0, 0.25]]),
-        np.array([[-0.5, 0.5], [0.5, -0.2]]),
-        np.array([0.1, 0.0]),
-    )
-    np.testing.assert_allclose(bets.largest_stake(), [2.0, 5.0])
-    counts_p, counts_q = np.array([[2, 1], [0, 3]]), np.array([[1, 1], [1, 1]])
-    found = bets.log_e(
-        counts_p, counts_q, np.array([1.0, 0.5, 0.0]), np.array([0, 1, 0])
-    )
-    first = 2 * np.log(2) + np.log(0.5) + np.log(0.5) + np.log(1.5) - 5 * 0.1
-    second = 3 * np.log(1.125) + np.log(1.25) + np.log(0.9)
-    np.testing.assert_allclose(found, [first, second, 0.0])
-    assert bets.take(np.array([1])).largest_stake() == pytest.approx([5.0])

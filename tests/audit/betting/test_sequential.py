@@ -239,7 +239,7 @@ def test_no_more_than_the_whole_wealth_can_be_shared(shares):
         SequentialTest(coarse(PureDP(1.0)), ALPHA, shares=shares)
 
 
-def test_nulls_play_the_bet_of_the_next_larger_planned_one():
+def test_nulls_play_the_next_larger_bet_and_share_in_the_claims():
     family = coarse(PureDP(1.0))
     test = SequentialTest(family, ALPHA, planned=4)
     record, rng = ScoreRecord(), np.random.default_rng(0)
@@ -253,6 +253,26 @@ def test_nulls_play_the_bet_of_the_next_larger_planned_one():
     for null, bet in zip(placed.playing, placed.bet, strict=True):
         assert planned[bet] >= null
         assert bet == 0 or planned[bet - 1] < null
+    # They have fallen when the evidence against the claim is 1/share of the goal.
+    family, share = coarse(PureDP(1.0)), 0.9
+    test = SequentialTest(family, ALPHA, shared=share)
+    accounts = gambled(test, np.random.default_rng(0))
+    own, claimed = np.exp(np.logaddexp.reduce(accounts, axis=0)), family.claimed
+    expected = own.copy()
+    expected[:claimed] = (1 - share) * own[:claimed] + share * own[claimed]
+    np.testing.assert_allclose(np.exp(test.log_wealth), expected)
+    test._accounts[:] = -50.0
+    test._accounts[0, claimed] = np.log(1 / (share * ALPHA)) + 1e-9
+    assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all()
+    test._accounts[0, claimed] -= 1e-6
+    assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
+    test = SequentialTest(coarse(PureDP(1.0)), 0.05)
+    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
+    test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
+    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
+    test.rejected[:] = True
+    events = Events.single(0.0, (3, 1), (10, 10))
+    assert len(place_bets(test, events, 4, 4, 100)) == 0
 
 
 def test_only_the_events_asked_for_are_needed():
@@ -324,29 +344,6 @@ def test_wealth_is_renewed_where_it_was_lost():
     np.testing.assert_allclose(test._accounts[0, poor], wealth[poor] + np.log(0.6))
     others = test._accounts[1:, poor] - before[1:, poor]
     np.testing.assert_allclose(others[0], others[1])
-
-
-def test_smaller_nulls_share_in_the_bets_of_the_claim_if_there_are_events():
-    """They have fallen when the evidence against the claim is 1/share of the goal."""
-    family, share = coarse(PureDP(1.0)), 0.9
-    test = SequentialTest(family, ALPHA, shared=share)
-    accounts = gambled(test, np.random.default_rng(0))
-    own, claimed = np.exp(np.logaddexp.reduce(accounts, axis=0)), family.claimed
-    expected = own.copy()
-    expected[:claimed] = (1 - share) * own[:claimed] + share * own[claimed]
-    np.testing.assert_allclose(np.exp(test.log_wealth), expected)
-    test._accounts[:] = -50.0
-    test._accounts[0, claimed] = np.log(1 / (share * ALPHA)) + 1e-9
-    assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all()
-    test._accounts[0, claimed] -= 1e-6
-    assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
-    test = SequentialTest(coarse(PureDP(1.0)), 0.05)
-    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
-    test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
-    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
-    test.rejected[:] = True
-    events = Events.single(0.0, (3, 1), (10, 10))
-    assert len(place_bets(test, events, 4, 4, 100)) == 0
 
 
 def test_a_family_without_the_claim_shares_nothing_and_refutes_nothing():

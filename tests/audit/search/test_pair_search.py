@@ -97,22 +97,6 @@ def test_a_loud_arm_gets_most_releases_and_a_good_first_one_two_thirds():
     assert (on_best >= total * 2 / 3 - 1).all()
 
 
-def test_bets_wait_until_a_pair_is_known_and_a_single_one_is_played_always():
-    search = PairSearch(FixedPairs(2), 0)
-    search.next_round(10_000)
-    search.report(0, -50.0, 10_000)
-    probe = search.next_round(10_000)
-    search.report(1, 5.0, probe.size)
-    assert search.next_round(10_000) == (1, (10_000 + probe.size) // 40 - 16, False)
-    search = PairSearch(FixedPairs(1), 0)
-    for size in (4, 4, 1000, 10**6):
-        assert search.next_round(size) == (0, size, True)
-        search.report(0, -1.0, size)
-    assert search.explored == 0
-    assert search.best() == 0
-    assert search.live == {0}
-
-
 def test_arms_that_may_be_better_are_looked_at_again_and_others_left_alone():
     """Nothing is violated: exploring goes on, on all arms alike."""
     search = PairSearch(FixedPairs(5), 0)
@@ -197,7 +181,7 @@ def test_random_pairs_are_tried_arms_stay_few_and_the_seed_decides():
     assert played() == played()
 
 
-def test_refused_pairs_are_left_alone():
+def test_refused_pairs_are_left_alone_and_bets_wait_for_known_ones():
     search = PairSearch(FixedPairs(5), 0)
     played = []
     for _ in range(100):
@@ -211,6 +195,19 @@ def test_refused_pairs_are_left_alone():
     for arm in (1, 3, 4):
         search.report(arm, -math.inf, 0)
     refuses("refuses all 5 pairs", search.next_round, 10, error=MechanismError)
+    search = PairSearch(FixedPairs(2), 0)
+    search.next_round(10_000)
+    search.report(0, -50.0, 10_000)
+    probe = search.next_round(10_000)
+    search.report(1, 5.0, probe.size)
+    assert search.next_round(10_000) == (1, (10_000 + probe.size) // 40 - 16, False)
+    search = PairSearch(FixedPairs(1), 0)
+    for size in (4, 4, 1000, 10**6):
+        assert search.next_round(size) == (0, size, True)
+        search.report(0, -1.0, size)
+    assert search.explored == 0
+    assert search.best() == 0
+    assert search.live == {0}
 
 
 test_bad_reports_are_named = refused(
