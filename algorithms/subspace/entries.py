@@ -16,7 +16,7 @@ _entry = partial(Entry, family="subspace")
 SUBSPACE: tuple[Entry, ...] = (
     _entry(
         name="residual-step-pca",
-        source="dpaudit",
+        source="dpaudit; refined in steps like Biswas et al., NeurIPS 2020",
         summary="GOE noise, then noisy cross moments of residuals if they promise more",
         constructor=ResidualStepPCA.calibrated,
     ),
