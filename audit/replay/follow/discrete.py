@@ -146,6 +146,10 @@ class DiscreteDraws:
             return self._unfollowed("binomial", n, p, size)
         if n == 1 and _is_number(p) and p == 0.5:
             return self._coin_flip(0, 1, size=size, name="binomial")
+        if n == 1 and self.tape.mode.keeps and self._notes and _is_number(p):
+            chances = np.array([1 - p, p], dtype=np.float64)
+            if 0 < p < 1:
+                return self._of_table(chances, lambda rng: rng.binomial(1, p, size))
         if n == 1:
             held = self._next().binomial(1, p, size)
             chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))

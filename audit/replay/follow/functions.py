@@ -164,12 +164,11 @@ def _decided(inputs: Any) -> bool:
 
     A random sign of noise, say, the law of which is not known with it.
     """
-    few = [
-        each
-        for each in inputs
-        if _keeps(each) and each.size <= _MOST_FEW and each.on_some_lattice()
-    ]
-    return len(few) < len(inputs) and any([outcomes(each) for each in few])
+    noisy = [each for each in inputs if _keeps(each)]
+    few = [e for e in noisy if e.size <= _MOST_FEW and e.on_some_lattice()]
+    if all(each.is_finite() for each in noisy):  # sums of which have a law
+        return False
+    return len(few) < len(noisy) and any([outcomes(each) for each in few])
 
 
 def _waiting(ufunc: Any, left: Any, right: Any) -> Any:

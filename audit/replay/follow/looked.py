@@ -177,6 +177,12 @@ class Looked:
         kinds = np.unique(self.tape.draws.families[draws])
         return all(map(lattice_of, kinds.tolist()))
 
+    def is_finite(self) -> bool:
+        """Whether its entries are made of draws of finitely many integers alone."""
+        draws = self.index[self.index >= 0]
+        kinds = np.unique(self.tape.draws.families[draws]).tolist()
+        return all(law is not None and law.finite for law in map(lattice_of, kinds))
+
     def is_whole(self) -> bool:
         """Whether its entries are integers, whatever the draws on a lattice are."""
         whole = not ((self.centre % 1).any() or (self.coef % 1).any())

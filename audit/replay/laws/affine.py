@@ -36,8 +36,16 @@ from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import FIRST, is_joint, is_whole, law_of
-from dpaudit.audit.replay.laws.whitening import factor_of
+from dpaudit.audit.replay.laws.coded import (
+    FIRST,
+    Lattice,
+    code_of,
+    is_joint,
+    is_whole,
+    lattice_of,
+    law_of,
+)
+from dpaudit.audit.replay.laws.whitening import factor_of, one_term_each
 
 __all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
 
@@ -226,12 +234,17 @@ class AffineLaw:
             return cls._unknown(mean)
         combined = np.empty(0, dtype=np.intp)
         if index.shape[1] > 1:
-            found = _one_term_each(index, coef, family)
-            if found is None:
+            found = one_term_each(index, coef, family, _table)
+            sums = {} if found is None else found[3]
+            codes = {draw: code_of(Lattice(*law)) for draw, law in sums.items()}
+            if found is None or None in codes.values():
                 whole = not is_joint(used).any()
                 more = factor_of(mean, index, coef, family) if whole else {}
                 return replace(cls._unknown(mean), **more)
-            index, coef, combined = found
+            index, coef, combined, _ = found
+            if sums:
+                family = family.astype(np.intp)
+                family[list(codes)] = np.array([*codes.values()], dtype=np.intp)
         draws, ratios = (
             (index[:, 0], coef[:, 0]) if index.shape[1] else (full(n, -1), np.zeros(n))
         )
@@ -309,6 +322,13 @@ class AffineLaw:
         return asarray(self.mean + self.ratio * padded[:, self.unit])
 
 
+def _table(code: int) -> tuple[int, tuple[float, ...]] | None:
+    """Return the table of a law on finitely many integers, None of others."""
+    lattice = lattice_of(code)
+    finite = lattice is not None and lattice.finite
+    return (lattice.start, lattice.log) if lattice is not None and finite else None
+
+
 def _standard_draws(
     size: int, family: _Families, draw: _Families, rng: np.random.Generator
 ) -> Array:
@@ -346,51 +366,3 @@ def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:
         and np.isfinite(coef).all()
         and np.isfinite(mean).all()
     )
-
-
-def _one_term_each(
-    index: NDArray[np.intp], coef: Array, family: _Families
-) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]] | None:
-    """Return entries of one term each, None if that cannot be done.
-
-    Terms of one draw are added up; of what is left, rows of several Gaussian draws that
-    are multiples of each other are one variable, which goes by one of its draws: these
-    draws come third.
-    """
-    m = index.shape[1]
-    order = np.argsort(index, axis=1, kind="stable")
-    index = np.take_along_axis(index, order, axis=1)
-    coef = np.where(index >= 0, np.take_along_axis(coef, order, axis=1), 0.0)
-    largest = np.abs(coef).max(axis=1, initial=0.0, keepdims=True)
-    for column in range(m - 1, 0, -1):  # into the first of equal draws
-        same = (index[:, column] == index[:, column - 1]) & (index[:, column] >= 0)
-        coef[same, column - 1] += coef[same, column]
-        index[same, column] = -1
-    index = np.where(np.abs(coef) > 1e-14 * largest, index, -1)
-    coef = np.where(index >= 0, coef, 0.0)
-    order = np.argsort(-index, axis=1, kind="stable")
-    index = np.take_along_axis(index, order, axis=1)
-    coef = np.take_along_axis(coef, order, axis=1)
-    width = int((index >= 0).sum(axis=1).max(initial=0))
-    index, coef = index[:, :width], coef[:, :width]
-    if width <= 1:
-        return index, coef, np.empty(0, dtype=np.intp)
-    norm = np.sqrt((coef**2).sum(axis=1))
-    sign = np.where(coef[:, 0] < 0, -1.0, 1.0)
-    with np.errstate(all="ignore"):
-        shape = np.where(
-            norm[:, np.newaxis] > 0, coef * (sign / norm)[:, np.newaxis], 0
-        )
-    keys = np.concatenate([index, np.round(shape, 12)], axis=1)
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    rows = index[first]
-    used = rows[rows >= 0]
-    disjoint = len(np.unique(used)) == len(used)
-    several = (rows >= 0).sum(axis=1) > 1
-    parts = rows[several]
-    gaussian = bool((family[parts[parts >= 0]] == Family.GAUSSIAN).all())
-    if not (disjoint and gaussian):
-        return None
-    # A single term keeps its coefficient; a combination has the norm of its terms.
-    lead = rows[inverse.ravel(), 0]
-    return lead[:, np.newaxis], (sign * norm)[:, np.newaxis], rows[several, 0]

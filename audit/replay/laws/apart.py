@@ -57,6 +57,8 @@ def suprema_of(
     if not math.isnan(step) and laws[0] and type(laws[0]) is type(laws[1]):
         turned = one[2] * two[2] < 0
         own = _UNKNOWN if turned else _of_steps(one[0], two[0], step)
+        if turned and all(isinstance(law, Lattice) and law.finite for law in laws):
+            return _finite_suprema(one, two)
         if all(lattices) or (not turned and one[0] == two[0]) or np.isfinite(own).all():
             return own
     if any(lattices):

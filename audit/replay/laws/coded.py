@@ -54,12 +54,15 @@ class Lattice:
     below, above : float
         By how much the log-probability falls with every step beyond the table;
         infinite where there is nothing beyond.
+    exact : bool
+        Whether small probabilities, too, are right to many digits.
     """
 
     start: int
     log: tuple[float, ...]
     below: float = math.inf
     above: float = math.inf
+    exact: bool = False
 
     @classmethod
     def of(cls, start: int, p: Array, least: float) -> "Lattice":
@@ -162,8 +165,9 @@ class Lattice:
         if other is not self:
             if not _near((self.below, self.above), (other.below, other.above)):
                 return math.nan, math.nan
-            # Beyond the tables of two laws little is known of either.
-            losses = losses[np.maximum(one, two) > math.log(_SURE)]
+            if not (self.exact and other.exact):
+                # Beyond the tables of two laws little is known of either.
+                losses = losses[np.maximum(one, two) > math.log(_SURE)]
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
             max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most

@@ -82,7 +82,8 @@ class Rounded(Lattice):
         log = _log_probability(way, family, centre, scale, k)
         # Of Gaussian noise what lies beyond falls faster; it is below 1e-31.
         below, above = float(log[1] - log[0]), float(log[-2] - log[-1])
-        return cls(low, tuple(log.tolist()), below, above, way, family, centre, scale)
+        table = low, tuple(log.tolist()), below, above, False
+        return cls(*table, way, family, centre, scale)
 
     def suprema(self, shift: float, other: Any = None) -> tuple[float, float]:
         """Return the suprema of the loss against another, shifted, and back."""
@@ -169,7 +170,8 @@ def least_delta(
 ) -> Array:
     """Return what delta of two laws is at least, from some units, each by itself.
 
-    Of Laplace and Gaussian noise, rounded or not; of other laws 0.
+    Of Laplace and Gaussian noise, rounded or not, and of sums of integers from finite
+    sets; of other laws 0.
 
     Parameters
     ----------
@@ -183,6 +185,10 @@ def least_delta(
     exact = law.rough is None and other.rough is None
     for unit in np.flatnonzero(differ)[:_MOST_UNITS].tolist() if exact else ():
         entry = int(law.first[unit])
+        here, there = (_table_of(each, unit) for each in (law, other))
+        if here and there:
+            least = np.maximum(least, _delta_of_tables(here, there, epsilons))
+            continue
         sides = [
             _noise_of(int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
             for e in (law, other)
@@ -209,10 +215,31 @@ def least_delta(
             np.exp(_log_between(kind, (ends[:-1] - at) / by, (ends[1:] - at) / by))
             for kind, at, by in ((kind, centre, scale), (kind2, centre2, scale2))
         )
-        for mine, theirs in ((p, q), (q, p)):
-            more = mine - np.exp(epsilons)[:, np.newaxis] * theirs
-            least = np.maximum(least, np.maximum(more, 0.0).sum(axis=1))
+        least = np.maximum(least, _delta_of(p, q, epsilons))
     return least
+
+
+def _delta_of(p: Array, q: Array, epsilons: Array) -> Array:
+    """Return the deltas of two laws by the probabilities of cells."""
+    ratios = np.exp(epsilons)[:, np.newaxis]
+    ways = [mine - ratios * theirs for mine, theirs in ((p, q), (q, p))]
+    return np.asarray(np.max([np.maximum(w, 0.0).sum(axis=1) for w in ways], axis=0))
+
+
+def _table_of(law: AffineLaw, unit: int) -> dict[float, float]:
+    """Return the probabilities of a unit's values, if they are known to many digits."""
+    lattice, entry = lattice_of(int(law.family[unit])), int(law.first[unit])
+    if lattice is None or not (lattice.exact and lattice.finite):
+        return {}
+    return lattice.atoms(float(law.mean[entry]), float(law.ratio[entry]))
+
+
+def _delta_of_tables(
+    one: dict[float, float], two: dict[float, float], epsilons: Array
+) -> Array:
+    values = one.keys() | two.keys()
+    p, q = (np.array([each.get(x, 0.0) for x in values]) for each in (one, two))
+    return _delta_of(p, q, epsilons)
 
 
 def _noise_of(

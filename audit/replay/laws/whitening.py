@@ -12,10 +12,15 @@ if A L' has one entry in each row and column, its coordinates are independent on
 sides: each is one draw, moved and scaled. Running sums of noise, nodes of a tree whose
 noise is shared, and what is released beside its sum are such. Of Gaussian draws among
 the others what counts is their covariance, which gets as many columns as its rank.
+
+A row of several draws of which no other row has any is one variable, by itself: a
+Gaussian one, or the sum of independent integers (answers of many, each randomised, of
+which the total is released), whose probabilities are those of their convolution.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy import full  # the real one, in an execution too
@@ -23,9 +28,10 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["factor_of", "rough_of", "whitened"]
+__all__ = ["factor_of", "one_term_each", "rough_of", "whitened"]
 
 _Law = TypeVar("_Law", bound=Any)
+_Table: TypeAlias = tuple[int, tuple[float, ...]]
 
 _SAME = 1e-9  # relative: what differs by less is one covariance
 _CONDITION = 1e-6  # of covariances that are turned, least over largest eigenvalue
@@ -33,6 +39,8 @@ _ROUNDED = 1e-12  # relative: what differs by less is one number
 _CANCELS = 1e-13  # beside the parts of a coefficient: it is 0
 _APART = 1e-6  # relative: columns that leave a range by more do so
 _MOST_DENSE = 200_000  # entries of a matrix of terms
+_MOST_SUMMED = 2**12  # values of a sum of integers
+_SURE = -14.0  # log-probability that was computed, and has many digits
 
 
 def factor_of(
@@ -67,6 +75,98 @@ def factor_of(
         if not _independent(factor):
             return {}
     return {"factor": factor, "columns": draws, "kinds": kinds}
+
+
+def one_term_each(
+    index: NDArray[np.intp],
+    coef: Array,
+    family: NDArray[np.integer[Any]],
+    table: Callable[[int], _Table | None],
+) -> tuple[NDArray[np.intp], Array, NDArray[np.intp], dict[int, Any]] | None:
+    """Return entries of one term each, None if that cannot be done.
+
+    Terms of one draw are added up; of what is left, rows of several Gaussian draws, or
+    of several on finitely many integers, that are multiples of each other are one
+    variable, which goes by one of its draws: these draws come third, and fourth the
+    laws of sums of integers. `table` returns the law of a family on such.
+    """
+    m = index.shape[1]
+    order = np.argsort(index, axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)
+    coef = np.where(index >= 0, np.take_along_axis(coef, order, axis=1), 0.0)
+    largest = np.abs(coef).max(axis=1, initial=0.0, keepdims=True)
+    for column in range(m - 1, 0, -1):  # into the first of equal draws
+        same = (index[:, column] == index[:, column - 1]) & (index[:, column] >= 0)
+        coef[same, column - 1] += coef[same, column]
+        index[same, column] = -1
+    index = np.where(np.abs(coef) > 1e-14 * largest, index, -1)
+    coef = np.where(index >= 0, coef, 0.0)
+    order = np.argsort(-index, axis=1, kind="stable")
+    index = np.take_along_axis(index, order, axis=1)
+    coef = np.take_along_axis(coef, order, axis=1)
+    width = int((index >= 0).sum(axis=1).max(initial=0))
+    index, coef = index[:, :width], coef[:, :width]
+    if width <= 1:
+        return index, coef, np.empty(0, dtype=np.intp), {}
+    norm = np.sqrt((coef**2).sum(axis=1))
+    sign = np.where(coef[:, 0] < 0, -1.0, 1.0)
+    with np.errstate(all="ignore"):
+        shape = np.where(
+            norm[:, np.newaxis] > 0, coef * (sign / norm)[:, np.newaxis], 0
+        )
+    keys = np.concatenate([index, np.round(shape, 12)], axis=1)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    rows = index[first]
+    used = rows[rows >= 0]
+    if len(np.unique(used)) < len(used):
+        return None
+    several = (rows >= 0).sum(axis=1) > 1
+    sums: dict[int, Any] = {}
+    for place in np.flatnonzero(several).tolist():
+        row, size = rows[place], coef[first[place]]
+        terms = row >= 0
+        if (family[row[terms]] == 0).all():
+            continue
+        unit = np.abs(size[terms]).min()
+        tables = [table(int(family[draw])) for draw in row[terms]]
+        law = _summed(tables, size[terms] / unit)
+        if law is None:
+            return None
+        sums[int(row[0])] = law
+        mine = inverse.ravel() == place
+        norm[mine] *= unit / norm[first[place]]
+        sign[mine] *= sign[first[place]]  # which is positive, in any order of draws
+    # A single term keeps its coefficient; a combination has the norm of its terms, or
+    # the least of them.
+    lead = rows[inverse.ravel(), 0]
+    return lead[:, np.newaxis], (sign * norm)[:, np.newaxis], rows[several, 0], sums
+
+
+def _summed(tables: list[_Table | None], times: Array) -> Any:
+    """Return the law of a sum of multiples of independent integers, None if unknown.
+
+    Its first number, the logarithms of probabilities, and that there is nothing beyond.
+    All terms are positive: no digits are lost, however small a probability is.
+    """
+    whole = np.rint(times)
+    if None in tables or np.abs(times - whole).max() > _SAME * np.abs(whole).max():
+        return None
+    start, log, least = 0, np.zeros(1), 0.0
+    for table, step in zip(tables, whole.astype(int).tolist(), strict=True):
+        assert table is not None
+        low, own = table[0], np.array(table[1])
+        if step < 0:
+            low, own = 1 - low - len(own), own[::-1]
+        step, some = abs(step), np.flatnonzero(own > -np.inf)
+        width = len(log) + step * (len(own) - 1)
+        if width > _MOST_SUMMED:
+            return None
+        start, added = start + step * low, full(width, -np.inf)
+        for k in some.tolist():
+            part = added[step * k : step * k + len(log)]
+            part[:] = np.logaddexp(part, log + own[k])
+        log, least = added, min(least, float(own[some].min()))
+    return start, tuple(log.tolist()), np.inf, np.inf, least > _SURE
 
 
 def _independent(factor: Array) -> bool:
