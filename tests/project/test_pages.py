@@ -210,7 +210,7 @@ def test_the_page_on_the_estimator_prints_what_it_shows(folder):
 
 def test_the_page_on_replays_prints_what_it_shows(folder):
     kinds = [kind for kind, _ in blocks("replay")]
-    assert kinds == ["python", "sh", "text", *["python"] * 8]
+    assert kinds == ["python", "sh", "text", *["python"] * 9]
     for shown, printed in follow("replay", {"__name__": "page"}):
         for line in shown.splitlines()[1:]:
             assert line in printed
