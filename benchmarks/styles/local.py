@@ -15,6 +15,11 @@ KEEP = E / (1 + E)
 # One answer of four is replaced.
 ANSWERS = Pair([2.0, 0.0], [2.0, 3.0])
 LN3 = PureDP(math.log(3))
+MANY = Pair(
+    np.tile([1.0, 0.0, 0.0, 1.0], 60),
+    np.append(np.tile([1.0, 0.0, 0.0, 1.0], 60)[:-1], 0.0),
+    "replace-one",
+)
 
 
 @right(LN3, FLIPPED, "truth with 3/4", source="Warner 1965")
@@ -267,6 +272,37 @@ def column_with_keep(data, rng):
     frame["keep"] = rng.uniform(size=len(frame)) < KEEP
     frame["answer"] = frame["smokes"].where(frame["keep"], 1 - frame["smokes"])
     return frame[["keep", "answer"]].to_numpy(dtype=int)  # fault
+
+
+@right(ONE, MANY, "a total of 240 answers is made of answers")
+def total_of_many(data, rng):
+    """A debiased total of many randomised responses."""
+    keep = rng.random(len(data)) < KEEP
+    total = np.where(keep, data, 1 - data).sum()
+    return (total - len(data) * (1 - KEEP)) / (2 * KEEP - 1)
+
+
+@right(ONE, MANY, "two bits of a row change, and each costs epsilon / 2")
+def counts_of_many(data, rng):
+    """Counts of one-hot rows of which each bit is flipped."""
+    bits = np.eye(2, dtype=int)[data.astype(int)]
+    flips = rng.binomial(1, 1 / (1 + math.sqrt(E)), size=bits.shape)
+    return (bits ^ flips).sum(axis=0)
+
+
+@wrong(ONE, MANY, "two bits of a row change, and each costs epsilon")
+def counts_of_many_at_epsilon(data, rng):
+    """Counts of one-hot rows of which each bit is kept with e/(1 + e)."""
+    bits = np.eye(2, dtype=int)[data.astype(int)]
+    keep = rng.random(bits.shape) < KEEP  # fault
+    return np.where(keep, bits, 1 - bits).sum(axis=0)  # part
+
+
+@wrong(ONE, MANY, "the truth is told with 0.8, and not with e/(1 + e)")
+def total_that_is_too_true(data, rng):
+    """A share of many answers, of which a fifth is flipped."""
+    flips = rng.random(len(data)) < 0.2  # fault
+    return (data.astype(bool) ^ flips).mean()  # part
 
 
 @right(ONE, ANSWERS, "one Hadamard bit at e/(1 + e)", source="Bassily, Smith 2015")
