@@ -36,6 +36,7 @@ from dpaudit.audit.replay.follow.places import (
     watching_returns,
 )
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
+from dpaudit.audit.replay.follow.texts import written
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.follow.trail import Trail
 from dpaudit.audit.replay.laws.affine import AffineLaw
@@ -368,6 +369,8 @@ class _Reader:
             return
         output = read(value)
         self.words.append(output.layout)
+        if isinstance(value, str):
+            self.words[-1] += written(value)
         self.unread |= output.layout.startswith(UNREAD) and value is not None
         if output.numbers is not None:
             for numbers in arrays_of(output.numbers):

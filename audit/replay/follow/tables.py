@@ -99,7 +99,8 @@ def _plainly(column: Any) -> list[Any]:
     """Return the entries of a column, or of an index, as numbers or words."""
     if isinstance(column, pd.MultiIndex):
         levels = [column.get_level_values(place) for place in range(column.nlevels)]
-        return [part for level in levels for part in _plainly(level)]
+        kept = [level.astype(str).tolist() for level in column.levels]  # seen or not
+        return [*kept, *(part for level in levels for part in _plainly(level))]
     if isinstance(column.array, NoisyColumn):
         return [column.array.noisy]
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -107,6 +108,12 @@ def _plainly(column: Any) -> list[Any]:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "mM":
         return [column.to_numpy()]
     listed = column.tolist() if column.dtype == object else column.astype(str).tolist()
+    if any(map(isinstance_tracked, listed)):  # one by one, as new labels get them
+        entries = [e if isinstance_tracked(e) else numeric(e) for e in listed]
+        if all(e is not None and np.ndim(e) == 0 for e in entries):
+            return [np.stack(entries)]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [column.dtype.categories.astype(str).tolist(), listed]
     return [listed]
 
 

@@ -6,12 +6,16 @@ nothing comes of it until the execution ends, it was an ordinary text, and is no
 Whatever else is done with it looks at the draws at once.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from dpaudit.audit.replay.follow.places import place_of_caller
+from dpaudit.printable import printable
 
-__all__ = ["Text"]
+__all__ = ["Text", "written"]
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(\d+)(\.\d*)?(?:[eE][-+]?\d+)?(?![\w.])")
 
 _AS_TEXT = "noise is used as a text"
 _TWICE = "a text of noise becomes a number, and is used as a text as well"
@@ -66,3 +70,19 @@ def _seen(name: str) -> Callable[..., Any]:
 for _name in _READ.union(dir(str)).difference(set(dir(object)) - _READ):
     if callable(getattr(str, _name)):
         setattr(Text, _name, _seen(_name))
+
+
+def written(text: str) -> str:
+    """Return how numbers in a text are written that have no point, or zeros in front.
+
+    3 and 3.0 are one number, and who reads the text knows which of them stands there.
+    More digits or fewer may be rounding, and are left out.
+    """
+    forms = []
+    for found in _NUMBER.finditer(text):
+        whole = found[1]
+        padded = len(whole) > 1 and whole[0] == "0"
+        forms.append(("0" * len(whole) if padded else "1") + ".0" * bool(found[2]))
+    if {"1.0"}.issuperset(forms):
+        return ""
+    return f" written {printable(', '.join(forms), longest=60)}"

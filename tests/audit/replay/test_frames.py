@@ -25,6 +25,13 @@ def noisy(data, rng):
     return counts(data) + rng.laplace(size=3)
 
 
+def with_new_labels(data, rng):
+    made = pd.Series({"z": 1.0})
+    for key, count in counts(data).items():
+        made[key] = count + rng.laplace()
+    return made
+
+
 def in_place(data, rng):
     made = pd.DataFrame({"n": counts(data)})
     made["n"] += rng.laplace(size=3)
@@ -70,6 +77,9 @@ FOLLOWED = {
     ),
     "one": lambda data, rng: noisy(data, rng).drop("a").loc["c"] / 3,
     "an array": lambda data, rng: np.asarray(noisy(data, rng))[::-1],
+    "a label": lambda data, rng: pd.Series(table(data).size / 3 + rng.laplace(), ["n"]),
+    "new labels": with_new_labels,
+    "a row": lambda data, rng: pd.DataFrame({"n": noisy(data, rng)["c"]}, index=[0]),
 }
 LOOKED_AT = {
     "clipped": lambda data, rng: noisy(data, rng).clip(lower=0),
@@ -82,6 +92,7 @@ LOOKED_AT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Setting an item of incompatible")
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_noisy_column_has_the_loss_of_an_array(name):
     kept = replay(FOLLOWED[name], pair=PAIR, claim=PureDP(1.0))
@@ -112,9 +123,33 @@ def with_labels(data, rng):
     return values + rng.laplace(size=len(values))
 
 
+def with_categories(data, rng):
+    return pd.Series(table(data)["x"].astype("category").iloc[:1]), noisy(data, rng)
+
+
+def with_levels(data, rng):
+    left = table(data).groupby(["k", "x"]).size().loc[["a"]]
+    return left * 0.0 + rng.laplace()
+
+
+def written_by_rows(data, rng):
+    return f"{3 if len(data) > 4 else 3.0}", counts(data).sum() + rng.laplace()
+
+
+def padded_by_rows(data, rng):
+    return ["007" if len(data) > 4 else "7", counts(data).sum() + rng.laplace()]
+
+
+FORMS = [with_labels, with_categories, with_levels, written_by_rows, padded_by_rows]
+
+
 @pytest.mark.parametrize(
     ("kind", "mechanism"),
-    [("release", with_rows), ("scale", over_rows), ("structure", with_labels)],
+    [
+        ("release", with_rows),
+        ("scale", over_rows),
+        *(("structure", each) for each in FORMS),
+    ],
 )
 def test_what_has_no_noise_is_a_finding(kind, mechanism):
     result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
