@@ -109,7 +109,9 @@ def _plainly(column: Any) -> list[Any]:
         return [column.to_numpy()]
     listed = column.tolist() if column.dtype == object else column.astype(str).tolist()
     if any(map(isinstance_tracked, listed)):  # one by one, as new labels get them
-        entries = [e if isinstance_tracked(e) else numeric(e) for e in listed]
+        entries: list[Any] = [
+            e if isinstance_tracked(e) else numeric(e) for e in listed
+        ]
         if all(e is not None and np.ndim(e) == 0 for e in entries):
             return [np.stack(entries)]
     if isinstance(column.dtype, pd.CategoricalDtype):
