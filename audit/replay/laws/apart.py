@@ -20,7 +20,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
 
-__all__ = ["Placed", "moved_by", "suprema_apart", "suprema_of"]
+__all__ = ["Placed", "atoms_of", "moved_by", "suprema_apart", "suprema_of"]
 
 _Side: TypeAlias = tuple[int, float, float]  # a code, the mean, the ratio
 _UNKNOWN = math.nan, math.nan
@@ -33,6 +33,7 @@ _NEAR = np.geomspace(1e-12, 0.5, 120)  # from an end
 _STILL = 1e-3  # by which a bounded loss does not change any more
 _ROUNDED = 1e-9  # relative, of a place at an end
 _ERROR = 1e-7  # relative, of a supremum
+_FINEST = 1e8  # steps, within which their sixth digit is known
 _EXACT = 1e3  # scales from 0, within which a number may be so close to an end
 
 
@@ -84,21 +85,52 @@ def _of_steps(code: int, other: int, steps: float) -> tuple[float, float]:
     return both, both
 
 
-def _finite_suprema(
-    *sides: _Side,
-) -> tuple[float, float]:
+def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
+    """Return probabilities of the numbers that either of two laws may give.
+
+    None if one has no finite table, or the places are not known to enough digits.
+
+    Returns
+    -------
+    tuple of ndarray
+        Of the same numbers, in one order; 0 where a number is none of the law's.
+    """
+    laws = [law_of(code) if code >= FIRST else None for code, _, _ in (one, two)]
+    if not all(isinstance(law, Lattice) and law.finite for law in laws):
+        return None
+    # In units of the smaller steps, from the mean of the first: of whatever size.
+    unit = min(abs(one[2]), abs(two[2]))
+    with np.errstate(all="ignore"):
+        ends = [abs(mean) / unit for _, mean, _ in (one, two)]
+        apart = (two[1] - one[1]) / unit
+    if not max(*ends, abs(apart)) < _FINEST:
+        return None
+    places, tables = [], []
+    for law, start, (_, _, ratio) in zip(laws, (0.0, apart), (one, two), strict=True):
+        assert law is not None
+        first, p = law.table()
+        k = first + np.flatnonzero(p).astype(np.float64)
+        places.append(np.round(start + (ratio / unit) * k, 6) + 0.0)
+        tables.append(p[p > 0])
+    values = np.unique(np.concatenate(places))
+    found = np.zeros((2, len(values)))
+    for row, at, p in zip(found, places, tables, strict=True):
+        np.add.at(row, np.searchsorted(values, at), p)
+    return found[0], found[1]
+
+
+def _finite_suprema(one: _Side, two: _Side) -> tuple[float, float]:
     """Return the suprema, both ways, of two laws on finitely many numbers each."""
-    made = []
-    for code, mean, ratio in sides:
-        law = law_of(code) if code >= FIRST else None
-        if not isinstance(law, Lattice) or not law.finite:
-            return math.inf, math.inf
-        made.append(law.atoms(mean, ratio))
-    one, two = made
-    if one.keys() != two.keys():
+    laws = [law_of(code) if code >= FIRST else None for code, _, _ in (one, two)]
+    if not all(isinstance(law, Lattice) and law.finite for law in laws):
         return math.inf, math.inf
-    gaps = [math.log(p / two[x]) for x, p in one.items()]
-    return max(0.0, max(gaps) - _SAME), max(0.0, -min(gaps) - _SAME)
+    found = atoms_of(one, two)
+    if found is None:
+        return _UNKNOWN
+    if ((found[0] > 0) != (found[1] > 0)).any():
+        return math.inf, math.inf
+    gaps = np.log(found[0]) - np.log(found[1])
+    return max(0.0, float(gaps.max()) - _SAME), max(0.0, -float(gaps.min()) - _SAME)
 
 
 @lru_cache(maxsize=4096)

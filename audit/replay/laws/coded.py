@@ -90,12 +90,6 @@ class Lattice:
         """Whether there is nothing beyond the table."""
         return self.below == self.above == math.inf
 
-    def atoms(self, mean: float, ratio: float) -> dict[float, float]:
-        """Return the numbers mean + ratio k, with their probabilities."""
-        start, p = self.table()
-        values = np.round(mean + ratio * (start + np.arange(len(p))), 9) + 0.0
-        return {x: q for x, q in zip(values.tolist(), p.tolist(), strict=True) if q}
-
     def log_probability(self, k: Array) -> Array:
         """Return the log-probabilities of integers, given as floats."""
         table = np.asarray(self.log)

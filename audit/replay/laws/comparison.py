@@ -163,7 +163,9 @@ class LawComparison:
         """The l1 and l2 distance of the inputs, over units; NaN for a choice."""
         if (self.family == Family.CHOICE).any():
             return math.nan, math.nan
-        return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
+        size = np.abs(self.shift)
+        most = float(size.max(initial=0.0)) or 1.0  # whose square may be no number
+        return float(size.sum()), most * float(np.linalg.norm(size / most))
 
 
 class _ValueLaw(Protocol):

@@ -33,6 +33,7 @@ from scipy.special import log_ndtr
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.apart import atoms_of
 from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, lattice_of
 
 __all__ = ["WAYS", "Rounded", "as_noise", "least_delta"]
@@ -185,9 +186,9 @@ def least_delta(
     exact = law.rough is None and other.rough is None
     for unit in np.flatnonzero(differ)[:_MOST_UNITS].tolist() if exact else ():
         entry = int(law.first[unit])
-        here, there = (_table_of(each, unit) for each in (law, other))
-        if here and there:
-            least = np.maximum(least, _delta_of_tables(here, there, epsilons))
+        tables = _tables_of(law, other, unit)
+        if tables is not None:
+            least = np.maximum(least, _delta_of(*tables, epsilons))
             continue
         sides = [
             _noise_of(int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
@@ -226,20 +227,19 @@ def _delta_of(p: Array, q: Array, epsilons: Array) -> Array:
     return np.asarray(np.max([np.maximum(w, 0.0).sum(axis=1) for w in ways], axis=0))
 
 
-def _table_of(law: AffineLaw, unit: int) -> dict[float, float]:
+def _tables_of(
+    law: AffineLaw, other: AffineLaw, unit: int
+) -> tuple[Array, Array] | None:
     """Return the probabilities of a unit's values, if they are known to many digits."""
-    lattice, entry = lattice_of(int(law.family[unit])), int(law.first[unit])
-    if lattice is None or not (lattice.exact and lattice.finite):
-        return {}
-    return lattice.atoms(float(law.mean[entry]), float(law.ratio[entry]))
-
-
-def _delta_of_tables(
-    one: dict[float, float], two: dict[float, float], epsilons: Array
-) -> Array:
-    values = one.keys() | two.keys()
-    p, q = (np.array([each.get(x, 0.0) for x in values]) for each in (one, two))
-    return _delta_of(p, q, epsilons)
+    kinds = [lattice_of(int(each.family[unit])) for each in (law, other)]
+    if not all(kind is not None and kind.exact for kind in kinds):
+        return None
+    entry = int(law.first[unit])
+    one, two = (
+        (int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
+        for e in (law, other)
+    )
+    return atoms_of(one, two)
 
 
 def _noise_of(

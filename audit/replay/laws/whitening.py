@@ -108,7 +108,10 @@ def one_term_each(
     index, coef = index[:, :width], coef[:, :width]
     if width <= 1:
         return index, coef, np.empty(0, dtype=np.intp), {}
-    norm = np.sqrt((coef**2).sum(axis=1))
+    most = np.abs(coef).max(axis=1, initial=0.0)
+    # Of whatever size: the square of 1e200 is no number, and that of 1e-200 is 0.
+    parts = coef / np.where(most > 0, most, 1.0)[:, np.newaxis]
+    norm = most * np.sqrt((parts**2).sum(axis=1))
     sign = np.where(coef[:, 0] < 0, -1.0, 1.0)
     with np.errstate(all="ignore"):
         shape = np.where(

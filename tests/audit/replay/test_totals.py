@@ -57,6 +57,20 @@ def test_a_total_loses_what_one_answer_does(mechanism):
     assert result.refuted
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-10, 1e200])
+@pytest.mark.parametrize("mechanism", [compared, arithmetic])
+def test_a_total_is_the_same_in_any_unit(mechanism, unit):
+    """No place is rounded away, and no square is infinite or 0."""
+
+    def scaled(x, rng):
+        return unit * mechanism(x, rng)
+
+    for claim in (PureDP(1.0), ApproxDP(0.15, 1.01 * _delta(0.15))):
+        assert replay(scaled, pair=PAIR, claim=claim).verdict == "NOT_REFUTED"
+    for claim in (PureDP(0.99), ApproxDP(0.15, 0.99 * _delta(0.15))):
+        assert replay(scaled, pair=PAIR, claim=claim).proof
+
+
 def _delta(epsilon):
     """Return delta by the binomial laws of those who say one, and of the last."""
     ones = int(BITS.sum())
@@ -76,6 +90,15 @@ def test_a_total_hides_one_answer_among_many():
     held = replay(compared, pair=PAIR, claim=ApproxDP(0.15, 1.01 * delta))
     assert not held.refuted
     assert replay(compared, pair=PAIR, claim=ApproxDP(0.15, 0.99 * delta)).refuted
+
+
+def rarely_more(x, rng):
+    return (x + rng.choice(3, p=[1e-9, 0.5, 0.5 - 1e-9], size=len(x))).sum()
+
+
+def test_nothing_is_proven_by_probabilities_of_few_digits():
+    pair = Pair(np.zeros(9), np.append(np.zeros(8), 1.0), "replace-one")
+    assert replay(rarely_more, pair=pair, claim=ApproxDP(0.15, 0.01)).proof is not True
 
 
 def shared(x, rng):
@@ -109,5 +132,8 @@ def test_the_law_of_a_sum_is_that_of_all_ways(times):
     assert start == min(found)
     wanted = [found.get(start + k, 0.0) for k in range(len(log))]
     np.testing.assert_allclose(np.exp(log), wanted, rtol=1e-12, atol=1e-300)
+    assert _summed(logs, np.ones(3))[-1]
+    rare = 0, (math.log(1e-9), math.log1p(-1e-9))  # a difference, with few digits
+    assert not _summed([*logs, rare], np.ones(4))[-1]
     assert _summed(logs, np.array([1.0, 0.5, 1.0])) is None
     assert _summed([*logs[:2], None], np.ones(3)) is None
