@@ -183,6 +183,23 @@ def test_an_audit_of_transcripts_sees_nine_tenths_of_mu(relation):
 # What it is for
 
 
+def test_steps_follow_where_they_promise_less_and_count_by_their_noise():
+    moments = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[np.newaxis]
+    seen = {"noise": 5.0, "whole_noise": 2.5}
+    quiet, loud = (
+        Plan.made(moments, np.array([1000.0]), 2, step_noise=noise, **seen)
+        for noise in (1.0, 30.0)
+    )
+    assert (quiet.found & loud.found).all()
+    assert (quiet.steps[0], loud.steps[0]) == (True, False)
+    noise = rng(7).standard_normal((1, 12))
+    far, near = (
+        largest_principal_angle_sine(quiet.moved(noise, at).basis, quiet.basis)[0]
+        for at in (np.array([1e3]), np.array([1.0]))
+    )
+    assert far < 1e-3 < near  # a step of noise alone leaves V where it was
+
+
 def test_blocks_are_the_rows_put_together_and_err_a_third_of_goe_noise_near_planes():
     rows = low_rank(500)
     mechanism = built(ADD_REMOVE)
