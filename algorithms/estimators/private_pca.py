@@ -33,7 +33,7 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.validation import check_fraction, check_matrix, check_name
+from dpaudit.validation import check_fraction, check_matrix
 
 __all__ = ["PrivatePCA"]
 
@@ -253,7 +253,11 @@ class PrivatePCA(
         """Say whether rows are brought to length 1; raise for another word."""
         if not isinstance(self.row_norm, str):
             return False
-        check_name("row_norm", self.row_norm, ("directions",))
+        if self.row_norm != "directions":
+            raise InputError(
+                "row_norm must be a finite number > 0 or 'directions', "
+                f"got {self.row_norm!r}"
+            )
         if self.center_norm is None and self._has_private_centre():
             raise InputError(
                 "center_norm must be given for a private centre of rows whose "

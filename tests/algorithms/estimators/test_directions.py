@@ -60,7 +60,11 @@ ROWS = np.ones((3, 2))
 WITHOUT = {"row_norm": "directions", "center": "private"}
 STEPS = {"mechanism": "residual-step-pca"}
 test_what_directions_and_steps_refuse = refused(
-    ({"row_norm": "direction"}, ROWS, "did you mean 'directions'"),
+    (
+        {"row_norm": "direction"},
+        ROWS,
+        "must be a finite number > 0 or 'directions', got 'direction'",
+    ),
     (WITHOUT, ROWS, "center_norm must be given"),
     ({"row_norm": "directions"}, [[1.0], [np.nan]], "row 1 has a NaN"),
     ({"delta": 0.0, **STEPS}, ROWS, "needs a delta > 0"),
