@@ -55,9 +55,12 @@ class Cell:
     seed: int  # the user's
     key: tuple[int, ...]  # names the cell's random stream
 
-    def rng(self) -> np.random.Generator:
-        """Return the cell's own generator, always at its beginning."""
-        return stream(self.seed, *self.key)
+    def rng(self, *more: int) -> np.random.Generator:
+        """Return a generator of the cell's own, always at its beginning.
+
+        ``*more`` names another one, so that what it gives changes nothing else.
+        """
+        return stream(self.seed, *self.key, *more)
 
     def build(self, **options: Any) -> Mechanism:
         """Return the cell's mechanism at the cell's privacy parameters.

@@ -40,7 +40,12 @@ def lower_bounds_tables(
             optimum = (x if column == "rows" else 4000.0) / 2
             regret, rate = 10 * x**exponent, 0.25 if column == "dimension" else 0.5
             cell = {"mechanism": mechanism, column: x, "optimum": optimum}
-            cell |= {"regret": regret, "formula": x**rate, "epsilon_used": 0.1}
+            cell |= {
+                "nothing": 9 * regret,
+                "regret": regret,
+                "formula": x**rate,
+                "epsilon_used": 0.1,
+            }
             cell["proven"] = regret / worst if mechanism == ALGORITHM_3 else nan
             cell["guess"] = optimum / 5 if mechanism == ALGORITHM_4 else nan
             if mechanism == LEADER:
@@ -79,9 +84,9 @@ def lower_bounds_tables(
 def _regrets(cells, spread):
     """Return three runs of each cell."""
     return pd.DataFrame(
-        cell
+        {"nothing": _NOTHING * cell["optimum"]}
+        | cell
         | {"repetition": i, "regret": cell["regret"] * (1 + i * spread - spread)}
-        | {"nothing": _NOTHING * cell["optimum"]}
         for cell in cells
         for i in range(3)
     )

@@ -24,6 +24,7 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                 errors = share * ratio ** (row.predicted + (off or {}).get(row.name, 0))
                 noise = np.exp(spread * rng.standard_normal(len(x)))
                 columns[row.column] = errors * noise
+                columns[row.null] = 1e9
                 if row.bound:
                     columns[row.bound] = ratio**row.predicted
                     columns[row.bound.replace("_bound", "_printed")] = (
@@ -32,6 +33,7 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
         for row in CHANCES:
             if row.experiment == grid.name:
                 columns = {"mechanism": row.mechanism, grid.variable: x}
-                parts[row.mechanism] = {**columns, row.column: 0.0}
+                blind = {f"{row.column}_null": 1.0}
+                parts[row.mechanism] = {**columns, row.column: 0.0, **blind}
         tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
     return tables

@@ -55,8 +55,9 @@ def streaming_errors(cell: Cell) -> list[Record]:
     ``noise`` rows are those of Example 4.1, and Gaussian without.
 
     Columns: ``repetition``, ``error``, ``noise_error`` (NaN where a release was
-    bottom), and ``formula``: the noise's typical size by the mechanism's own formula,
-    with the true scale of the gradients at v in place of the private estimate.
+    bottom), ``..._null``, those of random vectors, and ``formula``: the noise's typical
+    size by the mechanism's own formula, with the true scale of the gradients at v in
+    place of the private estimate.
     """
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
@@ -73,7 +74,10 @@ def streaming_errors(cell: Cell) -> list[Record]:
         failed = not np.isfinite([one, two]).all()
         errors.append(nan if failed else _sine(one, truth))
         noise_errors.append(nan if failed else _sine(one, two) / sqrt(2))
-    return repeated(cell, error=errors, noise_error=noise_errors, formula=formula)
+    blind = random_sines(cell.size, d, cell.rng(1))
+    nulls = {"error_null": blind, "noise_error_null": blind / sqrt(2)}
+    found = {"error": errors, "noise_error": noise_errors}
+    return repeated(cell, **found, formula=formula, **nulls)
 
 
 def _mechanism(
@@ -105,6 +109,13 @@ def _data(
         data = streaming_models.signal_in_noise(n, d, noise=noise, rng=rng)
     assert data.subspace is not None  # both models have one
     return data.rows, data.subspace
+
+
+def random_sines(count: int, d: int, rng: np.random.Generator) -> Array:
+    """Return sines of the angles of random vectors in R^d to one that is given."""
+    drawn = rng.standard_normal((count, d))
+    across = np.linalg.norm(drawn[:, 1:], axis=1)
+    return np.asarray(across / np.linalg.norm(drawn, axis=1))
 
 
 def normal_length(k: int) -> float:

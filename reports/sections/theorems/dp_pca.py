@@ -32,16 +32,18 @@ print has no constants, so a failure that is too frequent would contradict nothi
 **Lemma 6.2.** Algorithm 5 fails if some gradient is outside the window W = 3 K
 sqrt(Lambda) L, L = log(B d/zeta), around the left edge of its fullest bin, or there is
 no bin. It is given Lambda itself. With B = `WINDOW_ROWS` this is proven, constants and
-all. By A.4 and Markov's inequality, a coordinate is further than s K sqrt(Lambda) from
-its mean with probability 2 e^-s at most. (1) None of B d is further than L + log 4, but
-with probability zeta/2. (2) None is further than 2 L - log 4 - 2^(1/4) log 25, but with
+all, and wherever they are: it is on what is left of the mean. Here that is moved by
+`AWAY` sqrt(Lambda), since a window around 0 is right otherwise, and looks at no row. By
+A.4 and Markov's inequality, a coordinate is further than s K sqrt(Lambda) from its mean
+with probability 2 e^-s at most. (1) None of B d is further than L + log 4, but with
+probability zeta/2. (2) None is further than 2 L - log 4 - 2^(1/4) log 25, but with
 probability 8 e^(2^(1/4) log 25) zeta^2/(B d), less than 400 zeta^2/(B d). Then every
 bin that is not empty has its left edge within 2 L - log 4 of the mean, as bins are
 2^(1/4) log 25 wide; and no other bin can be chosen. With (1), every gradient is within
 3 L of it. (3) A bin is left: 23/25 of the mass are within log 25 of the mean, which
-meets three bins at most, so one of them has B/4 numbers, but with probability
-e^(-0.006 B) (Hoeffding), and that many clear the threshold by 40 times the scale of its
-noise. The sum is less than zeta.
+meets three bins at most, so one of them has B/4 numbers, but with probability e^(-0.006
+B) (Hoeffding), and that many clear the threshold by 40 times the scale of its noise.
+The sum is less than zeta.
 """
 
 from math import ceil, log, sqrt
@@ -59,13 +61,14 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.dp_pca.measures import FIRST, REST, gaussian
-from dpaudit.reports.sections.streaming.measures import normal_length
+from dpaudit.reports.sections.streaming.measures import normal_length, random_sines
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
 
 ALPHA, DELAY = 2.0, 200.0
 TAIL = 1.75
 WINDOW_ROWS = 20_000
+AWAY = 1000.0
 _SCALE = 2 * FIRST**2
 
 
@@ -75,7 +78,8 @@ def private_oja_noise(cell: Cell) -> list[Record]:
     The point and the options give ``n``, ``d``, ``epsilon`` and ``delta``. The rows are
     the same in all repetitions.
 
-    Columns: ``repetition``, ``noise_error`` and ``formula``.
+    Columns: ``repetition``, ``noise_error``, ``noise_error_null``, that of random
+    vectors, and ``formula``.
     """
     setting = {**cell.options, **cell.point}
     n, d = int(setting["n"]), int(setting["d"])
@@ -95,6 +99,7 @@ def private_oja_noise(cell: Cell) -> list[Record]:
     return repeated(
         cell,
         noise_error=[float(largest_principal_angle_sine(*p)) / sqrt(2) for p in pairs],
+        noise_error_null=random_sines(cell.size, d, cell.rng(1)) / sqrt(2),
         formula=mechanism.noise_scale(n) * normal_length(d - 1) * sqrt(square),
     )
 
@@ -117,12 +122,13 @@ def failures(cell: Cell) -> list[Record]:
     mechanism is ``"top-eigenvalue"`` or ``"mean-estimation-published"``, both with the
     constants of the paper, where it has some.
 
-    Columns: ``repetition``, ``rows`` (B) and ``failed``, 0 or 1.
+    Columns: ``repetition``, ``rows`` (B), ``failed``, 0 or 1, and ``failed_null``, that
+    of an estimate of 1, or a window around 0.
     """
     setting: dict[str, Any] = {**cell.options, **cell.point}
     zeta = check_fraction("zeta", setting["zeta"])
     epsilon, delta, d = setting["epsilon"], setting["delta"], int(setting["d"])
-    rng, failed = cell.rng(), []
+    rng, failed, blind = cell.rng(), [], []
     count = WINDOW_ROWS
     if cell.mechanism == "top-eigenvalue":
         count = theorem_size(zeta, epsilon, delta, d)
@@ -138,10 +144,18 @@ def failures(cell: Cell) -> list[Record]:
         vectors = rows[:, :1] * rows
         if cell.mechanism == "top-eigenvalue":
             estimate = float(finder.release(vectors, rng=rng))
-            failed.append(not _SCALE / sqrt(2) <= estimate <= _SCALE * sqrt(2))
+            right = [_SCALE / sqrt(2) <= x <= _SCALE * sqrt(2) for x in (estimate, 1.0)]
+            failed.append(not right[0])
+            blind.append(not right[1])
         else:
+            vectors += AWAY * sqrt(_SCALE)
             failed.append(truncated(mean, vectors, _SCALE, rng=rng))
-    return repeated(cell, rows=count, failed=np.array(failed, dtype=float))
+            reach = float(tail.size(_SCALE, vectors.size, 1))
+            blind.append(bool((np.abs(vectors) > reach).any()))
+    columns = {"failed": failed, "failed_null": blind}
+    return repeated(
+        cell, rows=count, **{k: np.array(v, float) for k, v in columns.items()}
+    )
 
 
 def truncated(

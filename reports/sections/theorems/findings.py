@@ -152,6 +152,7 @@ def chance_summary(seen: Sequence[judgement.Share]) -> str:
     for verdict, words, named in (
         (Ruling.RARER, "at most half as frequent as the theorem allows", False),
         (Ruling.CONSISTENT, "consistent with it", False),
+        (Ruling.VACUOUS, "vacuous, as what looks at no row does no worse", True),
         (Ruling.OFTEN, "more frequent than it says", True),
         (Ruling.CONTRADICTED, "contradicted", True),
     ):
@@ -178,6 +179,7 @@ def summary(found: Sequence[judgement.Score]) -> str:
         Ruling.FASTER: "faster than the bound",
         Ruling.STEEPER: "steeper than it on this grid",
         Ruling.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
+        Ruling.VACUOUS: "vacuous, as what looks at no row does about as well",
         Ruling.NOTHING: "of a mechanism that released nothing",
     }
     parts = []
@@ -295,6 +297,9 @@ def _details(each: judgement.Score) -> str:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
         parts.append(f"by {signed(off)}")
+    if each.verdict == Ruling.VACUOUS:
+        share = percent(each.beside)
+        parts.append(f"errors up to {share} of those of what looks at no row")
     if isfinite(each.share):
         what = "errors" if each.row.sure else "means"
         parts.append(f"{what} ≤ {percent(each.share)} of the bound")

@@ -18,6 +18,15 @@ the error. Beyond, the row says so, and by how much.
 says which hypothesis is not met) has a verdict that says so, and neither supports the
 theorem nor contradicts it.
 
+**What looks at no row.** A random subspace has an error as well, and its slope may be
+the one that a theorem says: it tells nothing of the theorem. So beside every error
+stands that of a release that looks at no row (a random subspace, zero, the multiple of
+the identity: the best of them, drawn in the same cell), and slopes count only where
+errors are well below it: at most `BETTER` = 1/2 of it at each point of the grid, by
+geometric means. Else the row is ``vacuous``. What looks at no row itself is below half
+of another like it at *every* point with negligible probability: at one point, from
+one draw each, with 1/10 at most where d >= 5.
+
 **The rule**, in this order, with p to f for the range from the lesser to the greater:
 
 1. ``contradicted``: an error was above a bound that is proven for every draw, constants
@@ -29,15 +38,17 @@ theorem nor contradicts it.
    side. Exponents of these theorems are multiples of 1/4: such an interval does not
    tell one from the next. Likewise if more than a twentieth of the errors has no
    logarithm (a regret below 0, a release that is bottom): the rest is a choice.
-3. ``consistent``: the interval has a slope from p to f in it. ``off by less than the
+3. ``vacuous``: at some point the errors are more than half of those of a release that
+   looks at no row.
+4. ``consistent``: the interval has a slope from p to f in it. ``off by less than the
    tolerance``: it has none, and b is within 0.1 of one.
-4. ``faster than the bound``: the interval is below. In the direction in which x grows
+5. ``faster than the bound``: the interval is below. In the direction in which x grows
    the error grows slower, or shrinks faster, than the bound; p - b says by how much.
-5. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
+6. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
    this is all that is said; where a bound is sure, no error is above it (1).
 
 **How often that errs.** If the mean of log errors has any slope from p to f on this
-grid, 4 and 5 have probability 2.5 % each at most, since the interval must miss that
+grid, 5 and 6 have probability 2.5 % each at most, since the interval must miss that
 slope to one side, where Student's interval has half of its 5 %; and less, since b must
 be 0.1 away besides. So of 40 rows two are called one or the other by chance at most, on
 average. In return, a slope is called consistent with probability 1/2 at most if it is
@@ -54,11 +65,13 @@ of Clopper and Pearson, 95 %. In this order:
    above zeta.
 2. ``more often than the bound here``: the interval is above zeta. A theorem whose
    constants are not known is not contradicted by that.
-3. ``rarer than the bound``: the interval ends at zeta/2 or below.
-4. ``consistent`` otherwise.
+3. ``vacuous``: what looks at no row does no worse: its own interval begins at zeta or
+   below.
+4. ``rarer than the bound``: the interval ends at zeta/2 or below.
+5. ``consistent`` otherwise.
 
 If the probability is zeta or less, 1 happens with 0.1 % at most in *any* of the rows
-(the union bound), and 2 with 2.5 % at most in each; if it is more than zeta/2, 3
+(the union bound), and 2 with 2.5 % at most in each; if it is more than zeta/2, 4
 happens with 2.5 % at most. In return, of n draws 1 and 2 miss any probability whose
 excess over zeta is small beside sqrt(zeta/n).
 """
@@ -81,6 +94,7 @@ from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 __all__ = ["score"]
 
 TOLERANCE, RESOLVED = 0.1, 0.25
+BETTER = 0.5
 MEANS = 1e-4
 ALARM = 0.001
 
@@ -94,12 +108,13 @@ class Ruling(StrEnum):
     STEEPER = "steeper than the bound on this grid"
     CONTRADICTED = "contradicted"
     UNDECIDED = "undecided"
+    VACUOUS = "vacuous"
     NOTHING = "nothing released"
     RARER = "rarer than the bound"
     OFTEN = "more often than the bound here"
 
 
-VERDICTS = tuple(Ruling)[:7]
+VERDICTS = tuple(Ruling)[:8]
 """On exponents, in the order in which they are told."""
 _ROUNDING = 1 + 1e-6
 _LOST = 0.05  # of the errors: as many may have no logarithm
@@ -116,6 +131,8 @@ class Score:
     # the largest ratio of an error to its bound, if that is sure; or else of a mean
     # error to what is proven for the mean; else NaN
     share: float
+    # the largest ratio of typical errors to those of what looks at no row, at a point
+    beside: float
     above: bool = False  # whether that is a contradiction, see the module
 
     @property
@@ -134,6 +151,8 @@ class Score:
             return Ruling.NOTHING
         if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
             return Ruling.UNDECIDED
+        if self.beside > BETTER:
+            return Ruling.VACUOUS
         if fit.high >= least and fit.low <= most:
             return Ruling.CONSISTENT
         if least - TOLERANCE <= fit.exponent <= most + TOLERANCE:
@@ -177,10 +196,14 @@ def score(row: ExponentRow, table: pd.DataFrame) -> Score:
 
     Raises `InputError` if the table has no such columns, or nothing of the mechanism.
     """
-    chosen = own_rows(row, table, row.column, row.against, row.bound, row.proven)
+    read = row.column, row.null, row.against, row.bound, row.proven
+    chosen = own_rows(row, table, *read)
     if not len(chosen):
         raise InputError(f"row {row.name!r}: nothing of {row.mechanism!r} in its table")
     errors = _by(chosen, row.against, row.column)
+    nulls = _by(chosen, row.against, row.null)
+    ratios = [_typical(errors[x]) / _typical(nulls[x]) for x in errors]
+    beside = max((each for each in ratios if isfinite(each)), default=nan)
     formula, share, above = nan, nan, False
     if row.bound:
         bounds = _by(chosen, row.against, row.bound)
@@ -194,7 +217,7 @@ def score(row: ExponentRow, table: pd.DataFrame) -> Score:
         limits = _by(chosen, row.against, row.proven)
         share = max(float(np.mean(errors[x]) / limits[x][0]) for x in errors)
         above = any(_least_mean(errors[x]) > limits[x][0] * _ROUNDING for x in errors)
-    return Score(row, errors, fit_power_law(errors), formula, share, above)
+    return Score(row, errors, fit_power_law(errors), formula, share, beside, above)
 
 
 def own_rows(
@@ -211,6 +234,12 @@ def own_rows(
     for column, values in where.items():
         chosen = chosen[chosen[column].isin(values)]
     return chosen
+
+
+def _typical(errors: Array) -> float:
+    """Return the geometric mean of the errors that have a logarithm, else NaN."""
+    known = errors[np.isfinite(errors) & (errors > 0)]
+    return float(np.exp(np.log(known).mean())) if len(known) else nan
 
 
 def _least_mean(values: Array) -> float:
@@ -237,6 +266,7 @@ class Share:
     seen: int
     draws: int
     level: float  # how probable a false contradiction of this row may be
+    missed: int  # how often it happened to what looks at no row
 
     @property
     def measured(self) -> float:
@@ -263,6 +293,8 @@ class Share:
             return Ruling.CONTRADICTED
         if self.low > self.zeta:
             return Ruling.OFTEN
+        if lower_proportion(self.missed, self.draws, 0.025) <= self.zeta:
+            return Ruling.VACUOUS
         return Ruling.RARER if self.high <= self.zeta / 2 else Ruling.CONSISTENT
 
 
@@ -274,15 +306,24 @@ def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[S
     """
     found = []
     for row in rows:
-        chosen = own_rows(row, tables[row.experiment], row.column, "zeta")
-        if not len(chosen) or not chosen[row.column].isin((0, 1)).all():
-            raise InputError(
-                f"row {row.name!r}: its table must have 0 or 1 in {row.column!r} for "
-                f"{row.mechanism!r}"
-            )
-        seen = _by(chosen, "zeta", row.column)
-        found += [(row, zeta, seen[zeta]) for zeta in sorted(seen, reverse=True)]
+        columns = row.column, f"{row.column}_null"
+        chosen = own_rows(row, tables[row.experiment], *columns, "zeta")
+        for column in columns:
+            if not len(chosen) or not chosen[column].isin((0, 1)).all():
+                raise InputError(
+                    f"row {row.name!r}: its table must have 0 or 1 in {column!r} for "
+                    f"{row.mechanism!r}"
+                )
+        seen, missed = (_by(chosen, "zeta", column) for column in columns)
+        found += [(row, x, seen[x], missed[x]) for x in sorted(seen, reverse=True)]
     return [
-        Share(row, zeta, int(events.sum()), len(events), ALARM / len(found))
-        for row, zeta, events in found
+        Share(
+            row,
+            zeta,
+            int(events.sum()),
+            len(events),
+            ALARM / len(found),
+            int(nul.sum()),
+        )
+        for row, zeta, events, nul in found
     ]

@@ -9,8 +9,9 @@ whole number), has it. Two spectra:
   noise, as Theorems 5, 7 and 13 want it. With ``kept``, k' >= k, that many eigenvectors
   of the release are kept, and not k: lambda_k - lambda_(k'+1) is the gap as well.
 - `FLAT`: k eigenvalues at `SPIKE` s sqrt d above the others, where s is the deviation
-  of the noise: as much as the noise hides, so that next to everything is lost that can
-  be. With ``n``, the trace of A is n, spread evenly over what is left.
+  of the noise, whose norm that is, about. Below s sqrt d all is lost that can be (Baik,
+  Ben Arous, Peche, Ann. Probab. 2005), and a random subspace is as good; at x s sqrt d
+  a share of 1/x^2 is. With ``n``, the trace of A is n, spread evenly over what is left.
 
 **Bounds.** e is the norm of the noise E of the same draw, C = A + E, P and Q are the
 projectors onto the top k eigenvectors of A and of C. With no O and for every draw:
@@ -70,11 +71,12 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
+from dpaudit.reports.sections.streaming.measures import random_sines
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 
 FLAT, GAP = "flat", "gap"
-SPIKE = 0.8
+SPIKE = 2.0
 ALPHA, DELAY = 2.0, 2.0
 
 _LARGE = 8  # times the norm of the noise: what "many times" is for a gap
@@ -94,17 +96,18 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     ||A - C_k|| less what the best matrix of rank k leaves; the bound of each,
     ``..._bound``, and of those of which the print has another, ``..._printed``. NaN
     where there is none, or the release is a subspace and no matrix. With ``kept``, the
-    variance lost alone.
+    variance lost alone. ``..._null`` is the error of what looks at no row: a random
+    subspace, or the matrix 0.
     """
     setting = {**cell.options, **cell.point}
     mechanism, spectrum = check_point(cell.mechanism, setting)
-    k, rng = int(setting["k"]), cell.rng()
+    k, rng, null = int(setting["k"]), cell.rng(), cell.rng(1)
     measure: Any = _errors
     if "kept" in setting:
         measure = partial(_kept_errors, kept=int(setting["kept"]))
     width = max(1, _WORK // len(spectrum) ** 2)
     parts = [
-        measure(mechanism, spectrum, k, min(width, cell.size - first), rng)
+        measure(mechanism, spectrum, k, min(width, cell.size - first), rng, null)
         for first in range(0, cell.size, width)
     ]
     columns = {each: np.concatenate([p[each] for p in parts]) for each in parts[0]}
@@ -185,6 +188,7 @@ def _errors(
     k: int,
     size: int,
     rng: np.random.Generator,
+    null: np.random.Generator,
 ) -> dict[str, Array]:
     d = len(values)
     rest, gap = values[k:], values[k - 1] - values[k]
@@ -203,17 +207,26 @@ def _errors(
         norm, turned = _noise(releases, values, gap)
     # A is diagonal: P is the span of the first k coordinates, with one eigenvalue, and
     # ||P - Q|| is the norm of what a basis of Q has outside of it.
-    outside = bases[:, k:]
-    lost = np.sum((values[0] - rest)[:, None] * outside**2, axis=(-2, -1))
+    outside, blind = bases[:, k:], random_bases(size, d, k, null)[:, k:]
+    lost, lost_blind = (
+        np.sum((values[0] - rest)[:, None] * each**2, axis=(-2, -1))
+        for each in (outside, blind)
+    )
     return {
         "variance_lost": lost,
+        "variance_lost_null": lost_blind,
         "variance_lost_bound": 2 * k * norm,
         "variance_lost_gap_bound": 2 * k * norm * turned,
         "projector_distance": np.linalg.norm(outside, 2, axis=(-2, -1)),
+        "projector_distance_null": np.linalg.norm(blind, 2, axis=(-2, -1)),
         "projector_distance_bound": turned,
         "low_rank_spectral": spectral,
+        "low_rank_spectral_null": np.full(size, gap),
         "low_rank_spectral_bound": 2 * norm,
         "low_rank_frobenius": frobenius,
+        "low_rank_frobenius_null": np.full(
+            size, np.linalg.norm(values) - np.linalg.norm(rest)
+        ),
         "low_rank_frobenius_bound": (1 + sqrt(2) + sqrt(3)) * sqrt(k) * norm,
         "low_rank_frobenius_printed": (4 * k + sqrt(k)) * norm,
     }
@@ -225,6 +238,7 @@ def _kept_errors(
     k: int,
     size: int,
     rng: np.random.Generator,
+    null: np.random.Generator,
     *,
     kept: int,
 ) -> dict[str, Array]:
@@ -233,8 +247,10 @@ def _kept_errors(
     norm, turned = _noise(releases, values, values[k - 1] - values[kept])
     # All but the first k eigenvalues are 0, so what is lost of tr A is all in 1 - Q.
     dropped = np.linalg.eigh(releases).eigenvectors[:, :k, :-kept]
+    blind = random_bases(size, len(values), kept, null)[:, :k]
     return {
         "variance_lost": values[0] * np.sum(dropped**2, axis=(-2, -1)),
+        "variance_lost_null": values[0] * (k - np.sum(blind**2, axis=(-2, -1))),
         "variance_lost_gap_bound": 2 * k * norm * turned,
         "variance_lost_gap_printed": 2 * kept * norm * turned,
     }
@@ -247,13 +263,19 @@ def _noise(releases: Array, values: Array, gap: float) -> tuple[Array, Array]:
     return norm, np.where(norm < gap, norm / np.maximum(gap - norm, 1e-300), nan)
 
 
+def random_bases(count: int, d: int, k: int, rng: np.random.Generator) -> Array:
+    """Return uniformly distributed bases of k columns, shape (count, d, k)."""
+    return np.asarray(np.linalg.qr(rng.standard_normal((count, d, k)))[0])
+
+
 def oja_error(cell: Cell) -> list[Record]:
     """Return the sine of the angle between Oja's vector and v, see the module.
 
     The point and the options give ``n`` and ``d``. Every repetition has its own rows.
 
-    Columns: ``repetition``, ``error``, and ``formula``: sqrt(d/n), with the typical
-    length of a normal vector in the d - 1 directions across v in place of sqrt d.
+    Columns: ``repetition``, ``error``, ``error_null``, that of a random vector, and
+    ``formula``: sqrt(d/n), with the typical length of a normal vector in the d - 1
+    directions across v in place of sqrt d.
     """
     setting = {**cell.options, **cell.point}
     n, d, rng = int(setting["n"]), int(setting["d"]), cell.rng()
@@ -266,4 +288,5 @@ def oja_error(cell: Cell) -> list[Record]:
         assert data.subspace is not None  # the model has one
         vector = mechanism.release(data.rows, rng=rng)[:, np.newaxis]
         errors.append(float(largest_principal_angle_sine(vector, data.subspace)))
-    return repeated(cell, error=errors, formula=formula)
+    blind = random_sines(cell.size, d, cell.rng(1))
+    return repeated(cell, error=errors, error_null=blind, formula=formula)

@@ -61,6 +61,7 @@ from dpaudit.datasets import Dataset, haystack
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.robust.conditions import pca_error_bound, reaper_stability
 from dpaudit.reports.sections.robust.measures import build_descent
+from dpaudit.reports.sections.theorems.measures import random_bases
 from dpaudit.subspace import principal_angles, projector_distance, top_components
 
 SGGD = "sggd"
@@ -74,11 +75,12 @@ def pca_start_error(cell: Cell) -> list[Record]:
 
     Columns: ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``,
     Theorem 1's; ``start_error``, the distance of the projectors of the start and of
-    PCA, and ``start_error_bound`` by the norm of the noise of the same draw.
+    PCA, and ``start_error_bound`` by the norm of the noise of the same draw;
+    ``..._null``, the errors of a random subspace.
     """
     setting, rng = {**cell.options, **cell.point}, cell.rng()
     r, start = int(setting["n_components"]), PublishedStart(setting["epsilon"])
-    found = []
+    found, random = [], _random(cell, setting)
     for i, data in enumerate(_haystacks(setting, cell.size, rng)):
         second = data.rows.T @ data.rows
         noisy = start.draw(data.rows, r, 1, rng=rng)["start"][0]
@@ -90,8 +92,10 @@ def pca_start_error(cell: Cell) -> list[Record]:
             {
                 "repetition": cell.first + i,
                 "pca_error": float(squared_distance(pca, _truth(data))),
+                "pca_error_null": float(squared_distance(random[i], _truth(data))),
                 "pca_error_bound": pca_error_bound(data, r),
                 "start_error": float(projector_distance(private, pca)),
+                "start_error_null": float(projector_distance(random[i], pca)),
                 "start_error_bound": norm / left if left > 0 else inf,
             }
         )
@@ -112,7 +116,7 @@ def restart_error(cell: Cell) -> list[Record]:
     ``inlier_share``, ``epsilon``, ``delta``, and ``iterations``, the T for which the
     noise is made, of which these steps are the first.
 
-    Columns: ``repetition``, ``error``.
+    Columns: ``repetition``, ``error``, ``error_null``, that of a random subspace.
     """
     setting = {**cell.options, **cell.point}
     steps = int(setting["steps"])
@@ -131,7 +135,8 @@ def limit_error(cell: Cell) -> list[Record]:
 
     Columns: ``repetition``, and of GGD ``error``, d_r^2; of REAPER ``excess``, G(P) -
     G(P_*), ``distance``, d, and ``distance_bound``, by the excess of the same draw;
-    ``formula``, log(N/delta)/N.
+    ``formula``, log(N/delta)/N. ``..._null``: of a random subspace; for the excess of
+    (r/D) I, which is better.
     """
     setting = {**cell.options, **cell.point}
     if "shrunk" in setting:
@@ -147,18 +152,22 @@ def limit_error(cell: Cell) -> list[Record]:
     descent = _built(cell.mechanism, setting, RootSteps(1.0))
     points = _after(descent, data, setting["iterations"], rng)
     bases = descent.objective.bases(points, r)
-    found = []
+    found, random = [], _random(cell, setting)
     for i, (own, point, basis) in enumerate(zip(data, points, bases, strict=True)):
         truth = _truth(own)
-        excess = _mean_distance(own.rows, point) - _mean_distance(
-            own.rows, truth @ truth.T
-        )
+        best = _mean_distance(own.rows, truth @ truth.T)
+        excess = _mean_distance(own.rows, point) - best
+        blind = _mean_distance(own.rows, r / len(truth) * np.eye(len(truth))) - best
         stability = reaper_stability(own)
         found.append(
             {
                 "repetition": cell.first + i,
                 "excess": excess,
+                "excess_null": blind,
                 "distance": float(np.linalg.norm(principal_angles(basis, truth))),
+                "distance_null": float(
+                    np.linalg.norm(principal_angles(random[i], truth))
+                ),
                 "distance_bound": pi / 2 * excess / stability if stability > 0 else inf,
                 "formula": log(n / setting["delta"]) / n,
             }
@@ -175,8 +184,16 @@ def _final(
     descent = _built(cell.mechanism, setting, steps)
     truths = np.stack(list(map(_truth, data)))
     return repeated(
-        cell, error=squared_distance(_after(descent, data, stop, rng), truths)
+        cell,
+        error=squared_distance(_after(descent, data, stop, rng), truths),
+        error_null=squared_distance(_random(cell, setting), truths),
     )
+
+
+def _random(cell: Cell, setting: dict[str, Any]) -> Array:
+    """Return a random subspace for each repetition."""
+    size = int(setting["d"]), int(setting["n_components"])
+    return random_bases(cell.size, *size, cell.rng(1))
 
 
 def _built(name: str, setting: dict[str, Any], steps: StepSizes) -> NoisyDescent:

@@ -52,6 +52,12 @@ class ExponentRow:
     # a hypothesis of the theorem that does not hold there, in words; empty if none
     unmet: str = ""
     why: str = ""  # why the slope may be another on this grid; empty where it is not
+    # the column of the error of what looks at no row; by default ``column``_null
+    null: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.null:
+            object.__setattr__(self, "null", f"{self.column}_null")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +70,8 @@ class Chance:
     source: str
     mechanism: str
     event: str  # in words
-    # in the table of the experiment: 1 where the event happened, and else 0
+    # in the table of the experiment: 1 where the event happened, and else 0; likewise
+    # ``column``_null, of a release that looks at no row
     column: str
     regime: str
     experiment: str  # the name of a `Sweep` whose variable is zeta
