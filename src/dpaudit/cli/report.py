@@ -14,7 +14,9 @@ from dpaudit.cli.options import (
     FILE,
     FOLDER,
     instance_of,
+    json_option,
     look_for_modules,
+    print_json,
     seed_option,
     work_options,
     workers_option,
@@ -25,7 +27,7 @@ from dpaudit.profiles import PROFILES
 
 __all__ = ["bench_audit_command", "report_command"]
 
-_UNSOUND = 1
+_UNSOUND = _CHANGED = 1
 
 _profile = click.option(
     "--profile", default="quick", help=f"How much of everything: {', '.join(PROFILES)}."
@@ -146,6 +148,32 @@ def run_command(
 
 def _tell(line: str) -> None:
     click.echo(line, err=True)
+
+
+@_part("dpaudit report diff build/last-week build/report --page changes.html")
+@click.argument("old", type=FOLDER)
+@click.argument("new", type=FOLDER)
+@click.option("--page", type=FILE, help="Where to write a page of it.")
+@json_option
+def diff_command(old: Path, new: Path, page: Path | None, as_json: bool) -> int:
+    """Say what changed between two reports, by their tables.
+
+    Verdicts, claims, errors by more than chance explains, bounds, what came and what
+    went. The exit code is 1 if a verdict, a claim, an error or an exact number changed.
+    """
+    from dpaudit.atomic import replacing
+    from dpaudit.reports.differences import compare_reports, page_of
+
+    found = compare_reports(old, new)
+    if page is not None:
+        with replacing(page) as file:
+            file.write_text(page_of(found, old.name, new.name), encoding="utf-8")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        for line in found.lines():
+            click.echo(printable(line))
+    return _CHANGED if found.matters else 0
 
 
 @_part("dpaudit report libraries --repetitions 5")

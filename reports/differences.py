@@ -1,0 +1,278 @@
+r"""What changed between two reports: verdicts, claims, bounds, errors, mechanisms.
+
+The tables of a report (its CSV files) are read, and nothing else of it. A table of
+verdicts has a column ``verdict``; one of errors has ``repetition``, before it what says
+which cell of a grid is meant, and after it what was measured in each repetition.
+
+**Errors.** In each cell, and for each column, the old repetitions are held against the
+new: the two-sample test of Kolmogorov and Smirnov, its exact law (Hodges, Ark. Mat.
+1958, as SciPy has it), so that nothing is assumed of errors but that repetitions are
+independent. Numbers that are alike, as all are where nothing changed, are not tested.
+Ties only make the test more careful, and what released nothing (NaN) counts as the
+largest error there is. Of c cells that are tested a change is told at p <= `ALARM`/c:
+if all old and new repetitions have the same law, *any* change is told with probability
+`ALARM` at most (the union bound). The least p of n old and m new repetitions is
+2 n! m!/(n + m)!; where that is above the level, `Differences.blind` counts the cell.
+Repetitions that share rows, drawn by the seed, have another law under another seed:
+reports of one seed and profile are what is meant to be compared.
+
+**Bounds** are lower bounds of the privacy loss, each valid by itself: of two that are
+apart neither is wrong. They are listed where they moved by more than `MOVED`.
+
+**Numbers without repetitions** (exact losses, say) are listed where they differ by a
+relative `ROUNDING` or more.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from math import comb, isnan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ks_2samp
+
+from dpaudit.arrays import Array
+from dpaudit.errors import InputError
+from dpaudit.reports.page import render_one
+from dpaudit.reports.words import number
+
+__all__ = ["Change", "Differences", "compare_reports", "page_of"]
+
+ALARM = 1e-3
+MOVED, ROUNDING = 0.05, 1e-6
+KINDS = {
+    "verdict": "Verdicts",
+    "claim": "Claims",
+    "error": "Measurements beyond chance",
+    "number": "Numbers without repetitions",
+    "bound": "Lower bounds of the privacy loss",
+    "gone": "No longer there",
+    "new": "New",
+}
+"""What may change, in the order in which it is told."""
+_NAMES = ("library", "name", "mechanism", "theorem", "error", "variable", "predicted")
+_ALSO = ("relation", "claimed_epsilon", "claimed_delta")
+_BOUNDS = ("epsilon_lower", "delta_lower")
+_EXACT = ("exact_epsilon", "exact_delta")
+
+
+class Change(NamedTuple):
+    """One thing that is other in the new report than in the old."""
+
+    kind: str  # of `KINDS`
+    table: str  # without .csv
+    where: str  # the mechanism and the point
+    what: str  # the column
+    old: str
+    new: str
+
+
+class Differences(NamedTuple):
+    """What changed, and how much was held against what."""
+
+    changes: tuple[Change, ...]
+    verdicts: int  # compared
+    cells: int  # of errors that are not all alike, and were tested
+    blind: int  # of these, with too few repetitions to tell any change
+
+    def of(self, kind: str) -> tuple[Change, ...]:
+        """Return the changes of one kind."""
+        return tuple(each for each in self.changes if each.kind == kind)
+
+    @property
+    def matters(self) -> bool:
+        """Whether a verdict, a claim, an error or an exact number is another."""
+        return any(map(self.of, ("verdict", "claim", "error", "number")))
+
+    @property
+    def headline(self) -> str:
+        """What is to be said first."""
+        told = [
+            f"{len(found)} {words.lower()}"
+            for kind, words in KINDS.items()
+            if (found := self.of(kind))
+        ]
+        return f"Changed: {', '.join(told)}." if told else "Nothing changed."
+
+    @property
+    def measured(self) -> str:
+        """What was compared, and what cannot be told."""
+        blind = f", {self.blind:,} of them with too few to tell any change"
+        return (
+            f"{self.verdicts:,} verdicts compared; {self.cells:,} cells of errors that "
+            f"are not the same numbers tested by their repetitions"
+            f"{blind if self.blind else ''} (chance tells any change with probability "
+            f"{ALARM:g} at most)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        return {
+            "headline": self.headline,
+            "verdicts": self.verdicts,
+            "cells": self.cells,
+            "blind": self.blind,
+            "alarm": ALARM,
+            "changes": [each._asdict() for each in self.changes],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield a text, for a terminal."""
+        yield self.headline
+        for kind, words in KINDS.items():
+            if found := self.of(kind):
+                yield from ("", words)
+            for each in found:
+                said = f"{each.table}: {each.where}, {each.what}".rstrip(", ")
+                change = f": {each.old} -> {each.new}" if each.old or each.new else ""
+                yield f"  {said}{change}"
+        yield from ("", self.measured)
+
+
+def compare_reports(old: Path, new: Path) -> Differences:
+    """Return what changed between the reports in two folders.
+
+    Raises
+    ------
+    InputError
+        If one has no tables, or a table that cannot be read.
+    """
+    before, after = _tables(old), _tables(new)
+    changes = list(_moved("tables", before, after))
+    verdicts, tested = 0, []
+    for name in sorted(before.keys() & after):
+        pair = before[name], after[name]
+        if all("verdict" in table for table in pair):
+            rows = [_by_name(table) for table in pair]
+            changes += _moved(name, *rows)
+            both = [key for key in rows[0] if key in rows[1]]
+            verdicts += len(both)
+            for key in both:
+                changes += _judged(name, key, rows[0][key], rows[1][key])
+        elif all("repetition" in table for table in pair):
+            changes += _moved(name, *(set(table["mechanism"]) for table in pair))
+            tested += list(_cells(name, *pair))
+    level = ALARM / max(len(tested), 1)
+    for change, p, _ in tested:
+        changes += [change] if p <= level else []
+    order = list(KINDS)
+    changes.sort(key=lambda each: order.index(each.kind))
+    blind = sum(least > level for *_, least in tested)
+    return Differences(tuple(changes), verdicts, len(tested), blind)
+
+
+def page_of(found: Differences, old: str, new: str) -> str:
+    """Return a page of its own."""
+    context = {"found": found, "kinds": KINDS, "old": old, "new": new}
+    return render_one("differences.html.j2", context)
+
+
+def _tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables of a report by their names."""
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        raise InputError(f"{str(folder)!r} is no folder of a report: it has no tables")
+    found = {}
+    for file in files:
+        try:
+            found[file.stem] = pd.read_csv(file)
+        except (ValueError, OSError) as error:
+            raise InputError(f"cannot read {str(file)!r}: {error}") from error
+    return found
+
+
+def _moved(table: str, old: Collection[str], new: Collection[str]) -> Iterator[Change]:
+    """Yield what came and what went."""
+    for kind, these, those in (("gone", old, new), ("new", new, old)):
+        for each in sorted(set(these) - set(those)):
+            yield Change(kind, table, each, "", "", "")
+
+
+def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of a table of verdicts by what they are about."""
+    found: dict[str, Mapping[str, Any]] = {}
+    names = [name for name in (*_NAMES, *_ALSO) if name in table]
+    if "theorem" in table:
+        names = [name for name in names if name not in _ALSO]
+    for row in table.to_dict("records"):
+        key = ", ".join(_said(row[name]) for name in names if not _missing(row[name]))
+        while key in found:
+            key += "'"
+        found[key] = row
+    return found
+
+
+def _judged(
+    table: str, key: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Change]:
+    """Yield what is other in a row of verdicts."""
+    kinds = {"verdict": "verdict", "claim_text": "claim"}
+    kinds |= dict.fromkeys(_EXACT, "number") | dict.fromkeys(_BOUNDS, "bound")
+    for column, kind in kinds.items():
+        one, two = old.get(column), new.get(column)
+        if column not in old or column not in new or (_missing(one) and _missing(two)):
+            continue
+        if isinstance(one, float | int) and isinstance(two, float | int):
+            far = MOVED if kind == "bound" else ROUNDING
+            if np.isclose(one, two, rtol=far, atol=0, equal_nan=True):
+                continue
+        elif one == two:
+            continue
+        yield Change(kind, table, key, column, _said(one), _said(two))
+
+
+def _cells(
+    name: str, old: pd.DataFrame, new: pd.DataFrame
+) -> Iterator[tuple[Change, float, float]]:
+    """Yield what may have changed in each cell, its p, and the least that p can be."""
+    keys = [key for key in old.columns[: list(old).index("repetition")] if key in new]
+    columns = [
+        column
+        for column in old.select_dtypes("number")
+        if column in new.select_dtypes("number")
+        and column not in (*keys, "repetition")
+        and "seconds" not in column
+    ]
+    groups = [dict(iter(table.groupby(keys, sort=False))) for table in (old, new)]
+    for key, first in groups[0].items():
+        if key not in groups[1]:
+            continue
+        where = ", ".join(
+            value if isinstance(value, str) else f"{column} = {_said(value)}"
+            for column, value in zip(keys, key, strict=True)
+        )
+        for column in columns:
+            one, two = (
+                each[column].to_numpy(float) for each in (first, groups[1][key])
+            )
+            if not _alike(one, two):
+                least = 2 / comb(len(one) + len(two), len(one))
+                middles = [
+                    _said(float(np.median(_ranked(each)))) for each in (one, two)
+                ]
+                change = Change("error", name, where, f"median of {column}", *middles)
+                p = ks_2samp(_ranked(one), _ranked(two), method="exact").pvalue
+                yield change, float(p), least
+
+
+def _ranked(values: Array) -> Array:
+    """Return numbers with infinity for NaN, which is how much nothing is off."""
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def _alike(one: Array, two: Array) -> bool:
+    """Whether numbers are the same but for rounding."""
+    return one.shape == two.shape and np.allclose(
+        one, two, rtol=ROUNDING, atol=0, equal_nan=True
+    )
+
+
+def _missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def _said(value: object) -> str:
+    if _missing(value):
+        return "none"
+    return str(value) if isinstance(value, str) else number(float(str(value)))

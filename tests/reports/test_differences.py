@@ -1,0 +1,137 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from refusals import refuses
+from seeded import rng
+
+from dpaudit.cli import main
+from dpaudit.reports.differences import ALARM, KINDS, compare_reports, page_of
+
+AUDIT = {
+    **{"mechanism": "m", "relation": "add-remove", "claim_text": "PureDP(epsilon=1.0)"},
+    **{"claimed_epsilon": 1.0, "exact_epsilon": 1.0, "verdict": "NOT_REFUTED"},
+    **{"epsilon_lower": 0.5, "delta_lower": 0.0},
+}
+ERRORS = pd.DataFrame(
+    {
+        **{"mechanism": np.repeat(["m", "n"], 40), "d": np.tile([5.0, 9.0], 40)},
+        **{"repetition": np.arange(80) // 2 % 20, "error": rng(1).exponential(size=80)},
+        **{"bottom": 0.0, "seconds": rng(2).random(80)},
+    }
+)
+
+
+def written(folder, audits=(AUDIT, {**AUDIT, "mechanism": "n"}), errors=ERRORS, **more):
+    folder.mkdir(exist_ok=True)
+    for name, table in {
+        "audits": pd.DataFrame(audits),
+        "errors": errors,
+        **more,
+    }.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+def changed(tmp_path, *rows, **changes):
+    """What is said where the second report has these rows, or tables."""
+    audits = [{**AUDIT, **row} for row in rows] or [AUDIT]
+    old = written(tmp_path / "old", [AUDIT])
+    return compare_reports(old, written(tmp_path / "new", audits, **changes))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"verdict": "REFUTED"}, "verdict", ("NOT_REFUTED", "REFUTED")),
+        ({"claim_text": "PureDP(epsilon=2.0)"}, "claim", None),
+        ({"exact_epsilon": 1.0001}, "number", None),
+        ({"exact_epsilon": np.nan}, "number", ("1", "none")),
+        ({"epsilon_lower": 0.53}, "bound", ("0.50", "0.53")),
+        ({"claimed_epsilon": 2.0}, "new", None),
+        ({"epsilon_lower": 0.51}, None, None),
+        ({"exact_epsilon": 1.0 + 1e-9}, None, None),
+    ],
+)
+def test_each_change_of_an_audit_is_told_once(change, kind, said, tmp_path):
+    found = changed(tmp_path, change)
+    told = [each for each in found.changes if each.kind != "gone"]
+    assert [each.kind for each in told] == [kind] * (kind is not None)
+    assert found.matters == (kind not in (None, "bound", "new"))
+    if said:
+        assert (told[0].old, told[0].new) == said
+        assert told[0].where == "m, 1, add-remove" or "add-remove" in told[0].where
+
+
+def test_errors_beyond_chance_are_told_by_cell_and_times_are_not(tmp_path):
+    slow = changed(tmp_path, errors=ERRORS.assign(seconds=99.0))
+    assert (slow.changes, slow.cells, slow.matters) == ((), 0, False)
+    here = (ERRORS["mechanism"] == "n") & (ERRORS["d"] == 9)
+    worse = ERRORS.assign(error=ERRORS["error"].where(~here, ERRORS["error"] + 9))
+    found = changed(tmp_path, errors=worse)
+    (one,) = found.changes
+    assert (one.kind, one.table, one.what) == ("error", "errors", "median of error")
+    assert (one.where, found.cells) == ("n, d = 9", 1)
+    lost = changed(tmp_path, errors=ERRORS.assign(error=np.nan))
+    assert [each.new for each in lost.changes] == ["∞"] * 4
+    few = ERRORS[ERRORS["repetition"] < 3]
+    old = written(tmp_path / "old", errors=few)
+    blind = compare_reports(old, written(tmp_path / "new", errors=few.assign(error=9)))
+    assert (blind.changes, blind.cells, blind.blind) == ((), 4, 4)
+    assert "4 of them with too few" in blind.measured
+
+
+def test_chance_alone_is_told_as_a_change_as_rarely_as_it_says(tmp_path):
+    """Errors of one law, with ties: of 30 reports, each called changed with probability
+    1e-3 at most, two or more with 5e-4."""
+    draw, called = rng(4), 0
+    for _ in range(30):
+        fresh = [ERRORS.assign(error=draw.geometric(0.1, 80)) for _ in range(2)]
+        pair = [
+            written(tmp_path / name, errors=each)
+            for name, each in zip(("old", "new"), fresh, strict=True)
+        ]
+        found = compare_reports(*pair)
+        called += found.matters
+        assert (found.cells, found.blind) == (4, 0)
+    assert called <= 1
+    assert ALARM == 1e-3
+
+
+def test_the_command_prints_writes_and_ends_by_what_changed(tmp_path, capsys):
+    old = written(tmp_path / "old")
+    new = written(
+        tmp_path / "new",
+        [{**AUDIT, "mechanism": "<b>m"}],
+        errors=ERRORS[ERRORS["mechanism"] == "m"],
+        more=ERRORS,
+    )
+    page = tmp_path / "changes.html"
+    arguments = ["report", "diff", str(old), str(new)]
+    code = main([*arguments, "--page", str(page)], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert code == 0  # nothing that was in both changed
+    assert text.startswith("Changed: 3 no longer there, 2 new.")
+    assert "  errors: n\n" in text
+    assert "&lt;b&gt;m" in page.read_text()
+    assert "<b>m" not in page.read_text()
+    written(new, [{**AUDIT, "verdict": "REFUTED"}])
+    assert main([*arguments, "--json"], standalone_mode=False) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {each["kind"] for each in found["changes"]} <= set(KINDS)
+    assert found["changes"][0]["new"] == "REFUTED"
+    assert found["headline"] in page_of(compare_reports(old, new), "old", "new")
+
+
+def test_what_is_no_report_is_one_sentence(tmp_path):
+    old = written(tmp_path / "old")
+    refuses(
+        "nowhere' is no folder of a report", compare_reports, old, tmp_path / "nowhere"
+    )
+    (tmp_path / "empty").mkdir()
+    refuses("it has no tables", compare_reports, tmp_path / "empty", old)
+    (old / "broken.csv").write_bytes(b"")
+    refuses("cannot read .*broken.csv", compare_reports, old, old)
+    (old / "broken.csv").write_bytes(b"a,b\n1,2,3,4\n\xff\xfe")
+    refuses("cannot read .*broken.csv", compare_reports, old, old)
