@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.reports import plots, svg
 from dpaudit.reports.sections import Part, Results, Section, TopicPage
-from dpaudit.reports.sections.theorems import findings, judgement
+from dpaudit.reports.sections.theorems import findings, judgement, ledger
 from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
 from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
@@ -143,11 +143,43 @@ def context(results: Results) -> dict[str, Any]:
         "rows": findings.score_rows([*found, *seen]),
         "tolerance": judgement.TOLERANCE,
         "resolved": judgement.RESOLVED,
+        "ledger": ledger.folds(results.once(_ledger)),
+        "ledger_summary": ledger.summary(results.once(_ledger)),
     }
 
 
+def _words(found: Sequence[Score], seen: Sequence[judgement.Share]) -> dict[str, str]:
+    """Return the verdict on each theorem of the scoreboard, in its order."""
+    every: list[Score | judgement.Share] = [*found, *seen]
+    words = {}
+    for theorem in dict.fromkeys(each.row.theorem for each in every):
+        own = [each for each in found if each.row.theorem == theorem]
+        words[theorem] = _VERDICTS[judgement.stated(own)]
+        if own and all(each.row.unmet for each in own):
+            words[theorem] = ledger.UNMET
+        if not own:
+            words[theorem] = _rarity([e for e in seen if e.row.theorem == theorem])
+    return words
+
+
+def _rarity(seen: Sequence[judgement.Share]) -> str:
+    """Return the verdict on a probability, of those at each zeta."""
+    verdicts = {each.verdict for each in seen}
+    if Ruling.CONTRADICTED in verdicts:
+        return ledger.CONTRADICTED
+    rare = verdicts <= {Ruling.CONSISTENT, Ruling.RARER}
+    return ledger.SUPPORTED if rare else ledger.OPEN
+
+
+def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
+    return ledger.judged(results, _words(*results.once(_judged)))
+
+
 def tables(results: Results) -> dict[str, pd.DataFrame]:
-    return {"theorems": findings.scoreboard(*results.once(_judged))}
+    return {
+        "theorems": findings.scoreboard(*results.once(_judged)),
+        "ledger": ledger.table(results.once(_ledger)),
+    }
 
 
 def pages(results: Results) -> list[TopicPage]:
@@ -156,7 +188,7 @@ def pages(results: Results) -> list[TopicPage]:
     bounds = findings.bound_rows(results)
     every: list[Any] = [*found, *seen]
     rows = [each.row for each in every]
-    theorems = dict.fromkeys(row.theorem for row in rows)
+    theorems = words = _words(found, seen)
 
     def owner(named: str) -> str:
         """Return the theorem that a bound belongs to: what its name begins with."""
@@ -184,7 +216,7 @@ def pages(results: Results) -> list[TopicPage]:
                 context=partial(dict, told),
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=_VERDICTS[judgement.stated(own)] if own else verdicts[0],
+                verdict=words[theorem],
                 refuted=Ruling.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
@@ -194,10 +226,10 @@ def pages(results: Results) -> list[TopicPage]:
 
 
 _VERDICTS = {
-    "supports": "supported",
-    "supports in some variables only": "supported in some variables",
-    "does not decide on": "not decided",
-    "contradicts": "CONTRADICTED",
+    "supports": ledger.SUPPORTED,
+    "supports in some variables only": ledger.PARTLY,
+    "does not decide on": ledger.OPEN,
+    "contradicts": ledger.CONTRADICTED,
 }
 
 

@@ -1,0 +1,217 @@
+"""The ledger: every numbered statement of the four papers, and what is known of it.
+
+``ledger.toml`` has a ``[paper.KEY]`` for each paper, with the ``numbers`` of what it
+numbers (made by hand, from the paper; the tests hold the ledger to them), and a
+``[[KEY]]`` for each statement. What several have in common stands under ``[like]``.
+
+Of a statement the file says in words of ours what is claimed (``says``), under which
+hypotheses (``given``), and what here speaks of it. The verdict is computed from that,
+wherever there is something to compute it from:
+
+- ``rows``: theorems of ``rows.toml``, the verdict that their own pages have. Of several
+  that differ, ``supported in part`` if one is supported, and contradicted if one is.
+- ``claims``: catalogue entries whose claim is that of the statement: refuted if an
+  audit of this report refutes it, or the exact loss; not refuted if all that were
+  carried out did not; else not audited here.
+- ``experiments``: a figure or table is drawn again, and anything else measured without
+  a verdict, if one of them has a table in this report.
+- ``code``: catalogue entries, or files, that carry an algorithm out.
+
+``false`` is the place of a proof or an example that what is printed does not hold; it
+outweighs the rest, which then speaks of what holds instead. Only where there is nothing
+of all this the file has a ``verdict`` of `DECLARED`, and says ``why``. Nothing is
+supported by declaration. ``places`` are tests and pages that have more to say.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.reports.declarations import declarations
+from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.tables import Printed, fallen
+from dpaudit.reports.words import count, listed
+
+PARTLY, UNMET, OPEN = "supported in part", "hypotheses not met", "not decided"
+SUPPORTED, CONTRADICTED, FALSE = "supported", "CONTRADICTED", "false as printed"
+REFUTED, STANDING, UNHEARD = "REFUTED", "not refuted", "not audited here"
+DRAWN, MEASURED, ABSENT = "drawn again", "measured", "not measured here"
+CARRIED = "carried out"
+DECLARED = ("out of reach", "not reproduced", "tool", "no claim")
+_SHOWN = ("Figure", "Table")
+_ORDER = {  # in which verdicts are told, and how; others come before the last
+    word: word
+    for word in (SUPPORTED, PARTLY, CONTRADICTED, REFUTED, STANDING, FALSE, UNMET, OPEN)
+}
+_LAST = {
+    UNHEARD: UNHEARD,
+    ABSENT: ABSENT,
+    MEASURED: "measured without a verdict",
+    DRAWN: DRAWN,
+    CARRIED: CARRIED,
+    "out of reach": "out of reach",
+    "not reproduced": "not reproduced",
+    "tool": "used in proofs",
+    "no claim": "without a claim",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One statement of a paper, and what here speaks of it; see the module."""
+
+    paper: str
+    at: str  # its kind and number: "Theorem 4", or a section
+    part: str = ""  # of a statement that says several things
+    section: str = ""  # where it stands
+    kind: str  # rate, probability, privacy, lower bound, algorithm, figure, ...
+    says: str
+    given: str = ""
+    rows: Sequence[str] = ()
+    claims: Sequence[str] = ()
+    experiments: Sequence[str] = ()
+    code: Sequence[str] = ()
+    places: Sequence[str] = ()
+    false: str = ""
+    verdict: str = ""
+    why: str = ""
+
+
+_DECLARED = declarations(Path(__file__).parent / "ledger.toml")
+PAPERS: Mapping[str, Mapping[str, Any]] = _DECLARED["paper"]
+STATEMENTS = tuple(
+    Statement(paper=paper["name"], **each)
+    for key, paper in PAPERS.items()
+    for each in _DECLARED[key]
+)
+
+
+def audits(results: Results) -> dict[str, bool]:
+    """Return the mechanisms audited in this report, and whether their claims fell."""
+    fell: dict[str, bool] = {}
+    names = [name for section in all_sections().values() for name in section.audits]
+    for name in (*names, "dp-pca-claims"):
+        table = results.tables.get(name)
+        if isinstance(table, pd.DataFrame) and {"verdict", "claim"} <= {*table}:
+            for mechanism, false in zip(table["mechanism"], fallen(table), strict=True):
+                fell[mechanism] = fell.get(mechanism, False) or bool(false)
+    return fell
+
+
+def ruling(
+    each: Statement, words: Mapping[str, str], fell: Mapping[str, bool], had: set[str]
+) -> tuple[str, str]:
+    """Return the verdict on a statement, and what else there is to say.
+
+    ``words``: the verdict on each theorem of the scoreboard. ``fell``: see `audits`.
+    ``had``: the experiments that have a table in this report.
+    """
+    told = {row: words[row] for row in each.rows}
+    told |= {name: _heard(name, fell) for name in each.claims}
+    details = [each.why] if each.why else []
+    if len({*told.values()}) > 1 or (each.false and told):
+        details += [f"{name}: {word}" for name, word in told.items()]
+    details += filter(None, (_too_few(name, fell) for name in each.claims))
+    if each.false:
+        verdict = FALSE
+    elif told:
+        verdict = _together([*told.values()])
+    elif each.experiments:
+        again = DRAWN if each.at.startswith(_SHOWN) else MEASURED
+        verdict = again if had.intersection(each.experiments) else ABSENT
+    else:
+        verdict = CARRIED if each.code else each.verdict
+    return verdict, "; ".join(details)
+
+
+def _heard(name: str, fell: Mapping[str, bool]) -> str:
+    if name not in fell:
+        return UNHEARD
+    return REFUTED if fell[name] else STANDING
+
+
+def _too_few(name: str, fell: Mapping[str, bool]) -> str:
+    """Say of a claim that is known to be false that these audits were too short."""
+    known = CATALOGUE[name].refutation
+    if known is None or fell.get(name, False):
+        return ""
+    return f"{name} falls within {count(known.releases)} releases a side"
+
+
+def _together(words: Sequence[str]) -> str:
+    """Return one verdict for several."""
+    found = set(words)
+    for worst in (CONTRADICTED, REFUTED):
+        if worst in found:
+            return worst
+    if found & {SUPPORTED, PARTLY}:
+        return SUPPORTED if found == {SUPPORTED} else PARTLY
+    return found.pop() if len(found) == 1 else OPEN
+
+
+def judged(
+    results: Results, words: Mapping[str, str]
+) -> list[tuple[Statement, str, str]]:
+    """Return every statement with its verdict and details, in the papers' order."""
+    fell = audits(results)
+    had = {n for n, t in results.tables.items() if isinstance(t, pd.DataFrame)}
+    return [(each, *ruling(each, words, fell, had)) for each in STATEMENTS]
+
+
+def table(found: Iterable[tuple[Statement, str, str]]) -> pd.DataFrame:
+    """Return the table of the file ``ledger.csv``."""
+    lines = []
+    for each, verdict, details in found:
+        told: dict[str, Any] = asdict(each)
+        for name in ("rows", "claims", "experiments", "code", "places"):
+            told[name] = "; ".join(told[name])
+        del told["why"]
+        lines.append({**told, "verdict": verdict, "details": details})
+    return pd.DataFrame(lines)
+
+
+def summary(found: Sequence[tuple[Statement, str, str]]) -> str:
+    """Return how many statements have which verdict."""
+    counted = Counter(verdict for _, verdict, _ in found)
+    others = {word: word for word in counted if word not in _ORDER | _LAST}
+    told = {**_ORDER, **others, **_LAST}
+    parts = [f"{counted[w]} {words}" for w, words in told.items() if counted[w]]
+    return f"Of {len(found)} statements: {listed(parts)}."
+
+
+def folds(found: Sequence[tuple[Statement, str, str]]) -> list[Printed]:
+    """Return the ledger, ready to print: a fold for each paper."""
+    return [
+        Printed(
+            name=paper["name"],
+            source=paper["source"],
+            summary=summary(own),
+            rows=[_printed(*each) for each in own],
+        )
+        for paper in PAPERS.values()
+        if (own := [each for each in found if each[0].paper == paper["name"]])
+    ]
+
+
+def _printed(each: Statement, verdict: str, details: str) -> Printed:
+    places = [each.false] * bool(each.false) + [*each.places]
+    places += [name for name in each.code if name not in CATALOGUE]
+    return Printed(
+        at=f"{each.at}, {each.part}" if each.part else each.at,
+        where=f"{each.kind}; section {each.section}" if each.section else each.kind,
+        says=each.says,
+        given=each.given,
+        theorems=each.rows,
+        mechanisms=[*each.claims, *(n for n in each.code if n in CATALOGUE)],
+        experiments=each.experiments,
+        places=[re.split(r"(?<=[/#_])", place) for place in places],
+        verdict=verdict,
+        refuted=verdict in (CONTRADICTED, REFUTED, FALSE),
+        details=details,
+    )
