@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -12,7 +13,9 @@ from dpaudit.algorithms import CATALOGUE
 from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.theorems import ledger
 from dpaudit.reports.sections.theorems.findings import CHANCES, ROWS
+from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.ledger import PAPERS, STATEMENTS, Statement
+from dpaudit.reports.sections.theorems.section import theorem_words
 
 ROOT = Path(__file__).parents[2]
 THEOREMS = {row.theorem for row in (*ROWS, *CHANCES)}
@@ -141,6 +144,31 @@ def test_what_a_verdict_is_computed_from(told, verdict, said):
     assert found == verdict
     assert said in details
     assert bool(details) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("exponents", "chances", "word"),
+    [
+        ({"CONSISTENT": "", "FASTER": ""}, [], "supported"),
+        ({"CONSISTENT": "", "STEEPER": "", "VACUOUS": ""}, [], "supported in part"),
+        ({"CONSISTENT": "unmet", "WITHIN": ""}, [], "not decided"),
+        ({"CONSISTENT": "unmet"}, [], "hypotheses not met"),
+        ({"VACUOUS": "", "CONSISTENT": "unmet"}, [], "vacuous"),
+        ({"CONTRADICTED": "", "FASTER": ""}, [], "CONTRADICTED"),
+        ({}, ["RARER", "CONSISTENT"], "supported"),
+        ({}, ["RARER", "VACUOUS"], "supported in part"),
+        ({}, ["OFTEN"], "not decided"),
+        ({}, ["VACUOUS"], "vacuous"),
+        ({}, ["RARER", "CONTRADICTED"], "CONTRADICTED"),
+    ],
+)
+def test_the_word_on_a_theorem_comes_from_its_rows(exponents, chances, word):
+    def row(verdict, unmet=""):
+        told = SimpleNamespace(theorem="T", unmet=unmet)
+        return SimpleNamespace(row=told, verdict=Ruling[verdict])
+
+    found = [row(verdict, unmet) for verdict, unmet in exponents.items()]
+    assert theorem_words(found, [*map(row, chances)]) == {"T": word}
 
 
 def test_a_claim_falls_if_one_audit_of_the_report_refutes_it_or_the_exact_loss():

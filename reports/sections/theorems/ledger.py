@@ -39,19 +39,16 @@ from dpaudit.reports.tables import Printed, fallen
 from dpaudit.reports.words import count, listed
 
 PARTLY, UNMET, OPEN = "supported in part", "hypotheses not met", "not decided"
-SUPPORTED, CONTRADICTED, FALSE = "supported", "CONTRADICTED", "false as printed"
+SUPPORTED, CONTRADICTED, VACUOUS = "supported", "CONTRADICTED", "vacuous"
+FALSE = "false as printed"
 REFUTED, STANDING, UNHEARD = "REFUTED", "not refuted", "not audited here"
 DRAWN, MEASURED, ABSENT = "drawn again", "measured", "not measured here"
 CARRIED = "carried out"
 DECLARED = ("out of reach", "not reproduced", "tool", "no claim")
 _SHOWN = ("Figure", "Table")
-_ORDER = {  # in which verdicts are told, and how; others come before the last
-    word: word
-    for word in (SUPPORTED, PARTLY, CONTRADICTED, REFUTED, STANDING, FALSE, UNMET, OPEN)
-}
-_LAST = {
-    UNHEARD: UNHEARD,
-    ABSENT: ABSENT,
+_FIRST = (SUPPORTED, PARTLY, CONTRADICTED, VACUOUS, REFUTED, STANDING, FALSE, UNMET)
+_TOLD = {  # verdicts in the order in which they are told, and how
+    **{word: word for word in (*_FIRST, OPEN, UNHEARD, ABSENT)},
     MEASURED: "measured without a verdict",
     DRAWN: DRAWN,
     CARRIED: CARRIED,
@@ -179,8 +176,7 @@ def table(found: Iterable[tuple[Statement, str, str]]) -> pd.DataFrame:
 def summary(found: Sequence[tuple[Statement, str, str]]) -> str:
     """Return how many statements have which verdict."""
     counted = Counter(verdict for _, verdict, _ in found)
-    others = {word: word for word in counted if word not in _ORDER | _LAST}
-    told = {**_ORDER, **others, **_LAST}
+    told = {**_TOLD, **{word: word for word in counted if word not in _TOLD}}
     parts = [f"{counted[w]} {words}" for w, words in told.items() if counted[w]]
     return f"Of {len(found)} statements: {listed(parts)}."
 

@@ -148,14 +148,19 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-def _words(found: Sequence[Score], seen: Sequence[judgement.Share]) -> dict[str, str]:
+def theorem_words(
+    found: Sequence[Score], seen: Sequence[judgement.Share]
+) -> dict[str, str]:
     """Return the verdict on each theorem of the scoreboard, in its order."""
     every: list[Score | judgement.Share] = [*found, *seen]
     words = {}
     for theorem in dict.fromkeys(each.row.theorem for each in every):
         own = [each for each in found if each.row.theorem == theorem]
+        met = {each.verdict for each in own if not each.row.unmet}
         words[theorem] = _VERDICTS[judgement.stated(own)]
-        if own and all(each.row.unmet for each in own):
+        if met == {Ruling.VACUOUS}:
+            words[theorem] = ledger.VACUOUS
+        if own and not met:
             words[theorem] = ledger.UNMET
         if not own:
             words[theorem] = _rarity([e for e in seen if e.row.theorem == theorem])
@@ -167,12 +172,16 @@ def _rarity(seen: Sequence[judgement.Share]) -> str:
     verdicts = {each.verdict for each in seen}
     if Ruling.CONTRADICTED in verdicts:
         return ledger.CONTRADICTED
-    rare = verdicts <= {Ruling.CONSISTENT, Ruling.RARER}
-    return ledger.SUPPORTED if rare else ledger.OPEN
+    if verdicts == {Ruling.VACUOUS}:
+        return ledger.VACUOUS
+    agreeing = verdicts & {Ruling.CONSISTENT, Ruling.RARER}
+    if agreeing == verdicts:
+        return ledger.SUPPORTED
+    return ledger.PARTLY if agreeing else ledger.OPEN
 
 
 def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
-    return ledger.judged(results, _words(*results.once(_judged)))
+    return ledger.judged(results, theorem_words(*results.once(_judged)))
 
 
 def tables(results: Results) -> dict[str, pd.DataFrame]:
@@ -188,7 +197,7 @@ def pages(results: Results) -> list[TopicPage]:
     bounds = findings.bound_rows(results)
     every: list[Any] = [*found, *seen]
     rows = [each.row for each in every]
-    theorems = words = _words(found, seen)
+    theorems = words = theorem_words(found, seen)
 
     def owner(named: str) -> str:
         """Return the theorem that a bound belongs to: what its name begins with."""
