@@ -90,7 +90,7 @@ def replay(
         In (0, 1), of the statistical tests that follow where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
         So is one whose noise is not recorded, by numbers that seem to have none
-        (`dpaudit.audit.replay.judge.settling`).
+        (`dpaudit.audit.replay.judge.repeated`).
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}

@@ -118,7 +118,7 @@ class ReplayResult(PrintedResult):
         Releases a side that such a test drew.
     repeats : int
         Executions a side that repeated what refutes, in search of randomness that was
-        not recorded (`dpaudit.audit.replay.judge.settling`), besides `executions`.
+        not recorded (`dpaudit.audit.replay.judge.repeated`), besides `executions`.
     event : str or None
         Where releases refuted the claim: the event that shows it, in words.
     pairs : int

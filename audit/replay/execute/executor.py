@@ -9,7 +9,7 @@ import linecache
 from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -26,6 +26,7 @@ from dpaudit.audit.replay.declare.training import training_libraries
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.execute.standing import standing
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
+from dpaudit.audit.replay.follow.forms import Form, form_of
 from dpaudit.audit.replay.follow.frames import is_framed, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.named import named
@@ -81,8 +82,9 @@ class Trace:
         The numbers.
     release : Tracked
         The numbers, before they had a law.
-    returned : str
-        ``file:line`` of the mechanism's last return, where ordinary numbers were drawn.
+    returned, form : str, Form
+        ``file:line`` of the mechanism's last return, and the form of the release, where
+        ordinary numbers were drawn.
     """
 
     mechanism: Any
@@ -94,6 +96,7 @@ class Trace:
     value: Array
     release: Tracked
     returned: str = ""
+    form: Form = field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -223,12 +226,12 @@ def execute(
             watching as returned,
             tape.running(),
         ):
-            released, failed, line = _attempt(one, given, rng)
+            released, failure, line = _attempt(one, given, rng)
             rng.end()
     assert tape is not None
     reader = _Reader(tape)
-    if failed:
-        reader.words.append(released)
+    if failure is not None:
+        reader.words.append(raised(failure).layout)
     else:
         try:
             with tape.running():
@@ -236,13 +239,14 @@ def execute(
         except Exception as error:  # an object of its own that fails when it is read
             reader.words.append(raised(error).layout)
     whole = reader.joined()
-    law = tape.law(whole.centre, whole.index, whole.coef)
-    value = whole.centre
-    if whole.noisy:
-        value = tape.draws.value(whole.centre, whole.index, whole.coef)
+    terms = whole.centre, whole.index, whole.coef
+    law = tape.law(*terms)
+    value = tape.draws.value(*terms) if whole.noisy else whole.centre
     tape.closed = True
     layout, line = " ".join(reader.words), line or "".join(returned)
-    return Trace(mechanism, data, tape, layout, reader.unread, law, value, whole, line)
+    form = {} if follows else form_of(released if failure is None else failure)
+    how = tape, layout, reader.unread, law, value, whole, line, form
+    return Trace(mechanism, data, *how)
 
 
 def in_any_order(
@@ -292,15 +296,15 @@ def _defines(file: str, line: int) -> bool:
 @telling_interrupts()
 def _attempt(
     one: Callable[..., Any], data: Array, rng: RecordingGenerator
-) -> tuple[Any, bool, str]:
-    """Return a release, or the layout and the line of what failed instead."""
+) -> tuple[Any, BaseException | None, str]:
+    """Return a release, or what was raised instead, and its line."""
     try:
         with np.errstate(all="ignore"):
-            return one(data, rng), False, ""
+            return one(data, rng), None, ""
     except BaseException as error:
         if isinstance(error, DPAuditError) or raised_by_signal(error):
             raise
-        return raised(error).layout, True, place_of_failure(error)
+        return None, error, place_of_failure(error)
 
 
 class _Reader:

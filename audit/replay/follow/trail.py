@@ -9,7 +9,7 @@ Tracing is Python's own (``sys.settrace``). What traced before does so again aft
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -145,7 +145,7 @@ class Trail:
         def local(frame: Any, event: str, argument: Any) -> Any:
             if event == "line":
                 if outermost and self.watched:
-                    self._watch(made, frame.f_locals.get(self.watched))
+                    self._watch(made, frame.f_locals)
                 made.lines.append(frame.f_lineno)
                 self._lines += 1
                 self.whole &= self._lines < _MOST_LINES
@@ -153,16 +153,16 @@ class Trail:
                 if outermost:
                     self.end = self._now()
                     if self.watched:
-                        self._watch(made, frame.f_locals.get(self.watched))
+                        self._watch(made, frame.f_locals)
                 while self._stack and self._stack.pop() != number:
                     pass
             return local
 
         return local
 
-    def _watch(self, frame: _Frame, value: Any) -> None:
+    def _watch(self, frame: _Frame, variables: Mapping[str, Any]) -> None:
         found: list[float] = []
-        _collect(value, found)
+        _collect(variables.get(self.watched), found)
         if len(found) <= _LARGEST:
             numbers = tuple(found)
             if not self.history or self.history[-1][1] != numbers:

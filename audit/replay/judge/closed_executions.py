@@ -63,6 +63,7 @@ def judge_closed(judgement: Judgement, first: Trace, second: Trace) -> None:
     for trace in (first, second):
         plain = trace.plainly()
         trace.returned = plain.returned
+        judgement.forms.append(plain.form)
         unfollowed = [*trace.tape.unfollowed, *plain.tape.unfollowed]
         if unfollowed or not trace.agrees(plain, rtol=1e-7, atol=1e-9):
             judgement.unconfirmed(unfollowed, trace)

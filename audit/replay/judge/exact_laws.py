@@ -45,6 +45,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     for trace in (first, second):
         plain = trace.again(other_seed, follows=False)
         trace.returned = plain.returned
+        judgement.forms.append(plain.form)
         unfollowed = plain.tape.unfollowed
         confirmed = not unfollowed and _confirms(plain, trace, steady)
         if not (confirmed and _really_raises(trace)):
@@ -55,6 +56,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     if judgement.fails_alike(first, second):
         return
     judgement.laws = first.law, second.law
+    judgement.formal = True
 
     def again(turn: int) -> tuple[bool, int]:
         repeats = partial(_repeats, steady=steady)

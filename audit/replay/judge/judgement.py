@@ -11,6 +11,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.untrusted import Handed
+from dpaudit.audit.replay.follow.forms import Form
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.affine import Family
@@ -119,9 +120,8 @@ class Findings(list[Finding]):
         """Return the same findings, those of no known line with this place."""
         found = Findings()
         for each in self:
-            lost = each.where == "?"
             there = place if each.where_neighbour == "?" else each.where_neighbour
-            at = place if lost else each.where
+            at = place if each.where == "?" else each.where
             found.append(replace(each, where=at, where_neighbour=there))
         return Findings(dict.fromkeys(found))
 
@@ -289,6 +289,10 @@ class Judgement:
         What primitives that are not trusted were handed.
     meeting : callable, optional
         Returns where data and noise meet, on D and on D'.
+    forms : list of Form
+        Of releases of ordinary executions on D and on D', if there are any.
+    formal : bool
+        Whether all releases on D have one form: nothing was looked at before.
     """
 
     pair: Pair
@@ -316,6 +320,8 @@ class Judgement:
     turns: int = 0
     untrusted: list[Handed] = field(default_factory=list)
     meeting: Callable[[], tuple[str, str]] | None = None
+    forms: list[Form] = field(default_factory=list)
+    formal: bool = False
 
     def anew(self, **more: Any) -> "Judgement":
         """Return one of the same pair and claim, that nothing is in yet."""
@@ -350,7 +356,6 @@ class Judgement:
         ----------
         unfollowed : sequence of Unfollowed
         trace : Trace
-            Of the execution.
         """
         note = Unfollowed(trace.tape.first_place or "?", OTHER_RELEASE)
         for each in trace.tape.outside[:1]:
@@ -363,10 +368,9 @@ class Judgement:
         """Say, and note, whether both sides failed: nothing is learned from that."""
         if not trace.raises or trace.layout != other.layout:
             return False
-        really = trace.plainly().raises
-        how = "on both sides" if really else "only when it is followed"
-        at = trace.returned_at
-        self.suspect("structure", at, f"the mechanism {trace.layout} {how}")
+        how = "on both sides" if trace.plainly().raises else "only when it is followed"
+        text = f"the mechanism {trace.layout} {how}"
+        self.suspect("structure", trace.returned_at, text)
         return True
 
     def withdraw(self, place: str, why: str) -> None:

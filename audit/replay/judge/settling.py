@@ -11,47 +11,9 @@ releases decide.
 violation to those who see transcripts, and may be one to others. So it is left open,
 if tests do not show it.
 
-Randomness that is not recorded
--------------------------------
-
-Compiled code has noise that no recorder sees. What it returns looks like a number
-without noise, if it comes out alike whenever it is looked at. So before a finding
-refutes a claim, the pair that it is about is executed again, m times on either side.
-
-**What the numbers without noise show.** Let S be a set of releases that has probability
-1 on D, and 0 on D', if all randomness is what was recorded (the number is v; its layout
-is this one). Let p be the true probability of S on D, and q that on D'. Each execution
-has fresh draws, recorded and hidden, of its own (`both_again`: those on D' are others
-than those on D), and all of them lie in S on D, and none on D', with probability
-(p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
-
-.. math:: p \le A q + \delta, \qquad 1 - q \le A (1 - p) + \delta.
-
-In p and u = 1 - q this is a convex set that stays what it is if they change places,
-and log(p u) is concave, so that the largest product has p = u = (A + delta)/(A + 1).
-**If the claim is true, m executions a side come out as followed with probability at
-most** ((A + delta)/(A + 1))^(2 m). Nothing is taken for granted of how hidden and
-recorded draws depend on each other, as S is an event of the release. It was fixed by
-executions before those m. The most telling epsilon of a profile is taken.
-
-**Transcripts** of a pure claim are given back to both sides. If what the code makes of
-given values keeps the claim for almost all of them, then the bound is the same: with
-values of loss l the two factors are e^(epsilon - l) and e^(epsilon + l), and the
-largest product A B (A - 1)(B - 1)/(A B - 1)^2 has A = B, their product being fixed.
-
-**State** is no randomness: code may count its calls, and take turns. So it is drawn at
-random which side comes first, each time (`in_any_order`). Releases that go by the
-number of the call, and not by the data, come out as followed with probability at most
-2^-m: all calls are given, and of the two in each turn one alone may be that on D.
-
-**What exact laws of recorded noise show** (a loss that is too large) is a proof if all
-randomness was recorded. The same executions show hidden randomness that by itself would
-keep the claim, since what follows is processed further; they do not show what keeps it
-only together with recorded noise, and no number of executions would: a loss may be
-larger than claimed by as little as one likes.
+What is executed again for this is told by `dpaudit.audit.replay.judge.repeated`.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -65,13 +27,15 @@ from dpaudit.audit.replay.execute.executor import execute, place_of_definition
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY
-from dpaudit.audit.replay.judge.judgement import TWO_MODES, Judgement, Repeat
+from dpaudit.audit.replay.judge.forms import FormDifference
+from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement
 from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.primitive_audits import (
     PrimitiveAudit,
     ShownOutputs,
     audit_primitives,
 )
+from dpaudit.audit.replay.judge.repeated import repeat
 from dpaudit.audit.replay.judge.shown import ShownTranscripts
 from dpaudit.audit.replay.judge.statistics import (
     ReplayedMechanism,
@@ -81,7 +45,6 @@ from dpaudit.audit.replay.judge.statistics import (
 from dpaudit.audit.replay.laws.composition import most_loss
 from dpaudit.audit.sampling.draws import single_threaded
 from dpaudit.audit.settings import Run
-from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, MechanismError, UnsupportedError
 from dpaudit.neighbours import Pair
 
@@ -89,9 +52,6 @@ __all__ = [
     "Settlement",
 ]
 
-_MOST = 200  # executions again, on either side, or more if they take few seconds
-_MOST_EVER, _SECONDS = 20_000, 10.0  # of the processor
-_EPSILONS = np.linspace(0.0, 12.0, 241)
 _SIMULATED = 20_000  # releases that cost no execution
 _ANY = Pair([0.0], [1.0])
 _HIDDEN = (
@@ -112,6 +72,7 @@ _MORE = (
 )
 _DIFFER = "releases differ by more than is claimed; here noise and data meet last"
 _MAY_DIFFER = "releases may differ by too much; here noise and data meet last"
+_NOT_TESTED = "to tell by executing the code again would take more than there is time"
 _STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
@@ -180,6 +141,9 @@ class Settlement:
             before = partial(before, more=within)
             if not self._has_state(before):
                 self._audit_primitives()
+        if self._test_form(before):
+            self._has_state()
+            return
         if worst.suspicious and not self._has_state(before):
             self._test_exact_laws()
             tested = worst.sees == "transcript" and self.samples
@@ -220,6 +184,42 @@ class Settlement:
         if false:
             worst.distrust([(e.where, e.where_neighbour, e.finding) for e in false])
 
+    def _test_form(self, before: Callable[[], Unfollowed | None]) -> bool:
+        """Say whether the form of the release refutes the claim.
+
+        By proof where nothing was looked at, and else at half of the error.
+        """
+        worst, options = self.worst, self.options
+        form = FormDifference(self.mechanism, worst.pair, options["seed"])
+        if worst.proven or not form.is_chosen(worst.forms):
+            self.executions += form.executions
+            return False
+        self.executions += form.executions
+        if self._has_state(before) or self._has_state(self._draws_otherwise):
+            return False
+        alpha = (1 - options["confidence"]) / 2
+        options["confidence"] = 1 - alpha
+        with single_threaded():
+            self.refuted, repeats = repeat(
+                form.again, worst.claim, alpha, bare=True, until=self.until
+            )
+        if form.otherwise:
+            return False
+        here, there = form.places() or ("?", "?")
+        if not self.refuted:
+            worst.suspect("structure", here, f"{form}; {_NOT_TESTED}")
+            return False
+        self.exact = worst.proven = worst.formal and worst.followed
+        worst.bare = True
+        others, worst.findings = worst.findings, Findings()
+        worst.find("structure", here, str(form), neighbour=there, proof=worst.proven)
+        worst.findings.extend(others)
+        if worst.proven:
+            worst.loss, self.repeats = np.inf, repeats
+        else:
+            self.samples, self.event = repeats, str(form)
+        return True
+
     def _test_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""
         worst = self.worst
@@ -237,7 +237,7 @@ class Settlement:
             return
         with single_threaded():
             alpha = (1 - self.options["confidence"]) / 2
-            stands, self.repeats = _repeat(
+            stands, self.repeats = repeat(
                 worst.again, worst.claim, alpha, bare=worst.bare, until=self.until
             )
         if not stands:
@@ -334,64 +334,3 @@ class Settlement:
         worst = self.worst
         self.refuted = False
         worst.withdraw(place or place_of_definition(self.mechanism), why)
-
-
-def repeats_needed(claim: Claim, alpha: float) -> int:
-    """Return after how many executions a side hidden noise is unlikely to be hidden.
-
-    If the claim is true, a number without recorded noise differs in all of these with
-    probability at most alpha.
-
-    Parameters
-    ----------
-    claim : Claim
-    alpha : float
-        In (0, 1).
-
-    Examples
-    --------
-    >>> from dpaudit import PureDP
-    >>> [repeats_needed(PureDP(epsilon), 0.001) for epsilon in (0.1, 1.0, 3.0, 8.0)]
-    [6, 12, 72, 10298]
-    """
-    named = claim.parameters.get("epsilon")
-    epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
-    epsilons = epsilons[epsilons < 30]
-    delta = np.minimum(1.0, 1.0001 * np.asarray(claim.delta_at(epsilons)) + 1e-12)
-    # log of (A + delta)/(A + 1), also where that is nearly 1
-    logs = np.log1p(-(1 - delta) / (np.exp(epsilons) + 1))
-    most = float(logs.min())
-    return math.ceil(math.log(alpha) / (2 * most)) if most < 0 else 2**62
-
-
-def _repeat(
-    again: Repeat, claim: Claim, alpha: float, *, bare: bool, until: float
-) -> tuple[bool, int]:
-    """Execute a pair again, and say whether a refutation stands; and the executions.
-
-    Parameters
-    ----------
-    again : callable
-    claim : Claim
-    alpha : float
-    bare : bool
-        Whether the refutation rests on what has no recorded noise. Then it takes as
-        many executions as are needed; else as many, or `_MOST` where that is fewer,
-        at any time: no proof stands on none.
-    until : float
-        Of the clock, when it is too late for the former.
-    """
-    # And state that goes by the number of the call is to show.
-    needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0
-    if bare and needed > _MOST_EVER:
-        return False, 0
-    enough = time.process_time() + _SECONDS
-    for turn in range(1, (needed if bare else min(needed, _MOST)) + 1):
-        late = turn > _MOST and time.process_time() > enough
-        if bare and (late or time.perf_counter() > until):
-            return False, made
-        alike, executions = again(turn)
-        made += executions
-        if not alike:
-            return False, made
-    return True, made

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpaudit.audit.replay.follow import foreign
-from dpaudit.audit.replay.judge import settling
+from dpaudit.audit.replay.judge import repeated, settling
 
 listed_anew = foreign.all_objects
 generators: list[Any] = []
@@ -48,14 +48,14 @@ def proofs_repeated_less() -> Iterator[None]:
     That they are needed at all, and how many, is in test_hidden.py, of what has no
     recorded noise.
     """
-    repeat = settling._repeat
+    repeat = settling.repeat
 
     def in_few(*given: Any, bare: bool, until: float) -> tuple[bool, int]:
         with pytest.MonkeyPatch.context() as patch:
             if not bare:
-                patch.setattr(settling, "_MOST", settling._MOST // 10)
+                patch.setattr(repeated, "_MOST", repeated._MOST // 10)
             return repeat(*given, bare=bare, until=until)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settling, "_repeat", in_few)
+        patch.setattr(settling, "repeat", in_few)
         yield

@@ -10,7 +10,7 @@ from replay_cases import WRONG, rows
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import invariant, replay
-from dpaudit.audit.replay.judge.settling import repeats_needed
+from dpaudit.audit.replay.judge.repeated import repeats_needed
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
 ALIKE = 0.7
