@@ -127,7 +127,7 @@ class WorstPair:
         self.executions += shown.executions
         if self._worst is None:
             self.opened = shown
-        better = self._worst is None or shown.rank > self._worst.rank
+        better = self._worst is None or _rank(shown) > _rank(self._worst)
         if better:
             self._worst = shown
         return better
@@ -147,6 +147,13 @@ class WorstPair:
             return False
         self._worst = shown
         return True
+
+
+def _rank(judgement: Judgement) -> tuple[bool, bool, bool, float]:
+    """Return by what pairs are compared: other forms, not tested yet, are suspect."""
+    proven, suspicious, lost, loss = judgement.rank
+    differs = judgement.formal and judgement.forms[0] != judgement.forms[1]
+    return proven, suspicious or differs, lost, loss
 
 
 def _first(judgement: Judgement) -> tuple[str, str] | None:

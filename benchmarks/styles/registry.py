@@ -33,6 +33,7 @@ MODULES = (
     "local",
     "glue",
     "shown",
+    "forms",
     "reported_sums",
     "reported_noise",
     "reported_tables",

@@ -3,8 +3,8 @@
 Types of numbers, sequences and objects, precision, the order of keys, names and other
 marks of tables, how numbers in a text are written, and its words. A form is a
 dictionary from where something stands to what stands there, in words. Numbers are
-holes, but for the sign of a zero. It is read off ordinary executions, whose types are
-those that the code returns.
+holes, but for the sign of a zero, and for those of objects that are read nowhere else.
+It is read off ordinary executions, whose types are those that the code returns.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ Form: TypeAlias = dict[str, str]
 
 _DEEPEST, _MOST = 12, 2_000  # parts of a release that are read one by one
 _LONGEST = 400  # characters that are kept of a text; beyond, its digest
-_ENDS = 200  # characters at either end of a text that are told one by one
+_ENDS = 500  # characters at either end of a text that are told one by one
 _NUMBERS = 100  # of a text
 _NUMBER = re.compile(r"[-+]?(\d+)(?:(\.)(\d*))?(?:([eE])([-+]?)(\d+))?")
 _SAID = date, time, timedelta, UUID, PurePath, range, slice  # by their words alone
@@ -159,7 +159,10 @@ def _read_object(form: Form, at: str, value: Any, depth: int) -> None:
         names += [name for name in getattr(value, "__slots__", ()) if name[:1] != "_"]
     for name in names:
         if hasattr(value, name):
-            _read(form, f"{at}.{name}", getattr(value, name), depth + 1)
+            part = getattr(value, name)
+            _read(form, f"{at}.{name}", part, depth + 1)
+            if not hasattr(part, "__len__") or len(part) <= _LONGEST:
+                form[f"{at}.{name}.shown"] = _shown(part)
 
 
 def _read_text(form: Form, at: str, value: Any) -> None:

@@ -78,15 +78,17 @@ def _table(array: Any, index: Any, names: Any) -> Any:
 
 
 def parts(value: Any) -> list[Any]:
-    """Return what a table releases: its kind, its labels, and its numbers."""
+    """Return what a table releases: its kind, its labels, its numbers, its `attrs`."""
+    read: list[Any]
     if isinstance(value, pd.Index):
         return ["Index", list(map(str, value.names)), *_plainly(value)]
     if isinstance(value, pd.Series):
-        return ["Series", str(value.name), *_labels(value.index), *_plainly(value)]
-    read: list[Any] = ["DataFrame", *_labels(value.index), *_labels(value.columns)]
+        read = ["Series", str(value.name), *_labels(value.index), *_plainly(value)]
+        return [*read, value.attrs] if value.attrs else read
+    read = ["DataFrame", *_labels(value.index), *_labels(value.columns)]
     for place in range(value.shape[1]):
         read.extend(_plainly(value.iloc[:, place]))
-    return read
+    return [*read, value.attrs] if value.attrs else read
 
 
 def _labels(index: Any) -> list[Any]:

@@ -7,10 +7,10 @@ choose a part of the form: what stands there is always t on one side, and never 
 other. Let S be the releases in which t stands there.
 
 **Where nothing was looked at** before the release, the code did not depend on any draw,
-and so its form does not either, but for what the type of a number says of its value,
-which moves no type, text or name without a look. It is a function of the dataset; S
-has probability 1 on one side and 0 on the other, and the two laws are mutually
-singular: a proof, as of other layouts, which repeated executions confirm.
+and neither do types, texts and names, as numbers move none of these without a look (but
+for the sign of a zero, and how many digits a `Decimal` has). They are functions of the
+dataset; S has probability 1 on one side and 0 on the other, and the two laws are
+mutually singular: a proof, as of other layouts, which repeated executions confirm.
 
 **Else** noise may decide the form: the number that is shown only if it is positive, the
 digits of a text. Then S is an event like others, chosen before the executions that
@@ -18,12 +18,12 @@ test it. If the claim is true, m of them a side lie all in S on one side and nev
 the other with probability at most ((e^epsilon + delta)/(e^epsilon + 1))^(2 m)
 (`dpaudit.audit.replay.judge.repeated`: nothing in that takes for granted that S does
 not depend on noise). So it is refuted at a confidence, for which half of the error is
-set aside as soon as there is an S; a single execution that comes out otherwise ends it,
-and what else was found decides.
+set aside as soon as there is an S. A single execution that comes out otherwise ends it:
+another S may be chosen, with half of what is left, or what else was found decides.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -37,7 +37,7 @@ from dpaudit.printable import printable
 __all__ = ["FormDifference"]
 
 _CHOOSING = 8  # executions a side
-_CHOSEN_FROM, _TESTED_FROM = 10**7, 2 * 10**7  # seeds
+_KEPT = 5  # executions a side in which variables are looked at
 _MOST_LINES = 300  # of which variables are kept
 _PLAIN = int, float, str
 _Places: TypeAlias = tuple[str, str]
@@ -55,9 +55,11 @@ class FormDifference:
     mechanism : Mechanism or callable
     pair : Pair or ObjectPair
     seed : int
-        Of the replay.
+        Of these executions.
+    seen : list of (Form, Form)
+        On D and on D'.
     executions : int
-        That chose the part, on either side.
+        On either side.
     part : str
         Where in the release it stands.
     shown : tuple of (str or None)
@@ -71,28 +73,27 @@ class FormDifference:
     mechanism: Any
     pair: Any
     seed: int
+    seen: _Seen = field(init=False, default_factory=list)
     executions: int = field(init=False, default=0)
     part: str = field(init=False, default="")
     shown: tuple[str | None, str | None] = field(init=False, default=(None, None))
     steady: int = field(init=False, default=0)
     otherwise: bool = field(init=False, default=False)
 
-    def is_chosen(self, forms: list[Form]) -> bool:
+    def is_chosen(self, forms: Sequence[Form] = ()) -> bool:
         """Choose a part that differs each time, and say whether there is one.
 
         `forms` are those of a release on D and one on D', if they are known.
         """
-        sides = self.pair.data, self.pair.neighbour
-        seed = self.seed + _CHOSEN_FROM
+        seen = self.seen
         try:
-            if len(forms) != 2:
-                self.executions += 1
-                forms = [self._form(data, seed) for data in sides]
-            seen = [(forms[0], forms[1])]
-            parts = _that_differ(seen, [*forms[0], *forms[1]])
+            if len(forms) == 2:
+                seen.append((forms[0], forms[1]))
+            elif not seen:
+                self._execute()
+            parts = _that_differ(seen, [*seen[0][0], *seen[0][1]])
             while parts and len(seen) < _CHOOSING:
-                self.executions += 1
-                seen.append(both_again(seed, len(seen), sides, self._form))
+                self._execute()
                 parts = _that_differ(seen, parts)
         except DPAuditError:
             return False
@@ -100,15 +101,15 @@ class FormDifference:
             return False
         # What is one thing on either side goes first; then as a form is read.
         self.part = min(parts, key=lambda part: not all(_steady(seen, part)))
-        self.shown = forms[0].get(self.part), forms[1].get(self.part)
+        self.shown = seen[0][0].get(self.part), seen[0][1].get(self.part)
+        self.otherwise = False
         self.steady = _steady(seen, self.part).index(True)
         return True
 
     def again(self, turn: int) -> tuple[bool, int]:
         """Execute both sides for the n-th time; say whether they differ as before."""
-        sides = self.pair.data, self.pair.neighbour
         try:
-            both = both_again(self.seed + _TESTED_FROM, turn, sides, self._form)
+            both = self._execute()
         except DPAuditError:
             both = {}, {}
         found = [form.get(self.part) == self.shown[self.steady] for form in both]
@@ -116,8 +117,21 @@ class FormDifference:
         self.otherwise |= not alike
         return alike, 1
 
+    def _execute(self) -> tuple[Form, Form]:
+        """Execute both sides from seeds of their own, and keep the forms."""
+        self.executions += 1
+        sides = self.pair.data, self.pair.neighbour
+        self.seen.append(both_again(self.seed, self.executions, sides, self._form))
+        return self.seen[-1]
+
     def _form(self, data: Any, seed: int) -> Form:
         return execute(self.mechanism, data, seed, follows=False).form
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it is a form that numbers have: the sign of a zero, an exponent."""
+        words = " of sign", " of exponent"
+        return any(word in (each or "") for each in self.shown for word in words)
 
     def __str__(self) -> str:
         part = self.part.removeprefix(".")
@@ -136,7 +150,7 @@ class FormDifference:
     def places(self) -> _Places | None:
         """Return the lines that made the part what it is, on D and on D'."""
         sides = self.pair.data, self.pair.neighbour
-        runs = [[self._kept(data, turn) for turn in range(2)] for data in sides]
+        runs = [[self._kept(data, turn) for turn in range(_KEPT)] for data in sides]
         one, other = (run[0] for run in runs)
         if not (one.end and other.end and one.whole and other.whole):
             return None
@@ -158,8 +172,7 @@ class FormDifference:
 
     def _kept(self, data: Any, turn: int) -> "_Variables":
         trail = _Variables("*")
-        seed = self.seed + _CHOSEN_FROM - turn
-        execute(self.mechanism, data, seed, follows=False, trail=trail)
+        execute(self.mechanism, data, self.seed - turn, follows=False, trail=trail)
         return trail
 
     def _bound(

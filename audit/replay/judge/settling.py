@@ -53,6 +53,7 @@ __all__ = [
 ]
 
 _SIMULATED = 20_000  # releases that cost no execution
+_FORMS, _PARTS = 10**7, 3  # seeds; parts of the form of a release that are tested
 _ANY = Pair([0.0], [1.0])
 _HIDDEN = (
     "executed again, it did not come out as before each time (or the time was over): "
@@ -190,26 +191,32 @@ class Settlement:
         By proof where nothing was looked at, and else at half of the error.
         """
         worst, options = self.worst, self.options
-        form = FormDifference(self.mechanism, worst.pair, options["seed"])
-        if worst.proven or not form.is_chosen(worst.forms):
-            self.executions += form.executions
-            return False
+        form = FormDifference(self.mechanism, worst.pair, options["seed"] + _FORMS)
+        chosen = not worst.proven and form.is_chosen(worst.forms)
         self.executions += form.executions
+        if not chosen:
+            return False
         if self._has_state(before) or self._has_state(self._draws_otherwise):
             return False
-        alpha = (1 - options["confidence"]) / 2
-        options["confidence"] = 1 - alpha
-        with single_threaded():
-            self.refuted, repeats = repeat(
-                form.again, worst.claim, alpha, bare=True, until=self.until
-            )
-        if form.otherwise:
+        for _ in range(_PARTS):
+            alpha = (1 - options["confidence"]) / 2
+            options["confidence"] = 1 - alpha
+            with single_threaded():
+                self.refuted, repeats = repeat(
+                    form.again, worst.claim, alpha, bare=True, until=self.until
+                )
+            if not form.otherwise:
+                break
+            if not form.is_chosen():
+                return False
+        else:
             return False
         here, there = form.places() or ("?", "?")
         if not self.refuted:
             worst.suspect("structure", here, f"{form}; {_NOT_TESTED}")
             return False
-        self.exact = worst.proven = worst.formal and worst.followed
+        certain = worst.formal and worst.followed and not form.of_numbers
+        self.exact = worst.proven = certain
         worst.bare = True
         others, worst.findings = worst.findings, Findings()
         worst.find("structure", here, str(form), neighbour=there, proof=worst.proven)
