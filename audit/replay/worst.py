@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from numpy.random import Generator
 
 from dpaudit.audit.game.pair_audit import OnePair
+from dpaudit.audit.replay.follow.forms import LIBRARY
 from dpaudit.audit.replay.judge.judgement import Judgement
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Pair
@@ -152,8 +153,11 @@ class WorstPair:
 def _rank(judgement: Judgement) -> tuple[bool, bool, bool, float]:
     """Return by what pairs are compared: other forms, not tested yet, are suspect."""
     proven, suspicious, lost, loss = judgement.rank
-    differs = judgement.formal and judgement.forms[0] != judgement.forms[1]
-    return proven, suspicious or differs, lost, loss
+    here, there = (
+        [each for each in form.items() if not each[0].endswith(LIBRARY)]
+        for form in (judgement.forms if judgement.formal else ({}, {}))
+    )
+    return proven, suspicious or here != there, lost, loss
 
 
 def _first(judgement: Judgement) -> tuple[str, str] | None:

@@ -4,7 +4,8 @@ Types of numbers, sequences and objects, precision, the order of keys, names and
 marks of tables, how numbers in a text are written, and its words. A form is a
 dictionary from where something stands to what stands there, in words. Numbers are
 holes, but for the sign of a zero, and for those of objects that are read nowhere else.
-It is read off ordinary executions, whose types are those that the code returns.
+It is read off ordinary executions, whose types are those that the code returns. Whether
+a number is Python's or one of NumPy's 64 bits is a part by itself: an empty sum is 0.
 """
 
 import hashlib
@@ -25,15 +26,20 @@ import numpy as np
 from dpaudit.audit.replay.follow.frames import is_framed
 from dpaudit.printable import ADDRESS
 
-__all__ = ["Form", "form_of"]
+__all__ = ["LIBRARY", "Form", "form_of"]
+
+LIBRARY = ".library"
+"""The end of the names of parts that say whose a number is: Python's, or NumPy's."""
 
 Form: TypeAlias = dict[str, str]
 
-_DEEPEST, _MOST = 12, 2_000  # parts of a release that are read one by one
+_DEEPEST, _MOST = 12, 4_000  # parts of a release that are read one by one
 _LONGEST = 400  # characters that are kept of a text; beyond, its digest
 _ENDS = 500  # characters at either end of a text that are told one by one
 _NUMBERS = 100  # of a text
 _NUMBER = re.compile(r"[-+]?(\d+)(?:(\.)(\d*))?(?:([eE])([-+]?)(\d+))?")
+_SAME = {np.float64: float, np.int64: int, np.bool_: bool, np.str_: str}
+_ARRAYS = "torch", "jax", "jaxlib", "pandas", "polars", "pyarrow", "scipy"
 _SAID = date, time, timedelta, UUID, PurePath, range, slice  # by their words alone
 
 
@@ -45,7 +51,9 @@ def form_of(value: Any) -> Form:
     >>> form_of((3, -0.0)) == {
     ...     "": "tuple of 2",
     ...     "[0]": "int",
+    ...     "[0].library": "Python's",
     ...     "[1]": "float of sign -",
+    ...     "[1].library": "Python's",
     ... }
     True
     >>> form_of("1.50")[".number 1"]
@@ -62,6 +70,8 @@ def form_of(value: Any) -> Form:
 def _read(form: Form, at: str, value: Any, depth: int) -> None:
     kind = type(value)
     form[at] = name = _name(kind)
+    if kind in _SAME or kind in _SAME.values():
+        form[f"{at}{LIBRARY}"] = "NumPy's" if kind in _SAME else "Python's"
     if value is None or isinstance(value, bool | type) or len(form) > _MOST:
         return
     if depth > _DEEPEST:
@@ -100,8 +110,9 @@ def _read(form: Form, at: str, value: Any, depth: int) -> None:
 
 def _read_parts(form: Form, at: str, parts: Any, depth: int) -> None:
     if len(parts) > _MOST:
-        kinds = " ".join(_name(type(part)) for part in parts)
-        form[f"{at}.types"] = _short(kinds)
+        kinds = [*map(type, parts)]
+        names = {kind: _name(kind) for kind in set(kinds)}
+        form[f"{at}.types"] = _short(" ".join(map(names.__getitem__, kinds)))
         return
     for number, part in enumerate(parts):
         _read(form, f"{at}[{number}]", part, depth + 1)
@@ -122,43 +133,39 @@ def _read_array(form: Form, at: str, value: Any, depth: int) -> None:
 def _read_table(form: Form, at: str, value: Any, depth: int) -> None:
     """Read a table, a column or an index of pandas."""
     form[at] += f", shape {value.shape}"
-    for name in ("dtype", "name", "names", "attrs", "flags", "freq"):
-        if hasattr(value, name) and not (name == "dtype" and value.ndim > 1):
-            part = getattr(value, name)
-            known = dict if name == "attrs" else str
-            _read(form, f"{at}.{name}", known(part), depth + 1)
-    categories = getattr(getattr(value, "dtype", None), "categories", None)
-    if categories is not None:
-        _read(form, f"{at}.categories", categories, depth + 1)
+    for name in ("dtype", "name", "names", "flags", "freq"):
+        if value.ndim == 1 or name == "flags":
+            form[f"{at}.{name}"] = _shown(getattr(value, name, None))
+    if getattr(value, "attrs", None):
+        _read(form, f"{at}.attrs", value.attrs, depth + 1)
     for name in ("index", "columns"):
         if hasattr(value, name):
             _read(form, f"{at}.{name}", getattr(value, name), depth + 1)
     if value.ndim > 1:
-        for number in range(min(value.shape[1], _MOST)):
-            _read_column(form, f"{at}.iloc[:, {number}]", value.iloc[:, number], depth)
-    else:
-        _read_column(form, at, value, depth)
-
-
-def _read_column(form: Form, at: str, column: Any, depth: int) -> None:
-    form[f"{at}.dtype"] = str(column.dtype)
-    if not hasattr(column, "levels") and getattr(column.dtype, "kind", "") in "OMm":
-        _read_parts(form, at, column.tolist(), depth)
+        for number, dtype in enumerate(value.dtypes):
+            column = f"{at}.iloc[:, {number}]"
+            form[f"{column}.dtype"] = _shown(dtype)
+            if len(form) < _MOST and dtype.kind == "O":
+                _read_parts(form, column, value.iloc[:, number].tolist(), depth)
+    elif hasattr(value, "levels"):
+        form[f"{at}.levels"] = _shown([each.dtype for each in value.levels])
+    elif value.dtype.kind == "O":
+        _read_parts(form, at, value.tolist(), depth)
 
 
 def _read_object(form: Form, at: str, value: Any, depth: int) -> None:
     """Read what an object says of itself: its fields, or what everybody may read."""
-    for name in ("dtype", "shape", "schema", "device"):  # of arrays of other libraries
-        part = getattr(value, name, None)
-        if part is not None and not callable(part):
-            form[f"{at}.{name}"] = _short(ADDRESS.sub("", str(part)))
+    library = type(value).__module__.partition(".")[0]
+    if library in _ARRAYS and not hasattr(value, "collect"):  # which computes something
+        for name in ("dtype", "shape", "schema", "device"):
+            form[f"{at}.{name}"] = _short(str(getattr(value, name, "")))
+        return
     if is_dataclass(value):
         names = [each.name for each in fields(value)]
     else:
-        names = [name for name in getattr(value, "__dict__", ()) if name[:1] != "_"]
-        names += [name for name in getattr(value, "__slots__", ()) if name[:1] != "_"]
+        names = [*getattr(value, "__dict__", ()), *getattr(value, "__slots__", ())]
     for name in names:
-        if hasattr(value, name):
+        if name[:1] != "_" and hasattr(value, name):
             part = getattr(value, name)
             _read(form, f"{at}.{name}", part, depth + 1)
             if not hasattr(part, "__len__") or len(part) <= _LONGEST:
@@ -198,7 +205,8 @@ def _signed(value: Any) -> str:
 
 
 def _name(kind: type) -> str:
-    """Return what a type is called."""
+    """Return what a type is called; Python's name for NumPy's that hold the same."""
+    kind = _SAME.get(kind, kind)
     module = kind.__module__.partition(".")[0]
     name = kind.__qualname__
     return name if module == "builtins" else f"{module}.{name}"

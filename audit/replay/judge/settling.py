@@ -74,6 +74,10 @@ _MORE = (
 _DIFFER = "releases differ by more than is claimed; here noise and data meet last"
 _MAY_DIFFER = "releases may differ by too much; here noise and data meet last"
 _NOT_TESTED = "to tell by executing the code again would take more than there is time"
+_WHOSE = (
+    "a number of the release is Python's on one side, and NumPy's on the other, which "
+    "some who see it can tell: return float(...) or int(...) of it"
+)
 _STAYS = "is replaced by the code, and stays so"  # in the words of an execution
 _OTHERWISE = (
     "from the same seed and data the code made {} draws at first, and {} later: what "
@@ -195,6 +199,10 @@ class Settlement:
         chosen = not worst.proven and form.is_chosen(worst.forms)
         self.executions += form.executions
         if not chosen:
+            if form.unsure and all(map(len, (worst.pair.data, worst.pair.neighbour))):
+                worst.followed = False
+                place = place_of_definition(self.mechanism)
+                worst.find("structure", place, _WHOSE)
             return False
         if self._has_state(before) or self._has_state(self._draws_otherwise):
             return False
