@@ -112,6 +112,9 @@ def made(**told):
 
 WORDS = {"yes": "supported", "half": "supported in part", "no": "CONTRADICTED"}
 WORDS |= {"unmet": "hypotheses not met", "open": "not decided", "new": "vacuous"}
+WORDS = {
+    name: (word, "steeper in d" * (name == "half")) for name, word in WORDS.items()
+}
 FELL = {"oja": True, "dp-pca": False}
 
 
@@ -120,7 +123,7 @@ FELL = {"oja": True, "dp-pca": False}
     [
         ({"rows": ["yes"]}, "supported", ""),
         ({"rows": ["yes", "unmet"]}, "supported in part", "unmet: hypotheses not met"),
-        ({"rows": ["half"]}, "supported in part", ""),
+        ({"rows": ["half"]}, "supported in part", "steeper in d"),
         ({"rows": ["half", "no"]}, "CONTRADICTED", "no: CONTRADICTED"),
         ({"rows": ["unmet", "unmet"]}, "hypotheses not met", ""),
         ({"rows": ["unmet", "open"]}, "not decided", "unmet"),
@@ -132,6 +135,8 @@ FELL = {"oja": True, "dp-pca": False}
         ({"claims": ["noiseless-ggd"]}, "not audited here", "falls within"),
         ({"false": "p", "rows": ["yes"]}, "false as printed", "yes: supported"),
         ({"false": "p", "why": "w"}, "false as printed", "w"),
+        ({"false": "p", "claims": ["dp-pca"]}, "false as printed", "dp-pca: not ref"),
+        ({"false": "p", "claims": ["oja"]}, "REFUTED", "oja: REFUTED"),
         ({"experiments": ["a", "b"]}, "measured", ""),
         ({"experiments": ["a"], "at": "Figure 1"}, "drawn again", ""),
         ({"experiments": ["b"]}, "not measured here", ""),
@@ -183,13 +188,15 @@ def test_a_claim_falls_if_one_audit_of_the_report_refutes_it_or_the_exact_loss()
 
 
 def test_the_ledger_as_it_is_printed():
-    words = dict.fromkeys(THEOREMS, "supported") | {"Analyze Gauss, Theorem 7": "new"}
+    words = dict.fromkeys(THEOREMS, ("supported", ""))
+    words["Analyze Gauss, Theorem 7"] = ("new", "")
     found = ledger.judged(results_of({"robust-recovery": pd.DataFrame()}), words)
     table = ledger.table(found)
     assert len(table) == len(STATEMENTS)
     assert {"supported", "new", "not audited here", "tool"} <= {*table["verdict"]}
     drawn = table[table["verdict"] == "drawn again"]
-    assert [*drawn["at"]] == ["Figure 1"]
+    assert [*drawn["theorem"]] == ["Robust PCA, Figure 1"]
+    assert table["theorem"].is_unique
     (told, *_) = re.findall(r"^Of (\d+) statements: ", ledger.summary(found))
     assert int(told) == sum(map(int, re.findall(r"\d+", ledger.summary(found)))) / 2
     assert "1 new" in ledger.summary(found)

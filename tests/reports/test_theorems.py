@@ -594,6 +594,8 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     files = {path.name for path in folder.iterdir()}
     assert {"theorems.csv", "theorems.svg", "theorems-gap-d.csv"} < files
     assert list(pd.read_csv(folder / "theorems.csv")) == COLUMNS
+    ledger = pd.read_csv(folder / "ledger.csv").set_index("theorem")["details"]
+    assert ledger["Analyze Gauss, Theorem 13"] == f"{Ruling.STEEPER} in d"
     page = (folder / "sections" / "theorems.html").read_text(encoding="utf-8")
     assert '<section id="theorems">' in page
     assert f"Of {len(ROWS)} exponents" in page

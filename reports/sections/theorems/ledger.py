@@ -18,9 +18,10 @@ wherever there is something to compute it from:
 - ``code``: catalogue entries, or files, that carry an algorithm out.
 
 ``false`` is the place of a proof or an example that what is printed does not hold; it
-outweighs the rest, which then speaks of what holds instead. Only where there is nothing
-of all this the file has a ``verdict`` of `DECLARED`, and says ``why``. Nothing is
-supported by declaration. ``places`` are tests and pages that have more to say.
+outweighs all but a refutation. What else there is then speaks of what holds instead.
+Only where there is nothing of all this the file has a ``verdict`` of `DECLARED`, and
+says ``why``. Nothing is supported by declaration. ``places`` are tests and pages that
+have more to say.
 """
 
 import re
@@ -102,20 +103,25 @@ def audits(results: Results) -> dict[str, bool]:
 
 
 def ruling(
-    each: Statement, words: Mapping[str, str], fell: Mapping[str, bool], had: set[str]
+    each: Statement,
+    words: Mapping[str, tuple[str, str]],
+    fell: Mapping[str, bool],
+    had: set[str],
 ) -> tuple[str, str]:
     """Return the verdict on a statement, and what else there is to say.
 
-    ``words``: the verdict on each theorem of the scoreboard. ``fell``: see `audits`.
-    ``had``: the experiments that have a table in this report.
+    ``words``: the verdict on each theorem of the scoreboard, and which of its rows do
+    not support it. ``fell``: see `audits`. ``had``: the experiments that have a table
+    in this report.
     """
-    told = {row: words[row] for row in each.rows}
+    told = {row: words[row][0] for row in each.rows}
     told |= {name: _heard(name, fell) for name in each.claims}
     details = [each.why] if each.why else []
     if len({*told.values()}) > 1 or (each.false and told):
         details += [f"{name}: {word}" for name, word in told.items()]
+    details += dict.fromkeys(words[row][1] for row in each.rows if words[row][1])
     details += filter(None, (_too_few(name, fell) for name in each.claims))
-    if each.false:
+    if each.false and REFUTED not in told.values():
         verdict = FALSE
     elif told:
         verdict = _together([*told.values()])
@@ -153,7 +159,7 @@ def _together(words: Sequence[str]) -> str:
 
 
 def judged(
-    results: Results, words: Mapping[str, str]
+    results: Results, words: Mapping[str, tuple[str, str]]
 ) -> list[tuple[Statement, str, str]]:
     """Return every statement with its verdict and details, in the papers' order."""
     fell = audits(results)
@@ -165,12 +171,17 @@ def table(found: Iterable[tuple[Statement, str, str]]) -> pd.DataFrame:
     """Return the table of the file ``ledger.csv``."""
     lines = []
     for each, verdict, details in found:
-        told: dict[str, Any] = asdict(each)
+        told: dict[str, Any] = {"theorem": _named(each), **asdict(each)}
         for name in ("rows", "claims", "experiments", "code", "places"):
             told[name] = "; ".join(told[name])
-        del told["why"]
+        for name in ("paper", "at", "part", "why"):
+            del told[name]
         lines.append({**told, "verdict": verdict, "details": details})
     return pd.DataFrame(lines)
+
+
+def _named(each: Statement) -> str:
+    return ", ".join(filter(None, (each.paper, each.at, each.part)))
 
 
 def summary(found: Sequence[tuple[Statement, str, str]]) -> str:

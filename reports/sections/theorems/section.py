@@ -181,7 +181,24 @@ def _rarity(seen: Sequence[judgement.Share]) -> str:
 
 
 def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
-    return ledger.judged(results, theorem_words(*results.once(_judged)))
+    found, seen = results.once(_judged)
+    words = theorem_words(found, seen).items()
+    told = {name: (word, _dissent(name, found)) for name, word in words}
+    return ledger.judged(results, told)
+
+
+def _dissent(theorem: str, found: Sequence[Score]) -> str:
+    """Return which rows of a theorem, its hypotheses met, do not support it."""
+    where: dict[Ruling, list[str]] = {}
+    for each in found:
+        if each.row.theorem == theorem and not each.row.unmet:
+            where.setdefault(each.verdict, []).append(each.row.variable)
+    agreeing = (Ruling.CONSISTENT, Ruling.FASTER)
+    return "; ".join(
+        f"{verdict} in {listed(dict.fromkeys(variables))}"
+        for verdict, variables in where.items()
+        if verdict not in agreeing
+    )
 
 
 def tables(results: Results) -> dict[str, pd.DataFrame]:
