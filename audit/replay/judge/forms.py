@@ -75,7 +75,8 @@ class FormDifference:
     otherwise : bool
         Whether an execution came out otherwise.
     unsure : str
-        A number that is Python's on one side and NumPy's on the other, if there is any.
+        A number that is Python's on one side and NumPy's on the other, if there is any
+        and there are rows on either.
     """
 
     mechanism: Any
@@ -112,7 +113,8 @@ class FormDifference:
             for of_library in (False, True)
         )
         both = [part for part in whose if all(part in form for form in seen[0])]
-        self.unsure = "".join(both[:1])
+        rows = all(map(_has_rows, (self.pair.data, self.pair.neighbour)))
+        self.unsure = "".join(both[:1] if rows else [])
         if not parts:
             return False
         # What is one thing on either side goes first; then as a form is read.
@@ -239,6 +241,13 @@ class _Variables(Trail):
         while number > 0 and ours[number - 1][1] == ours[-1][1]:
             number -= 1
         return ours[number][0] if ours else self.end[0][1]
+
+
+def _has_rows(data: Any) -> bool:
+    try:
+        return len(data) > 0
+    except TypeError:
+        return True
 
 
 def _that_differ(seen: _Seen, among: list[str]) -> list[str]:

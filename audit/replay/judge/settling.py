@@ -199,7 +199,7 @@ class Settlement:
         chosen = not worst.proven and form.is_chosen(worst.forms)
         self.executions += form.executions
         if not chosen:
-            if form.unsure and all(map(len, (worst.pair.data, worst.pair.neighbour))):
+            if form.unsure:
                 worst.followed = False
                 place = place_of_definition(self.mechanism)
                 worst.find("structure", place, _WHOSE)

@@ -13,6 +13,7 @@ from benchmarks.styles.run import measure
 from dpaudit import Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.follow.forms import form_of
+from dpaudit.object_pairs import ObjectPair
 
 FORMS = [e for e in corpus().values() if e.mechanism.__module__.endswith(".forms")]
 PAIR = Pair([0.2, 0.7], [0.2, 0.7, 1.0])
@@ -94,6 +95,10 @@ def test_whose_a_number_is_refutes_nothing_and_is_told_where_there_are_rows():
     pairs = Pair(np.empty(0), [0.5]), Pair([2.0], [2.0, 0.5]), Pair([0.2], [0.2, 0.5])
     found = [replay(total, pair=pair, claim=PureDP(1.0)).verdict for pair in pairs]
     assert found == ["NOT_REFUTED", "NOT_FOLLOWED", "NOT_REFUTED"]
+    things = [types.SimpleNamespace(kind=kind) for kind in (float, np.float64)]
+    pair = ObjectPair(*things, "replace-one")  # which have no length
+    result = replay(lambda thing, _: thing.kind(1), pair=pair, claim=PureDP(1.0))
+    assert result.verdict == "NOT_FOLLOWED"
 
 
 def test_a_search_goes_on_with_a_pair_whose_releases_have_other_forms():
