@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from dpaudit.audit.harness import pair_source
 from dpaudit.audit.keeping.witness import Witness
-from dpaudit.audit.replay.execute.executor import place_of_definition
+from dpaudit.audit.replay.execute.definitions import place_of_definition
 from dpaudit.audit.replay.execute.system import global_generators_kept
+from dpaudit.audit.replay.follow.ending import Ended, Watch
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.judge.judge import judge
@@ -105,7 +106,9 @@ def replay(
     budget : Budget or int
         Most executions a side of that test; a number is just that. No further pair is
         tried after its seconds: one always is, and what it proves of noise that was
-        recorded is executed again. To refine, or not to stop, is refused.
+        recorded is executed again. An execution that takes longer than these seconds
+        (than one second, if they are fewer) is ended, and a test of releases that takes
+        three times as long. To refine, or not to stop, is refused.
     run : Run
         Its name and reference, and the store, where the statistical test is kept;
         others of its fields are refused.
@@ -146,7 +149,8 @@ def replay(
     begun = time.perf_counter()
     until = math.inf if budget.seconds is None else begun + budget.seconds
     shown_as = run.name or name_of(mechanism)
-    with DrawLog() as log, global_generators_kept():
+    clock = Watch(budget.seconds)
+    with clock, DrawLog() as log, global_generators_kept():
         with single_threaded(), ForeignGenerators() as watch:
             pairs = WorstPair(source, judged, stream(seed), until)
             worst = pairs.found()
@@ -169,9 +173,13 @@ def replay(
                 "seed": seed,
                 "budget": budget.releases,
             },
+            budget=replace(budget, seconds=budget.seconds and clock.seconds),
             run=replace(run, name=shown_as),
         )
-        settled.settle()
+        try:
+            settled.settle()
+        except Ended as ended:
+            settled.withdraw(ended.why, ended.place)
     refuted, witness = settled.refuted, settled.witness
     if refuted and not worst.proven:
         worst.findings = worst.findings.with_proof(1 - alpha)

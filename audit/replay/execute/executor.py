@@ -5,7 +5,6 @@ that is no number: shapes, keys, words, the type of an exception) and its number
 have a joint law given all that was looked at before.
 """
 
-import linecache
 from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -23,16 +22,17 @@ from dpaudit.audit.replay.declare.held import Held
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
+from dpaudit.audit.replay.execute.definitions import place_of_definition
 from dpaudit.audit.replay.execute.patches import patched
 from dpaudit.audit.replay.execute.standing import standing
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
+from dpaudit.audit.replay.follow.ending import Ended, Steps, watched
 from dpaudit.audit.replay.follow.forms import Form, form_of
-from dpaudit.audit.replay.follow.frames import is_framed, tables
+from dpaudit.audit.replay.follow.frames import is_framed, parts_of, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import (
-    place_in,
     place_of_failure,
     watching_returns,
 )
@@ -44,7 +44,6 @@ from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
-from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
     UNREAD,
@@ -55,7 +54,7 @@ from dpaudit.outputs import (
     telling_interrupts,
 )
 
-__all__ = ["Trace", "both_again", "execute", "in_any_order", "place_of_definition"]
+__all__ = ["Trace", "both_again", "execute", "in_any_order"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -141,9 +140,16 @@ class Trace:
         """Execute the mechanism again; by default on the same data from the same seed.
 
         All other parameters are those of `execute`.
+
+        Raises
+        ------
+        Ended
+            If it is given noise, and draws and looks a thousand times as often.
         """
         data = self.data if data is None else data
         seed = self.tape.seed if seed is None else seed
+        if more.get("script"):
+            more["steps"] = partial(Steps.given, self.tape.steps.taken)
         return execute(self.mechanism, data, seed, mode=self.tape.mode, **more)
 
     def plainly(self) -> "Trace":
@@ -173,6 +179,7 @@ def execute(
     goes_on: bool = False,
     variant: int = 0,
     trail: Trail | None = None,
+    steps: Callable[[], Steps] = Steps,
 ) -> Trace:
     """Execute a mechanism once.
 
@@ -194,9 +201,13 @@ def execute(
         Of one seed, each takes other entropy from the system.
     trail : Trail, optional
         Keeps every line.
+    steps : callable
+        Makes what counts draws and looks at noise.
 
     Raises
     ------
+    Ended
+        If it takes too many of these, or more time than there is.
     DPAuditError
         If the mechanism raises one: it refuses the data.
     """
@@ -209,6 +220,7 @@ def execute(
         if tape is not None:
             tape.closed = True
         tape = Tape(seed, Script(script, goes_on), mode, trail=trail)
+        tape.steps = steps()
         given = fresh(data)
         rng = RecordingGenerator(tape, follows=follows)
         watching: AbstractContextManager[list[str]] = nullcontext([])
@@ -226,7 +238,11 @@ def execute(
             watching as returned,
             tape.running(),
         ):
-            released, failure, line = _attempt(one, given, rng)
+            try:
+                released, failure, line = watched(partial(_attempt, one, given, rng))
+            except Ended as ended:
+                ended.ordinary |= not script
+                raise
             rng.end()
     assert tape is not None
     reader = _Reader(tape)
@@ -272,27 +288,6 @@ def both_again(
     return in_any_order(seed, turn, first, second)
 
 
-def place_of_definition(mechanism: Any) -> str:
-    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
-    one, _ = ways_to_draw(mechanism)
-    mechanism = FunctionMechanism.written(mechanism)
-    kind = getattr(mechanism, "release", None) or FunctionMechanism.written(one)
-    code = getattr(getattr(kind, "__func__", kind), "__code__", None)
-    if code is None:
-        return "?"
-    line = first = code.co_firstlineno
-    last = max((at for *_, at in code.co_lines() if at), default=first)
-    if linecache.getline(code.co_filename, first).lstrip().startswith("@"):
-        below = range(first + 1, last + 1)  # decorators may have several lines
-        line = next((at for at in below if _defines(code.co_filename, at)), first)
-    return place_in(code.co_filename, line)
-
-
-def _defines(file: str, line: int) -> bool:
-    words = "def ", "async def ", "class "
-    return linecache.getline(file, line).lstrip().startswith(words)
-
-
 @telling_interrupts()
 def _attempt(
     one: Callable[..., Any], data: Array, rng: RecordingGenerator
@@ -302,9 +297,13 @@ def _attempt(
         with np.errstate(all="ignore"):
             return one(data, rng), None, ""
     except BaseException as error:
-        if isinstance(error, DPAuditError) or raised_by_signal(error):
+        ends = isinstance(error, DPAuditError | Ended)
+        if ends or raised_by_signal(error):
             raise
         return None, error, place_of_failure(error)
+    finally:
+        if rng.tape.steps.ended is not None:  # which the code may have caught
+            raise rng.tape.steps.ended
 
 
 class _Reader:
@@ -346,9 +345,9 @@ class _Reader:
             self._plain(value)
 
     def _framed(self, value: Any, depth: int) -> None:
-        """Read a table of pandas, with its labels."""
+        """Read a table, with its labels."""
         try:
-            parts = tables().parts(value)
+            parts = parts_of(value)
         except Exception:
             self.words.append(f"{UNREAD}{type(value).__name__}")
             self.unread = True

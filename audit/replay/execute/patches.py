@@ -106,7 +106,7 @@ class _Replacements:
         self.tasks = itertools.count()
         self._follows = follows
         self._of: dict[Any, RecordingGenerator] = {}
-        self._tables = tables() if follows else None
+        self._tables = tables() if follows else ()
         # Where it stands, its name, what stands there, and what shall stand there.
         self._every = [
             (owner, name, vars(owner)[name], ours)
@@ -122,7 +122,7 @@ class _Replacements:
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
         there = [get(name) for get, name in self._there]
-        return self._tables is (tables() if self._follows else None) and all(
+        return self._tables == (tables() if self._follows else ()) and all(
             map(is_, there, self._real)
         )
 
@@ -167,8 +167,8 @@ class _Replacements:
             for name in ("zeros", "empty", "ones", "full"):
                 yield np, name, _writable(self, getattr(np, name))
             yield from conversions()
-        if self._tables is not None:
-            for owner, name, made_of in self._tables.replacements():
+        for each in self._tables:
+            for owner, name, made_of in each.replacements():
                 if name in vars(owner):
                     yield owner, name, made_of(vars(owner)[name])
         for owner, name, function in drawing_functions():

@@ -87,6 +87,8 @@ class Looked:
         self, tape: Any, mean: Array, terms: Terms, *, bare: bool = False
     ) -> None:
         self.tape, self.centre, self.terms, self.bare = tape, mean, terms, bare
+        if not tape.closed:
+            tape.steps.take()
         if tape.trail is not None:
             tape.trail.made(self)
 

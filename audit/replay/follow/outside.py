@@ -12,6 +12,7 @@ def note_outside(tape: Any, why: str) -> None:
     """Note on a tape, if any, that something comes from outside, and may be random."""
     if tape is None or tape.inside or tape.closed:
         return
+    tape.steps.take()
     note = Unfollowed(place_of_caller(), why)
     if note not in tape.outside:
         tape.outside.append(note)

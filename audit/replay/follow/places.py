@@ -20,6 +20,7 @@ __all__ = [
     "called_by_name",
     "is_code",
     "is_returned_next",
+    "is_told",
     "place_in",
     "place_of_caller",
     "place_of_failure",
@@ -49,15 +50,15 @@ _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
 # Libraries of tables, and that train: where noise is added is the line that calls them.
 _TRAINING = "jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"
-_CALLED = frozenset({"pandas", "sklearn", *_TRAINING})
+_CALLED = frozenset({"pandas", "polars", "sklearn", *_TRAINING})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
 
 
 def place_of_caller() -> str:
     """Return ``file:line`` of the code under audit that is running now.
 
-    That is the innermost frame outside NumPy, SciPy, pandas, scikit-learn, libraries
-    that train, Python's own library and this package.
+    That is the innermost frame outside NumPy, SciPy, pandas, polars, scikit-learn, what
+    trains, Python's own library and this package.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -190,6 +191,11 @@ def _named(file: str, line: int, folder: str) -> str:
 def is_code(file: str) -> bool:
     """Say whether a file is the code under audit: neither a library nor its caller."""
     return _kind(file) == "code" and "site-packages" not in file
+
+
+def is_told(file: str) -> bool:
+    """Say whether findings have lines of a file: those of a package, too."""
+    return _kind(file) == "code"
 
 
 @lru_cache(maxsize=4096)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.draws import DrawBlock, Draws, Recipe
+from dpaudit.audit.replay.follow.ending import Steps
 from dpaudit.audit.replay.follow.logs import LOGS
 from dpaudit.audit.replay.follow.observations import (
     Observation,
@@ -36,15 +37,7 @@ from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.replay.laws.drawn import is_turned
 from dpaudit.outputs import Output, read
 
-__all__ = [
-    "AS_NUMBER",
-    "DECLARED",
-    "EAGER",
-    "LAZY",
-    "Mode",
-    "PublicValue",
-    "Tape",
-]
+__all__ = ["AS_NUMBER", "DECLARED", "EAGER", "LAZY", "Mode", "PublicValue", "Tape"]
 
 AS_NUMBER = "noise is used as an ordinary number"
 DECLARED = "declared"
@@ -136,6 +129,8 @@ class Tape:
         How often the code drew.
     trail : Trail, optional
         Keeps every line.
+    steps : Steps
+        Draws, and looks at noise.
     """
 
     seed: int
@@ -156,6 +151,7 @@ class Tape:
     first_place: str = ""
     calls: int = 0
     trail: Any = None
+    steps: Steps = field(default_factory=Steps)
 
     def __post_init__(self) -> None:
         self.draws = Draws()
@@ -192,6 +188,8 @@ class Tape:
         """Say whether this is the mechanism's thread, and note it if it is not."""
         if not self.is_mine:
             self.cannot_follow(_OTHER_THREAD)
+        elif not self.closed:
+            self.steps.take()
         return self.is_mine
 
     @property
@@ -222,6 +220,7 @@ class Tape:
     def note_draw(self) -> None:
         """Note that the code draws."""
         self.calls += 1
+        self.steps.take()
         if self.trail is not None:
             self.trail.drew()
         if LOGS:

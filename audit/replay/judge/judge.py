@@ -41,14 +41,18 @@ nothing random had been looked at before: the value is a function of the data, s
 the two laws of the transcript are mutually singular.
 """
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.execute.executor import Trace, both_again, execute
+from dpaudit.audit.replay.follow.ending import Ended, Steps
 from dpaudit.audit.replay.follow.tape import Mode, PublicValue, Tape
 from dpaudit.audit.replay.judge.closed_executions import judge_closed
 from dpaudit.audit.replay.judge.exact_laws import judge_open
@@ -65,6 +69,8 @@ from dpaudit.printable import printable
 __all__ = ["judge"]
 
 _TURNS = 3  # seeds, where noisy values are looked at
+_MORE_TURNS = 14  # of a pair that is looked at closely: see `_judge_closed`
+_QUICK = 0.75  # seconds of the processor that the first may take, so that more follow
 _VARIANTS = 12  # of entropy, of which a fair bit escapes each with probability 1/2
 _MOST_LOOKS = 4  # numbers, after which all branches are executed in any case
 _DECIDING = Mode(decides=True), Mode(decides=True, keeps=True)
@@ -78,38 +84,65 @@ def judge(
     sees: str,
     *,
     public: bool = False,
+    closely: bool = True,
 ) -> Judgement:
     """Execute a mechanism on both datasets of a pair, and say what differs.
 
-    `public` says that everybody sees which rows are chosen.
+    `public` says that everybody sees which rows are chosen; without `closely` code that
+    looks at noise is executed from three seeds at most.
     """
-
-    def executed(mode: Mode, turn: int = 0) -> tuple[Trace, Trace]:
-        data = pair.data, pair.neighbour
-        first, second = (execute(mechanism, x, seed + turn, mode=mode) for x in data)
-        return first, second
-
+    executed = partial(_both, mechanism, pair, seed)
     judgement = Judgement(pair, claim, sees)
+    try:
+        return _judge(judgement, executed, public=public, closely=closely)
+    except Ended as ended:
+        judgement = judgement.anew(executions=1 + judgement.executions)
+        judgement.suspect("coin", ended.place, ended.why)
+        judgement.suspicious = not ended.ordinary  # or releases go on as well
+    return judgement
+
+
+def _both(
+    mechanism: Any, pair: Pair, seed: int, mode: Mode, turn: int = 0
+) -> tuple[Trace, Trace]:
+    """Execute a mechanism on both datasets from a seed."""
+    seed += turn
+    first = execute(mechanism, pair.data, seed, mode=mode)
+    steps = partial(Steps.beside, first.tape.steps.taken)
+    return first, execute(mechanism, pair.neighbour, seed, mode=mode, steps=steps)
+
+
+def _judge(
+    judgement: Judgement, executed: Callable[..., Any], *, public: bool, closely: bool
+) -> Judgement:
+    """Judge both sides, if executions come to an end."""
+    sees = judgement.sees
     first, second = executed(Mode(public=public))
-    opening = seed, first.tape.mode, first.tape.calls
+    opening = first.tape.seed, first.tape.mode, first.tape.calls
     if any(trace.tape.selected and trace.tape.unfollowed for trace in (first, second)):
         first, second = executed(Mode(selects=False, public=public))
     if not _judge_exactly(judgement, first, second):
-        judgement = _judge_closed(judgement, (first, second), executed)
-        pure = pure_epsilon(claim) is not None and sees == "release" and not public
-        if pure and judgement.followed and not judgement.suspicious:
-            look_far(judgement, first, second)
-            look_at_tails(judgement, first, second)
+        judgement = _judge_closed(judgement, (first, second), executed, closely)
+        pure = pure_epsilon(judgement.claim) is not None
+        far = pure and sees == "release" and not public
+        if far and judgement.followed and not judgement.suspicious:
+            try:
+                look_far(judgement, first, second)
+                look_at_tails(judgement, first, second)
+            except Ended as ended:
+                judgement.suspect("coin", ended.place, ended.why)
         open_end = judgement.suspicious or not judgement.followed
         seen = first.tape.observations[: _MOST_LOOKS + 1]
         looked = sum(each.value.size for each in seen) <= _MOST_LOOKS
         undecided = sees == "release" and not (judgement.proven or public)
         for mode in _DECIDING if (open_end or looked) and undecided else ():
-            decided, sides = judgement.anew(), executed(mode)
+            decided, known = judgement.anew(), False
             judgement.executions += 1
-            known = _judge_exactly(decided, *sides)
+            with suppress(Ended):  # of no way that was taken before
+                sides = executed(mode)
+                known = _judge_exactly(decided, *sides)
             settles = decided.proven or not decided.suspicious
-            tested = open_end and pure_epsilon(claim) is None
+            tested = open_end and not pure
             settles |= tested and decided.laws is not None
             if known and (settles or not mode.keeps):
                 decided.executions += judgement.executions
@@ -143,15 +176,22 @@ def _judge_closed(
     begun: Judgement,
     lazy: tuple[Trace, Trace],
     executed: Callable[[Mode, int], tuple[Trace, Trace]],
+    closely: bool,
 ) -> Judgement:
     """Judge executions in which noisy values were looked at, by some more of them.
 
-    What coins decide may be the same on both sides for one seed, and not for others.
+    What coins decide may be the same on both sides for one seed, and not for others. Of
+    n independent executions none takes a way of probability p with probability
+    (1 - p)^n: for p = 0.4 that is 0.22 of three, and 0.0008 of 14, as many as there are
+    where three take little time.
     """
-    executions, mode = 0, lazy[0].tape.mode
+    executions, mode, begun_at = 0, lazy[0].tape.mode, time.process_time()
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
-    for turn in range(_TURNS):
+    for turn in range(_MORE_TURNS if closely else _TURNS):
+        if turn == _TURNS and time.process_time() - begun_at > _QUICK:
+            turn -= 1
+            break
         eager = begun.anew(mode=mode, branches=branches, turns=turn + 1)
         traces = executed(replace(mode, eager=True), turn)
         for seen, trace in zip(branches, traces, strict=True):

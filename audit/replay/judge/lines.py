@@ -17,12 +17,14 @@ Nothing here decides anything: a verdict stands before a line is looked for.
 
 import ast
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.system import SEEDED
+from dpaudit.audit.replay.follow.ending import Ended
 from dpaudit.audit.replay.follow.generator import TWINS
 from dpaudit.audit.replay.follow.places import place_in
 from dpaudit.audit.replay.follow.trail import Trail, parted
@@ -238,7 +240,8 @@ class Lines:
                 script = side.tape.observations
                 if given.values is not None:
                     script = given.values
-                side.again(script=script, goes_on=given.goes_on, trail=trail)
+                with suppress(Ended):  # the trail has no end
+                    side.again(script=script, goes_on=given.goes_on, trail=trail)
             whole = all(each.whole and each.end for each in trails)
             self._known[watched] = trails if whole else None
         return self._known[watched]

@@ -41,6 +41,8 @@ _FEW = (
     + _PRIMITIVE.format("draws them")
 )
 _WORDS: dict[str, str] = {
+    "go on here": f"draw as often as is public, {_LOOP}",
+    "seconds of the budget": "give it more of them, or hand over smaller datasets",
     "a generator that": "hand the generator over, or make it, or the object that holds "
     "it, within the mechanism",
     "was drawn before": "draw the noise within the mechanism, in each execution anew",

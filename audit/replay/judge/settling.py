@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.harness import audit
-from dpaudit.audit.replay.execute.executor import execute, place_of_definition
+from dpaudit.audit.replay.execute.definitions import place_of_definition
+from dpaudit.audit.replay.execute.executor import execute
+from dpaudit.audit.replay.follow.ending import watched
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.tape import LAZY
@@ -44,14 +46,13 @@ from dpaudit.audit.replay.judge.statistics import (
 )
 from dpaudit.audit.replay.laws.composition import most_loss
 from dpaudit.audit.sampling.draws import single_threaded
-from dpaudit.audit.settings import Run
+from dpaudit.audit.settings import Budget, Run
 from dpaudit.errors import DPAuditError, MechanismError, UnsupportedError
 from dpaudit.neighbours import Pair
 
-__all__ = [
-    "Settlement",
-]
+__all__ = ["Settlement"]
 
+_TEST = 3.0  # times the seconds of the budget, when a test of releases is ended
 _SIMULATED = 20_000  # releases that cost no execution
 _FORMS, _PARTS = 10**7, 3  # seeds; parts of the form of a release that are tested
 _ANY = Pair([0.0], [1.0])
@@ -100,10 +101,8 @@ class Settlement:
         Of the pair that was executed first.
     until : float
         Of the clock, when there is no time to execute again.
-    options : dict
-        Of `dpaudit.audit.audit`, for a test on releases,
-    run : Run
-        and where that is kept.
+    options, budget, run : dict, Budget and Run
+        Of `dpaudit.audit.audit`, for a test on releases.
     refuted : bool
     samples : int
         Releases, or transcripts, that a test drew on either side.
@@ -127,6 +126,7 @@ class Settlement:
     opened: Judgement
     until: float
     options: dict[str, Any]
+    budget: Budget
     run: Run
     refuted: bool = False
     samples: int = 0
@@ -140,6 +140,8 @@ class Settlement:
     def settle(self) -> None:
         """Settle it, by what costs least."""
         worst = self.worst
+        if worst.opening is None and not worst.suspicious:
+            return  # an ordinary execution comes to no end
         before = partial(kept_noise, self.mechanism, self.log.places)
         if worst.untrusted:
             within = [each.calls[0].held for each in worst.untrusted]
@@ -163,9 +165,9 @@ class Settlement:
             text = _DIFFER if self.refuted else _MAY_DIFFER
             worst.find("release", here, text, neighbour=there)
         if open_end and worst.loss > most_loss(worst.claim):
-            self._withdraw(_ABOVE.format(worst.loss))
+            self.withdraw(_ABOVE.format(worst.loss))
         elif open_end and worst.exceeds:
-            self._withdraw(_MORE)
+            self.withdraw(_MORE)
 
     def _audit_primitives(self) -> None:
         """Hold primitives that are not trusted to what they declare.
@@ -261,7 +263,7 @@ class Settlement:
             self.options["confidence"] = 1 - alpha
             self.exact = False
             late = time.perf_counter() > self.until
-            self._withdraw(_HIDDEN if self.repeats or late else _TOO_MANY)
+            self.withdraw(_HIDDEN if self.repeats or late else _TOO_MANY)
 
     def _test_transcripts(self) -> None:
         """Let the exact losses of transcripts bet against the claim, in both readings.
@@ -290,7 +292,7 @@ class Settlement:
         self.exact, worst.followed = True, not worst.shows_more
         self.refuted = all(found)
         if found[0] and not self.refuted:
-            self._withdraw(TWO_MODES)
+            self.withdraw(TWO_MODES)
 
     def _test_releases(self) -> None:
         """Let releases decide, unless the code would break what they are drawn by."""
@@ -309,7 +311,9 @@ class Settlement:
         if read is not None:
             mechanism, run = read, replace(run, store=None, reference=None)
         try:
-            found = audit(mechanism, **self.options, run=run)
+            options = self.options | {"budget": self.budget}
+            tested = partial(audit, mechanism, **options, run=run)
+            found = watched(tested, times=_TEST)
         except MechanismError as error:
             if not str(error).startswith("the mechanism returns"):
                 raise
@@ -325,13 +329,14 @@ class Settlement:
         if kept is None and look is not None:
             kept = look()
         if kept is not None:
-            self._withdraw(kept.why, kept.place)
+            self.withdraw(kept.why, kept.place)
             self.witness = None
         return kept is not None
 
     def _draws_otherwise(self) -> Unfollowed | None:
         """Look whether the first execution, when it is made again, draws as it did."""
-        assert self.opened.opening is not None
+        if self.opened.opening is None:  # its executions were ended
+            return None
         seed, mode, draws = self.opened.opening
         self.executions += 1
         try:
@@ -344,7 +349,7 @@ class Settlement:
         place = tape.first_place or place_of_definition(self.mechanism)
         return Unfollowed(place, _OTHERWISE.format(draws, tape.calls))
 
-    def _withdraw(self, why: str, place: str | None = None) -> None:
+    def withdraw(self, why: str, place: str | None = None) -> None:
         """Note that nothing is proven, and why."""
         worst = self.worst
         self.refuted = False

