@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.system import SEEDED
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
-from dpaudit.audit.replay.follow.outside import note_outside
+from dpaudit.audit.replay.follow.outside import seeded
 from dpaudit.audit.replay.follow.streams import Bits, Position, Seeds
 
 __all__ = ["Legacy", "drawing_functions"]
@@ -25,8 +24,7 @@ def _generator(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
         return rng.unseeded()
     child = rng.of_seed(seed)
     if child is None:
-        note_outside(rng.tape, SEEDED)
-        return real(seed)
+        return seeded(rng.tape, real(seed))
     return child
 
 
@@ -48,8 +46,7 @@ def _legacy(real: Any, rng: RecordingGenerator, seed: Any = None) -> Any:
     """Return an old generator of a seed: a recorder if the seed was drawn."""
     child = rng.unseeded() if seed is None else rng.of_seed(seed)
     if child is None:
-        note_outside(rng.tape, SEEDED)
-        return real(seed)
+        return seeded(rng.tape, real(seed))
     return Legacy(child, real)
 
 

@@ -33,12 +33,10 @@ from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.tape import Tape
 
 __all__ = [
-    "SEEDED",
     "global_generators_kept",
     "system_of",
 ]
 
-SEEDED = "a generator has a seed that was not drawn"
 _STAYS = "is replaced by the code, and stays so"
 _MODULES = (np, np.random, np.linalg, math, random, os, builtins)
 _DEVICES = ("/dev/urandom", "/dev/random", "/dev/hwrng")

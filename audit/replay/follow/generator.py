@@ -20,6 +20,7 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.discrete import DiscreteDraws
 from dpaudit.audit.replay.follow.draws import Terms
+from dpaudit.audit.replay.follow.outside import note_seeded
 from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.streams import Bits, CallStreams, Seeds
 from dpaudit.audit.replay.follow.tape import Tape
@@ -311,6 +312,7 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
                 self.tape.coin(note.why, place=note.place)
         for text in self.tape.draws.texts:
             text.end()
+        note_seeded(self.tape)
 
     def on(self, streams: CallStreams, why: str = "") -> "RecordingGenerator":
         """Return a generator that draws from other streams."""

@@ -156,6 +156,7 @@ class Tape:
     def __post_init__(self) -> None:
         self.draws = Draws()
         self.outside: list[Unfollowed] = []
+        self.seeded: list[Any] = []
         self._thread = threading.get_ident()
 
     @property

@@ -44,6 +44,7 @@ _BY_BATCH = (
     "batches"
 )
 _ALIKE = "what is looked at here is alike on D and D', and may hide what differs"
+_UNIT = " (log-ratios of probabilities, in the unit of an epsilon; claimed is {})"
 _SAMPLED = "a primitive that is not trusted is not audited beside secret batches"
 
 
@@ -273,6 +274,7 @@ def _find_costs(judgement: Judgement, worst: Transcript) -> None:
         ],
         worst.place_of_step(int(np.argmax(known))),
         f"{len(worst.steps)} steps add up to {judgement.loss:.6g}"
+        + ("" if pure is not None else _UNIT.format(judgement.claim))
         + ", and may be more than is claimed" * judgement.exceeds,
     )
 

@@ -13,6 +13,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.untrusted import Handed
 from dpaudit.audit.replay.follow.forms import Form
 from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.outside import varying
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
@@ -39,9 +40,8 @@ TWO_MODES = (
 )
 OTHER_RELEASE = (
     "an ordinary execution gives another release than the one that was followed: there "
-    "is randomness, or state, or arithmetic that is not seen"
+    "is randomness, or state, or arithmetic that is not seen, or is followed otherwise"
 )
-_FROM_OUTSIDE = "{}, and another execution gives another release"
 _NUMBERS = 4
 
 
@@ -358,8 +358,7 @@ class Judgement:
         trace : Trace
         """
         note = Unfollowed(trace.tape.first_place or "?", OTHER_RELEASE)
-        for each in trace.tape.outside[:1]:
-            note = Unfollowed(each.place, _FROM_OUTSIDE.format(each.why))
+        note = next(iter(varying(trace.tape)), note)
         note = unfollowed[0] if unfollowed else note
         place = trace.returned_at if note.place == "?" else note.place
         self.suspect("coin", place, note.why)
@@ -369,8 +368,9 @@ class Judgement:
         if not trace.raises or trace.layout != other.layout:
             return False
         how = "on both sides" if trace.plainly().raises else "only when it is followed"
-        text = f"the mechanism {trace.layout} {how}"
-        self.suspect("structure", trace.returned_at, text)
+        self.suspect(
+            "structure", trace.returned_at, f"the mechanism {trace.layout} {how}"
+        )
         return True
 
     def withdraw(self, place: str, why: str) -> None:

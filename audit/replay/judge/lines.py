@@ -23,9 +23,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.replay.execute.system import SEEDED
 from dpaudit.audit.replay.follow.ending import Ended
 from dpaudit.audit.replay.follow.generator import TWINS
+from dpaudit.audit.replay.follow.outside import SEEDED
 from dpaudit.audit.replay.follow.places import place_in
 from dpaudit.audit.replay.follow.trail import Trail, parted
 from dpaudit.audit.replay.judge.judgement import Findings
@@ -336,7 +336,7 @@ def find_singular(
         if twins and not lines.in_outermost(twins[0]):
             where = there = twins[0]  # called from the line that returns
         elif lost is not None:
-            text = f"{text} (noise is added to it at {lost}, and not released)"
+            text = f"{text} (noise is added to it at {lost}, and here it is without)"
     elif kind == "release":
         at = lines.shared(entry)
         where, there = at or where, at or there

@@ -78,7 +78,7 @@ _WORDS: dict[str, str] = {
     "alone, " + _PRIMITIVE.format("draws it"),
     "the mechanism raises": "hand over a pair on which it does not fail",
     "the batch": "let each value go by its own batch and by noisy values alone",
-    "and not released": "release the number to which the noise is added",
+    "here it is without": "release the number that has the noise in its stead",
     "a number without noise": "add noise to it, or make it of noisy values and public "
     "numbers alone",
     **{f"{name} {_ANY}": _FEW for name in _AMONG},
@@ -93,8 +93,10 @@ _WORDS: dict[str, str] = {
     "other probabilities": "draw each row by a flip of its own, whose "
     "probability goes by no other row",
     "one of these readings": "add the noise to the data once, as one expression",
-    "only a sum was seen": "draw noise for each value by itself",
-    "whose law is not known": "add independent noise of one scale to each number",
+    "only a sum was seen": "draw noise for each value by itself, "
+    + _PRIMITIVE.format("uses it"),
+    "whose law is not known": "add independent noise of one scale to each number, "
+    + _PRIMITIVE.format("makes it"),
     "ordinary number": "add the noise to the data before anything is made of it, "
     + _PRIMITIVE.format("makes it"),
     "may hide what differs": "look at all noisy values in one array (np.argmax(counts "

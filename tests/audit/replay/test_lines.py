@@ -151,3 +151,34 @@ def test_the_first_finding_is_at_the_line_at_fault(mechanism):
     where = result.findings[0].where
     file, _, line = where.rpartition(":")
     assert linecache.getline(file, int(line)).rstrip().endswith("# here"), str(result)
+
+
+def test_words_are_true_of_what_they_say():
+    def beside_its_noise(x, rng):
+        return len(x), f"{len(x) + rng.laplace():.2f}"
+
+    def seeds_without_draws(x, rng):
+        np.random.default_rng(1)
+        return len(x), rng.laplace()
+
+    def draws_of_a_seed(x, rng):
+        return len(x) + np.random.default_rng(1).laplace()
+
+    def descends(x, rng):
+        at = 0.0
+        for _ in range(4):
+            at = float(at - 0.1 * (np.clip(at - x, -1, 1).sum() + rng.normal(0, 2)))
+        return at
+
+    def said(mechanism, claim):
+        pair = Pair([0.2, 0.7], [0.2, 0.7, 1.0])
+        return str(replay(mechanism, pair=pair, claim=claim, budget=2))
+
+    beside = said(beside_its_noise, PureDP(1.0))
+    assert "and here it is without" in beside
+    assert "not released" not in beside
+    assert "a seed" not in said(seeds_without_draws, PureDP(1.0))
+    assert "of a seed that is not drawn" in said(draws_of_a_seed, PureDP(1.0))
+    assert "the unit of an epsilon; claimed is GaussianDP(mu=0.5)" in said(
+        descends, GaussianDP(0.5)
+    )
