@@ -178,7 +178,8 @@ def test_the_word_on_a_theorem_comes_from_its_rows(exponents, chances, word):
 
 def test_a_claim_falls_if_one_audit_of_the_report_refutes_it_or_the_exact_loss():
     wall = verdicts(["symmetric-noise"], ["analyze-gauss-published", "power-method"])
-    exact = verdicts([], ["analyze-gauss-published"]).assign(claim="false")
+    exact = verdicts([], ["analyze-gauss-published", "symmetric-noise"])
+    exact["claim"] = ["false", "kept"]
     tables = {"privacy-wall": wall.assign(claim="kept"), "dp-pca-claims": exact}
     results = results_of({**tables, "robust-audits": ValueError(), "other": wall})
     assert ledger.audits(results) == {
@@ -190,7 +191,8 @@ def test_a_claim_falls_if_one_audit_of_the_report_refutes_it_or_the_exact_loss()
 def test_the_ledger_as_it_is_printed():
     words = dict.fromkeys(THEOREMS, ("supported", ""))
     words["Analyze Gauss, Theorem 7"] = ("new", "")
-    found = ledger.judged(results_of({"robust-recovery": pd.DataFrame()}), words)
+    tables = {"robust-recovery": pd.DataFrame(), "robust-budgets": ValueError()}
+    found = ledger.judged(results_of(tables), words)
     table = ledger.table(found)
     assert len(table) == len(STATEMENTS)
     assert {"supported", "new", "not audited here", "tool"} <= {*table["verdict"]}
