@@ -34,6 +34,7 @@ MODULES = (
     "glue",
     "shown",
     "forms",
+    "sources",
     "reported_sums",
     "reported_noise",
     "reported_tables",
