@@ -9,6 +9,7 @@ import bisect
 import decimal
 import json
 import math
+import statistics
 import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -22,11 +23,12 @@ import numpy as np
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.directions import directed, norm
 from dpaudit.audit.replay.follow.named import CONVERSIONS, EXACT
-from dpaudit.audit.replay.follow.selection import searchsorted
+from dpaudit.audit.replay.follow.selection import searchsorted, select
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
+from dpaudit.audit.replay.laws.one_draw import Noise
 
-__all__ = ["conversions", "like"]
+__all__ = ["conversions", "drawn_by_name", "like"]
 
 _MATH = {
     **{name: name for name in ("copysign", "cos", "exp", "expm1", "log", "log10")},
@@ -49,11 +51,10 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
         yield bisect, name, _bisected(getattr(bisect, name), side)
     from scipy import stats  # slow to import: by who executes alone
 
-    rv_generic = stats.rv_continuous.__mro__[1]
     for kind in (stats.rv_continuous, stats.rv_discrete):
         for name in ("ppf", "isf"):
             yield kind, name, _quantiles(getattr(kind, name), name)
-    yield rv_generic, "rvs", _drawn(rv_generic.rvs)
+    yield statistics.NormalDist, "inv_cdf", _normal(statistics.NormalDist.inv_cdf)
     yield json.JSONEncoder, "default", _default(json.JSONEncoder.default)
 
 
@@ -119,17 +120,56 @@ def _distance(real: Any) -> Callable[..., Any]:
     return dist
 
 
-def _drawn(real: Any) -> Callable[..., Any]:
-    """Return what draws by a law of SciPy's: nothing is added without a place."""
+def drawn_by_name(real: Any, recorder_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return what draws by a law of SciPy's, followed by its name if that is known.
+
+    Parameters
+    ----------
+    real : callable
+        ``rvs`` of SciPy's laws.
+    recorder_of : callable
+        Returns what draws for a ``random_state``, and the recorder, or None.
+    """
 
     def rvs(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = real(self, *args, **kwargs)
+        discrete = {"discrete": True} if kwargs.pop("discrete", None) else {}
+        state = kwargs.pop("random_state", None)
+        state, rng = recorder_of(self._random_state if state is None else state)
+        if rng is not None and not has_noise([*args, *kwargs.values()]):
+            parameters, loc, scale, size = self._parse_args_rvs(*args, **kwargs)
+            if np.all(self._argcheck(*parameters)) and np.all(scale > 0):
+                made = _named(self, rng, parameters, size)
+                if made is not NotImplemented:
+                    made = made if np.all(scale == 1) else made * scale
+                    made = made if np.all(loc == 0) else made + loc
+                    if discrete and not isinstance_tracked(made):
+                        whole = np.asarray(made).astype(np.int64)
+                        return whole if whole.ndim else int(whole)
+                    return made
+        made = real(self, *args, **kwargs, **discrete, random_state=state)
         placed = "loc" in kwargs or len(args) > self.numargs
         if isinstance_tracked(made) and made.noisy and not placed:
             return Tracked(made.tape, made.centre, made.terms, bare=True)
         return made
 
     return rvs
+
+
+def _named(law: Any, rng: Any, parameters: Any, size: Any) -> Any:
+    """Return standard draws of a law of SciPy's, NotImplemented if it is not known."""
+    size, name = None if size == () else size, str(law.name)
+
+    def drawn(generator: Any) -> Any:
+        shape = () if size is None else size
+        return law._rvs(*parameters, size=shape, random_state=generator)
+
+    if hasattr(law, "xk"):  # a table of one's own
+        noise = Noise.on_lattice(law.xk, law.pk) if law.xk.ndim == 1 else None
+        return NotImplemented if noise is None else rng.of_noise(noise, drawn, size)
+    own: Any = getattr(sys.modules["scipy.stats"], name, None)
+    if type(own) is not type(law):
+        return NotImplemented
+    return rng.by_name(name, tuple(each[()] for each in parameters), drawn, size)
 
 
 def _bisected(real: Any, side: str) -> Callable[..., Any]:
@@ -158,6 +198,18 @@ def _quantiles(real: Any, name: str) -> Callable[..., Any]:
         return real(self, q, *args, **kwargs)
 
     return call
+
+
+def _normal(real: Any) -> Callable[..., Any]:
+    """Return the quantiles of Python's own normal law."""
+
+    def inv_cdf(self: Any, p: Any) -> Any:
+        made = derived("norm.ppf", p) if isinstance_tracked(p) else NotImplemented
+        return (
+            real(self, p) if made is NotImplemented else made * self.stdev + self.mean
+        )
+
+    return inv_cdf
 
 
 def _default(real: Any) -> Callable[..., Any]:
@@ -234,8 +286,37 @@ def _sum(iterable: Any, /, start: Any = 0) -> Any:
     return sum(numbers, start)
 
 
+def _extreme(real: Any, sign: float) -> Callable[..., Any]:
+    """Return ``max``, or ``min``, by noisy keys: which is ahead is one choice."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        key = kwargs.get("key")
+        if len(args) == 1 and set(kwargs) <= {"key"}:
+            items = list(args[0])
+            keys = items if key is None else [*map(key, items)]
+            pairs = len(keys) > 1 and all(type(e) is tuple and e for e in keys)
+            numbers = [each[0] for each in keys] if pairs else keys
+            if (pairs or key is not None) and all(map(_is_one, numbers)) and numbers:
+                joined = Tracked.joined(numbers[0].tape, numbers)
+                if (place := select(joined, sign)) is not None:
+                    return items[place]
+            if key is not None and items:
+                return items[real(range(len(keys)), key=keys.__getitem__)]
+            args = (items,)
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _is_one(value: Any) -> bool:
+    """Say whether it is one number with noise."""
+    return bool(isinstance_tracked(value) and value.noisy and value.size == 1)
+
+
 CONVERSIONS.update(
     sum=_sum,
+    max=_extreme(max, 1.0),
+    min=_extreme(min, -1.0),
     complex=like(complex, _complex, dtype=np.dtype(np.complex128)),
     float=like(float, _float, dtype=np.dtype(np.float64)),
     int=like(int, _int, dtype=np.dtype(np.int64)),

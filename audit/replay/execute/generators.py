@@ -127,6 +127,9 @@ _KEPT: dict[str, Callable[..., Any]] = {
     "randrange": lambda rng, start, stop=None: rng.integers(start, stop),
     "choice": lambda rng, seq: seq[rng.integers(len(seq))],
     "shuffle": lambda rng, x: rng.shuffle(x),
+    "sample": lambda rng, population, k: [
+        population[place] for place in rng.choice(len(population), k, replace=False)
+    ],
 }
 """What is followed in executions that keep draws."""
 _REAL = random.Random

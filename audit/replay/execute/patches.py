@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.execute.conversions import conversions, like
-from dpaudit.audit.replay.execute.generators import drawing_functions
+from dpaudit.audit.replay.execute.conversions import conversions, drawn_by_name, like
+from dpaudit.audit.replay.execute.generators import Legacy, drawing_functions
 from dpaudit.audit.replay.execute.system import system_of
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
@@ -149,6 +149,20 @@ class _Replacements:
             self._of[owner] = self.rng.on(made)
         return self._of[owner]
 
+    def _recorder_of(self, state: Any) -> tuple[Any, RecordingGenerator | None]:
+        """Return what draws for a ``random_state`` of SciPy's, and a recorder or None.
+
+        SciPy's own is the global generator of NumPy.
+        """
+        if self.tape is None or not self.tape.check_thread():
+            return state, None
+        if state is np.random or state is np.random.mtrand._rand:
+            state = Legacy(self.of(np.random), np.random.mtrand.RandomState)
+        elif isinstance(state, int | np.integer):
+            state = np.random.RandomState(state)
+        rng = state._rng if type(state) is Legacy else state
+        return state, rng if type(rng) is RecordingGenerator else None
+
     def state_of(self, owner: Any, name: str, *args: Any) -> Any:
         """Do what functions of a module do with the state of its generator."""
         if name != "seed":
@@ -171,6 +185,10 @@ class _Replacements:
             for owner, name, made_of in each.replacements():
                 if name in vars(owner):
                     yield owner, name, made_of(vars(owner)[name])
+        from scipy import stats  # slow to import: by who executes alone
+
+        laws = stats.rv_continuous.__mro__[1]
+        yield laws, "rvs", drawn_by_name(vars(laws)["rvs"], self._recorder_of)
         for owner, name, function in drawing_functions():
             real = getattr(owner, name, None)
             made = isinstance(real, type) or name == "default_rng"

@@ -49,7 +49,7 @@ _SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
 _NAMES = {
     **{"true_divide": "divide", "fabs": "absolute", "float_power": "power"},
     **{name: f"special.{name}" for name in ("ndtri", "ndtr", "logit", "expit")},
-    **{name: f"special.{name}" for name in ("erfinv", "erfcinv")},
+    **{name: f"special.{name}" for name in ("erfinv", "erfcinv", "_lambertw")},
 }
 FUNCTIONS = frozenset(
     {

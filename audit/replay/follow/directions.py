@@ -306,13 +306,17 @@ def _unit(vector: Array) -> Array:
     return np.asarray(vector / np.sqrt((vector**2).sum()))
 
 
-def radius_of(value: Any) -> tuple[_Draws, float, float] | None:
-    """Return the draws of a gamma draw, or of a sum of some; their scale and shape."""
+def radius_of(value: Any, own: bool = False) -> tuple[_Draws, float, float] | None:
+    """Return the draws of a gamma draw, or of a sum of some; their scale and shape.
+
+    With `own` they may be made of others, which are used up.
+    """
     draws, written, shape = value.tape.draws, _written(value), 0.0
-    if written is None or not value.bare:
+    if written is None or not (value.bare or own):
         return None
     numbers, scale = written
-    free = draws.may_go_into(numbers) and not draws.made.touches(numbers)
+    free, made = draws.may_go_into(numbers), draws.made
+    free &= not made.touches(numbers) or (own and made.part_from(numbers, draws.states))
     if not free or len(np.unique(numbers)) < len(numbers):
         return None
     for family in draws.families[numbers].tolist():
@@ -352,8 +356,8 @@ def _stretched(value: Any, radius: Any) -> Any:
         return NotImplemented
     lengths, times, gamma = found
     if direction is not None:
-        scale = direction[1] * times
-        return _together(tape, direction[0], lengths, gamma, scale, shape)
+        by = direction[1] * times
+        return _together(tape, direction[0], lengths, gamma, by, shape)
     cube = _vector(value, Family.UNIFORM, -0.5)
     if cube is not None:
         scale = cube[1] / 2 * times

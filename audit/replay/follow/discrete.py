@@ -25,9 +25,18 @@ from dpaudit.audit.replay.follow.tracked import (
     looked_at_within,
 )
 from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.by_name import METHODS, law_by_name
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice, code_of
+from dpaudit.audit.replay.laws.coded import (
+    FIRST,
+    MOST_STEPS,
+    Density,
+    Lattice,
+    code_of,
+)
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
+from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.audit.replay.laws.pushforward import family_of
 
 __all__ = ["DiscreteDraws"]
 
@@ -70,6 +79,61 @@ class DiscreteDraws:
         once = self._streams.again()
         floats = np.asarray(values, dtype=np.float64)
         return Tracked.fresh(self.tape, code, floats, lambda seed: drawn(once(seed)))
+
+    def by_name(
+        self, name: str, parameters: tuple[Any, ...], drawn: Any, size: Any
+    ) -> Any:
+        """Return draws of a law of SciPy's, as `drawn` gives them of a generator.
+
+        NotImplemented where it is none that is known here.
+        """
+        if not all(map(_is_number, parameters)):
+            return NotImplemented
+        noise = law_by_name(name, tuple(map(float, parameters)))
+        if noise is None:
+            return NotImplemented
+        return self.of_noise(noise, drawn, size)
+
+    def of_noise(self, noise: Noise, drawn: Any, size: Any) -> Any:
+        """Return draws of a + b X, as `drawn` gives them of a generator."""
+        shift, scale, family = family_of(noise)
+
+        def standard(values: Any) -> Array:
+            return (np.asarray(values, dtype=np.float64) - shift) / scale
+
+        made: Any
+        if family < FIRST and noise.kind != "lattice":
+            made = self._noise(Family(family), size)
+        else:
+            values = drawn(self._next())
+            if not self._notes:
+                return values
+            once = self._streams.again()
+            whole = standard(values)
+            again = lambda seed: standard(drawn(once(seed)))  # noqa: E731
+            made = Tracked.fresh(self.tape, family, whole, again)
+        made = made * scale if scale != 1 else made
+        return made + shift if shift else made
+
+    def _named(self, method: str, *args: Any, size: Any = None, **more: Any) -> Any:
+        """Return draws of a method of NumPy's whose law has a name in SciPy."""
+        name, standard = METHODS[method]
+        count = standard.__code__.co_argcount
+        args, size = args[:count], args[count] if len(args) > count else size
+        if all(map(_is_number, (*args, *more.values()))):
+            with np.errstate(all="ignore"):
+                given, parameters, scale, shift = standard(*args, **more)
+            if math.isfinite(shift) and 0 < scale < math.inf:
+                made = self.by_name(
+                    name,
+                    parameters,
+                    lambda rng: getattr(rng, method)(*given, size),
+                    size,
+                )
+                if made is not NotImplemented:
+                    made = made if scale == 1 else made * scale
+                    return made + shift if shift else made
+        return self._unfollowed(method, *args, size=size, **more)
 
     def _of_data(self, name: str, *args: Any, size: Any, low: float = -math.pi) -> Any:
         """Return draws whose parameters may hold data, each of a law of its own.

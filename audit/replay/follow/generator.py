@@ -26,6 +26,7 @@ from dpaudit.audit.replay.follow.streams import Bits, CallStreams, Seeds
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.affine import STANDARD, Family
+from dpaudit.audit.replay.laws.by_name import METHODS
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 
 __all__ = ["TWINS", "RecordingGenerator"]
@@ -373,6 +374,7 @@ _FOLLOWED = {
     "laplace": _located(Family.LAPLACE),
     "gumbel": _located(Family.GUMBEL),
     "logistic": _located(Family.LOGISTIC),
+    **{name: partialmethod(RecordingGenerator._named, name) for name in METHODS},
 }
 _OWN = {*vars(RecordingGenerator), *vars(DiscreteDraws)}
 for _name in dir(np.random.Generator):

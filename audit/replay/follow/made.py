@@ -119,6 +119,25 @@ class Made:
             for roots in block.roots.values():
                 states[roots[places]] = State.PARTLY
 
+    def part_from(self, draws: NDArray[np.intp], states: _States) -> bool:
+        """Let draws stand by themselves, and use up what they are made of.
+
+        False where that was used otherwise.
+        """
+        touched = self._touched(draws)
+        for block, places in touched:
+            for roots in block.roots.values():
+                own = roots[places]
+                if not np.isin(states[own], _ALL_UNSEEN).all():
+                    return False
+                if any(self.used.get(r, block.start) != block.start for r in own):
+                    return False
+        for block, places in touched:
+            for roots in block.roots.values():
+                states[roots[places]] = State.PARTLY
+        self.apart.update(draws.tolist())
+        return True
+
     def take_over(self, draws: NDArray[np.intp], states: _States) -> None:
         """Let draws go by what they are made of, which may be mixed again.
 

@@ -42,7 +42,7 @@ def polar(one: Any, two: Any) -> Any:
     """Return a radius times the cosine, or sine, of an angle; else NotImplemented."""
     if not all([isinstance_tracked(each) and each.noisy for each in (one, two)]):
         return NotImplemented
-    if one.tape is not two.tape or not (one.bare and two.bare):
+    if one.tape is not two.tape:
         return NotImplemented
     shape = np.broadcast_shapes(one.shape, two.shape)
     if not 0 < math.prod(shape) <= _MOST:
@@ -66,12 +66,13 @@ def _number(side: Tracked, radius: Tracked) -> tuple[int, float] | None:
     draws = side.tape.draws
     if side.index.shape[1] != 1 or side.centre.any() or radius.centre.any():
         return None
-    made, length = draws.made_of(side.index[0]), radius_of(radius)
+    made = draws.made_of(side.index[0])
     expression = None if made is None else made.expression
-    if made is None or length is None or not isinstance(expression, Applied):
+    if made is None or not isinstance(expression, Applied):
         return None
     angle = _affine(expression.parts[0]) if expression.name in _SIDES else None
-    if angle is None:
+    length = None if angle is None else radius_of(radius, own=True)
+    if angle is None or length is None:
         return None
     slot, turn, phase = angle
     circles = abs(turn) / (2 * math.pi)

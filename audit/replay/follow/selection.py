@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.derived import derived
@@ -49,7 +50,7 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     of one family and one scale each, which only adds to them.
     """
     tape = noisy.tape
-    if not tape.mode.selects or tape.closed or noisy.bare:
+    if not tape.mode.selects or tape.closed:
         return None
     noisy.settle()
     index, mean, coef = noisy.index, sign * noisy.centre.ravel(), sign * noisy.coef
@@ -65,7 +66,9 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
         coef = np.abs(coef)
     scale = float(coef[0, 0])
     known = None
-    if scale > 0 and (coef == scale).all():
+    if family == Family.EXPONENTIAL and not mean.any() and (coef < 0).all():
+        known = _race(coef[:, 0])
+    elif not noisy.bare and scale > 0 and (coef == scale).all():
         known = noisy_maximum(mean[possible], scale, family)
     if known is None:
         return None
@@ -77,6 +80,17 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     tape.selected = True
     law = ChoiceLaw(log[np.newaxis], "noisy maximum")
     return np.intp(tape.choose(law, place, ())[()])
+
+
+def _race(scales: Array) -> Array | None:
+    """Return the log-probabilities that an exponential draw is the least of some.
+
+    Of rates r_i it is r_i over their sum.
+    """
+    if not np.isfinite(scales).all():
+        return None
+    log = -np.log(np.abs(scales))
+    return np.asarray(log - logsumexp(log))
 
 
 def compared(ufunc: Any, left: Any, right: Any) -> Any:

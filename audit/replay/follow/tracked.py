@@ -12,6 +12,7 @@ NumPy's own C code, which has to ask for one (``__array__``).
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ __all__ = [
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 DEEPEST = 8  # of the lists in lists that numbers with noise are looked for in
 _ZERO = bytes(8)
+# Methods that move entries, and functions that do the same.
+_MOVING = {
+    **{name: name for name in ("ravel", "squeeze", "swapaxes", "repeat", "take")},
+    **{name: name for name in ("diagonal", "trace")},
+    **{"flatten": "ravel"},
+}
 
 
 class Tracked(Looked, Arithmetic):
@@ -288,6 +295,8 @@ class Tracked(Looked, Arithmetic):
         kind = np.ndarray if self.ndim else np.float64
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _MOVING and self.noisy:
+            return partial(getattr(np, _MOVING[name]), self)
         if hasattr(kind, name):
             return getattr(self.looked_at(name)[()], name)
         for exact in () if self.ndim else (Fraction, Decimal):

@@ -34,10 +34,11 @@ __all__ = [
 FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
 _REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
 MOST_STEPS = 2**14
-_OFF = 1e-6  # of an integer, by rounding
 _ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
 _SAME = 1e-9  # relative, of parameters that are one number, rounded differently
-_SURE = 1e-6  # a probability that no error makes up
+_OFF = _SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
+_TO_ALL_DIGITS = frozenset(("t", "gamma", "beta"))  # log-densities, however small
+_UNDERFLOW = -600.0  # log-density below which one may be made up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
 
 
@@ -187,6 +188,13 @@ def _reach(log: float, fall: float) -> int:
     return min(MOST_STEPS, max(0, math.ceil((log - _FARTHEST) / fall)))
 
 
+@lru_cache(maxsize=256)
+def _frozen(name: str, parameters: tuple[float, ...]) -> Any:
+    from scipy import stats
+
+    return getattr(stats, name)(*parameters)
+
+
 @dataclass(frozen=True)
 class Density:
     """A law that SciPy knows.
@@ -204,9 +212,7 @@ class Density:
     @property
     def law(self) -> Any:
         """The law itself."""
-        from scipy import stats
-
-        return getattr(stats, self.name)(*self.parameters)
+        return _frozen(self.name, self.parameters)
 
     @property
     def jumps(self) -> Array:
@@ -215,14 +221,17 @@ class Density:
         return ends[np.isfinite(ends)]
 
     def log_density(self, u: Array) -> Array:
-        """Return the logarithm of its density."""
-        return np.asarray(self.law.logpdf(u))
+        """Return the logarithm of its density, NaN where that may be an underflow."""
+        with np.errstate(all="ignore"):
+            log = np.asarray(self.law.logpdf(u))
+        few = (log < _UNDERFLOW) & (self.name not in _TO_ALL_DIGITS)
+        low, high = self.law.support() if few.any() else (0.0, 0.0)
+        return np.where(few & (u > low) & (u < high), np.nan, log)
 
     def supremum(self, shift: float, other: Any = None) -> float:
         """Return the largest |log f(u) - log f(u - shift)| of many u.
 
-        It is no less than the supremum but for the distance of these from the best, by
-        far less than 1e-6 of it for Student's laws.
+        For Student's laws the supremum is more by far less than 1e-6 of it.
         """
         if other is not None and not self._is(other):
             return math.inf

@@ -4,6 +4,7 @@ An expression is a tree: draws, ordinary numbers, and NumPy functions of these. 
 expressions that are equal have one law, whatever execution they come from.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -25,7 +26,22 @@ def _place(table: Array, side: Any, u: Array) -> Any:
     return np.searchsorted(table, u, "left" if str(side) == "left" else "right")
 
 
+def _lambertw(z: Array, branch: Any, tolerance: Any) -> Array:
+    """Return Lambert's W where it is real.
+
+    On the lower branch -1 - W(-q/e) is the number that a gamma draw of shape 2 exceeds
+    with probability q: (1 + r) exp(-r) = q. So it has all its digits close to -1/e.
+    """
+    from scipy import special
+
+    if branch == -1:
+        return np.asarray(-1 - special.gammainccinv(2.0, -math.e * z))
+    w = special.lambertw(z, int(branch), tolerance)
+    return np.where(w.imag == 0, w.real, np.nan)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "special._lambertw": _lambertw,
     "where": np.where,
     "clip": np.clip,
     "searchsorted": _place,
@@ -98,7 +114,7 @@ def evaluate(expression: Expression, draws: Sequence[Array]) -> Array:
 def _function(name: str) -> Callable[..., Any]:
     """Return a function of NumPy, or by the name of a law its quantiles in SciPy."""
     law, _, method = name.partition(".")
-    if not method:
+    if not method or name in _FUNCTIONS:
         return _FUNCTIONS.get(name) or getattr(np, name)
     from scipy import special, stats
 

@@ -42,7 +42,8 @@ class Noise:
         a and b; b may be negative.
     kind : str
         Of X: those of `Root`, "lattice", or one of which there are no draws by
-        themselves: "rayleigh", "half gaussian", "arcsine"; or "coded".
+        themselves: "rayleigh", "half gaussian", "arcsine", "cauchy",
+        "planar radius" (gamma of shape 2); or "coded".
     lattice : Lattice, optional
     exact : bool
         Whether it is known, not found by simulation.
@@ -117,6 +118,7 @@ def kinds() -> dict[str, Any]:
         "half gaussian": stats.halfnorm(),
         "arcsine": stats.arcsine(loc=-1, scale=2),
         "cauchy": stats.cauchy(),
+        "planar radius": stats.gamma(2),
     }
 
 

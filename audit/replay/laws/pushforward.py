@@ -40,6 +40,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.by_name import law_by_name
 from dpaudit.audit.replay.laws.coded import (
     MOST_STEPS,
     Density,
@@ -67,6 +68,13 @@ from dpaudit.audit.replay.laws.pieces import few_values, resolved
 
 __all__ = ["family_of", "identify"]
 
+_OTHERS = {
+    "cauchy": ("t", (1.0,)),
+    "rayleigh": ("rayleigh", ()),
+    "half gaussian": ("halfnorm", ()),
+    "planar radius": ("gamma", (2.0,)),
+}
+"""Kinds that are no families, by their names in SciPy."""
 _SIMULATED = 2**20
 _FITS = 1.95 / math.sqrt(_SIMULATED)
 
@@ -102,10 +110,17 @@ def _by_structure(expression: Expression) -> Noise | None:
     """Return the law of a draw, or of a multiple of what is known."""
     if isinstance(expression, Root):
         law = expression.law
+        if isinstance(law, Density):
+            return law_by_name(law.name, law.parameters) or Noise(
+                0.0, 1.0, "coded", law=law
+            )
         return Noise(0.0, 1.0, expression.kind, expression.lattice, law=law)
     if isinstance(expression, Number):
         return None
     name, parts = expression.name, expression.parts
+    if name.endswith((".ppf", ".isf")) and getattr(parts[0], "kind", "") == "uniform":
+        named = [part.value for part in parts[1:] if isinstance(part, Number)]
+        return law_by_name(name[:-4], tuple(map(float, named)))
     if name == "negative":
         return _affine(identify(parts[0]), -1.0, 0.0)
     numbers = [part.value for part in parts if isinstance(part, Number)]
@@ -318,7 +333,9 @@ def family_of(law: Noise) -> tuple[float, float, int]:
     """Return a law as shift, scale, and the family, or code, of standard draws."""
     if law.kind.upper() in Family.__members__:
         return law.shift, law.scale, Family[law.kind.upper()]
-    other = Density("t", (1.0,)) if law.kind == "cauchy" else law.law or law.lattice
+    other = law.law or law.lattice
+    if law.kind in _OTHERS:
+        other = Density(*_OTHERS[law.kind])
     if isinstance(other, GammaDifference) and other.shape != other.other:
         other = None  # the density is not known
     code = None if other is None else code_of(other)
