@@ -22,10 +22,11 @@ RESPONSE = 0.3
 EDGE = 2.2
 """Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
 _APART = 3.0  # deviations, between the eigenvalues k and k + 1
-_LEAST = 0.75  # C, over the geometric mean of the variances inside and outside
-_LONG = 0.15  # how fast C grows where noise matters less than the clip would
+_LEAST = 0.3  # C, over the geometric mean of the variances inside and outside
+_LONG = 0.5  # how fast C grows where noise matters less than the clip would
+_BENT = 0.85  # the response is about 1 - exp(-_BENT C over that mean)
+_SHRINKS = 8.0  # C at most so many times, after a step
 _WIDE = 2.0  # b, over the mean length
-_KEPT = 0.45  # of B, by the least C: for the prediction
 _NEAR = 1e-6  # a share of a squared length, and of the digits
 _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
 
@@ -40,8 +41,8 @@ class Plan(NamedTuple):
     values, gaps : ndarray, shape (size, k)
         Eigenvalues less what noise lifts them by, and their distances from the mean of
         the others.
-    clip, wide : ndarray, shape (size,)
-        C and b.
+    clip, wide, ratio : ndarray, shape (size,)
+        C and b, and C over the geometric mean of the variances inside and outside.
     variance : ndarray, shape (size, k)
         Of an entry of V in a direction outside of its span.
     found, steps : ndarray of bool, shape (size,)
@@ -54,6 +55,7 @@ class Plan(NamedTuple):
     gaps: Array
     clip: Array
     wide: Array
+    ratio: Array
     variance: Array
     found: NDArray[np.bool_]
     steps: NDArray[np.bool_]
@@ -88,13 +90,13 @@ class Plan(NamedTuple):
         bulk = np.maximum(trace - inside, 0.0) / left
         gaps = np.maximum(values - bulk[:, np.newaxis], 1e-9)
         mean = np.sqrt(inside * outside) / counts
-        grown = _LONG * np.sqrt(counts / (k * left)) / step_noise
-        clip = np.minimum(mean * np.maximum(_LEAST, grown), 0.5)
+        grown = _LONG * np.sqrt(np.sqrt(counts / (k * left)) / step_noise)
+        ratio = np.maximum(_LEAST, grown)
+        clip = np.minimum(mean * ratio, 0.5)
         # What either way is expected to miss, in the nearest of the directions.
         unit = sqrt(left) / gaps.min(axis=1)
         missed = np.minimum(noise * unit, 1.0)
-        ratio = clip / mean
-        kept = np.clip(_KEPT + (1 - _KEPT) * (ratio - 0.5) / 1.5, _KEPT, 1)
+        kept = 1 - np.exp(-_BENT * clip / mean)
         stepping = np.hypot(step_noise * clip / kept * unit, missed**2)
         last = eigenvalues[:, -1]
         found = (last > EDGE * noise * sqrt(d)) & (last - beside > _APART * noise)
@@ -106,6 +108,7 @@ class Plan(NamedTuple):
             clip=clip,
             wide=_WIDE * clip * np.sqrt(inside / outside),
             variance=(noise / gaps) ** 2,
+            ratio=ratio,
             found=found,
             steps=found & (stepping < whole_noise * unit) & (k < d),
         )
@@ -129,7 +132,17 @@ class Plan(NamedTuple):
         # A step of Newton's leaves the square of what was missed before.
         missed = np.minimum((d - k) * self.variance.sum(axis=1), 1.0)
         rest = (missed**2 / ((d - k) * k))[:, np.newaxis]
-        return self._replace(basis=basis, variance=weights * own + rest)
+        # What the clip has left of the response tells the mean that C is held to, which
+        # was too large where the first noise hid what is outside.
+        left = np.clip(response.sum(axis=1) / self.values.sum(axis=1), 0.01, 0.99)
+        shrunk = -self.ratio * _BENT / np.log1p(-left)
+        shrunk = np.clip(shrunk, 1 / _SHRINKS, 1.0)
+        return self._replace(
+            basis=basis,
+            variance=weights * own + rest,
+            clip=self.clip * shrunk,
+            wide=self.wide * shrunk,
+        )
 
 
 def clipped_sums(rows: Array, plan: Plan) -> Array:

@@ -24,7 +24,7 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
 3. If the steps do not promise less: N_2 = A + such noise for all that is left of mu^2.
    Output the first k eigenvectors of the mean of N_1 and N_2, weighted by precision.
    That mean is what one draw with all of mu would have given: nothing is lost, under
-   ADD_REMOVE but for what t n has cost (s_0 t^2/(1 + t^2) of mu^2, 0.3 %).
+   ADD_REMOVE but for what t n has cost (s_0 t^2/(1 + t^2) of mu^2, 0.25 %).
 4. Otherwise for l = 1, ..., L: with y = V^T x, r = x - V y and w = min(1, C/(|r| |y|)),
 
        B = sum w r y^T + noise,    M = sum clip(w y^2) + noise,
@@ -33,7 +33,8 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
    deviation Delta_2/mu_l, that of M b/(eta C) times as much. M measures how much of the
    second moment the clip has left (the *response*). V is moved by B (I - V V^T is taken
    of its noise too), over the gaps between eigenvalues times the response, and times a
-   weight: the variance of V over itself and that of the step.
+   weight: the variance of V over itself and that of the step. Where the response shows
+   that C was too large, C and b are smaller in the next step.
 5. Output V, orthonormal.
 
 **Sensitivities.** For rows of length at most 1:
@@ -58,19 +59,22 @@ diagonal, and sqrt 2 times what is above it, are coordinates in such a basis. St
 mu_1-GDP. Given what it released, V, C, b, and whether step 3 or 4 follows, are fixed
 numbers: the same for both of two neighbours (n is public, or the noisy one). Then step
 3 is sqrt(mu^2 - mu_0^2)-GDP, or step 4 is an adaptive composition of L queries, each
-mu_l-GDP whatever came before. Corollary 3.3 there allows the second mechanism to depend
-on the output of the first, so all that is ever released is sqrt(sum mu_l^2) = mu-GDP;
-the output is a function of it. QED. `calibrated` takes the mu that is exactly
-(epsilon, delta), by `dpaudit.gaussian.gaussian_mu`.
+mu_l-GDP whatever came before: C and b of each follow from that alone. Corollary 3.3
+there allows the second mechanism to depend on the output of the first, so all that is
+ever released is sqrt(sum mu_l^2) = mu-GDP; the output is a function of it. QED.
+`calibrated` takes the mu that is exactly (epsilon, delta), by
+`dpaudit.gaussian.gaussian_mu`.
 
 **Warnings are private too.** Whether the components were found above the noise is said
 by N_1 alone (`found`), so it may be said aloud.
 
 **Utility.** To first order V misses by noise/gap in every direction outside, whichever
 query has the noise; the steps win where C is well below R^2, for rows near a subspace
-of k dimensions, and for rows whose length varies (there C follows their mean). Under
-laws that are symmetric about V, as elliptical ones are, the clip moves B to no side. It
-needs a V that is found: where it is not, step 3 is what there is.
+of k dimensions, and for rows whose length varies (there C follows their mean). The less
+C, the less noise for the response that is left: it falls in proportion to C at last,
+and the noise does (at C of 0.3 times the geometric mean little is to be had from less).
+Under laws that are symmetric about V, as elliptical ones are, the clip moves B to no
+side. It needs a V that is found: where it is not, step 3 is what there is.
 """
 
 from dataclasses import dataclass
@@ -162,7 +166,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
 
     n_components: Count
     mu: Positive
-    shares: Annotated[tuple[float, ...], _check_shares] = (0.3, 0.2, 0.5)
+    shares: Annotated[tuple[float, ...], _check_shares] = (0.25, 0.1, 0.2, 0.45)
 
     def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
         d, data = peek(data)

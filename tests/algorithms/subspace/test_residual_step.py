@@ -58,7 +58,7 @@ def test_no_query_moves_further_than_its_share(seed, relation, data):
     first = np.linalg.norm(near["first"] - far["first"], axis=1)
     assert first.max() <= mus[0] * (1 + 1e-12)
     second = np.linalg.norm(near["second"] - far["second"], axis=1)
-    assert second.max() <= np.hypot(mus[1], mus[2]) * (1 + 1e-12)
+    assert second.max() <= np.linalg.norm(mus[1:]) * (1 + 1e-12)
     steps = np.linalg.norm(near["steps"] - far["steps"], axis=2).max(axis=0)
     assert np.all(steps <= np.array(mus[1:]) * (1 + 1e-12))
 
@@ -87,18 +87,20 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
     means = mechanism.step_means(seen, rows)
     unit = clip_rows(rows, 0.7) / 0.7
     moved = sqrt(2) if relation is REPLACE_ONE else sqrt(1.01)
-    matrix = coordinates(unit.T @ unit) * sqrt(0.3) * 2 / moved
+    first, *later = np.sqrt(mechanism.shares)
+    assert sum(mechanism.shares) == pytest.approx(1)
+    matrix = coordinates(unit.T @ unit) * first * 2 / moved
     np.testing.assert_allclose(
         means["first"][:, :21], matrix + 0 * means["first"][:, :21]
     )
     if relation is ADD_REMOVE:
-        assert means["first"][0, 21] == pytest.approx(40 * sqrt(0.3) * 2 / moved)
+        assert means["first"][0, 21] == pytest.approx(40 * first * 2 / moved)
     plan = mechanism._plan(seen["first"], 6, len(rows))
     assert plan.steps.all()
     assert not seen["second"].any()
     factor = sqrt(4.18) if relation is REPLACE_ONE else sqrt(1.09)
-    for step, share in ((0, 0.2), (1, 0.5)):
-        scale = factor * plan.clip / (2 * sqrt(share))
+    for step, share in enumerate(later):
+        scale = factor * plan.clip / (2 * share)
         for trial in range(3):
             expected = by_hand(
                 unit, plan.basis[trial], plan.clip[trial], plan.wide[trial]
@@ -124,7 +126,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
 def test_rows_next_to_the_subspace_are_clipped_as_far_as_others():
     basis = np.linalg.qr(rng(2).standard_normal((6, 2)))[0]
     rows = rng(3).standard_normal((9, 2)) @ basis.T + 1e-7 * rng(4).standard_normal(6)
-    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 7)
+    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 8)
     found = clipped_sums(rows, seen)[0]
     expected = by_hand(rows, basis, 1e-8, 1e-8)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
@@ -198,6 +200,27 @@ def test_steps_follow_where_they_promise_less_and_count_by_their_noise():
         for at in (np.array([1e3]), np.array([1.0]))
     )
     assert far < 1e-3 < near  # a step of noise alone leaves V where it was
+
+
+def test_the_clip_becomes_less_where_it_has_left_too_much_and_never_more():
+    """A clip of r times the mean leaves about 1 - exp(-0.85 r) of the second moment."""
+    moments, count = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[None], np.array([1e3])
+    noise = {"noise": 5.0, "whole_noise": 2.5, "step_noise": 100.0}
+    plan = Plan.made(moments, count, 2, **noise)
+    assert plan.clip == pytest.approx(0.3 * sqrt(1.8 * 0.3), rel=0.02)
+    for large, expected in (
+        (1.0, 1.0),
+        (0.5, 1.0),
+        (2.0, 0.5),
+        (4.0, 0.25),
+        (99, 0.125),
+    ):
+        left = 1 - np.exp(-0.85 * 0.3 * large)
+        seen = np.zeros((1, 6, 2))
+        seen[:, 5] = left * plan.values * 0.3 * plan.clip / plan.wide
+        after = plan.moved(seen.reshape(1, 12), np.ones(1))
+        assert after.clip == pytest.approx(plan.clip * expected)
+        assert after.wide == pytest.approx(plan.wide * expected)
 
 
 def test_blocks_are_the_rows_put_together_and_err_a_third_of_goe_noise_near_planes():
