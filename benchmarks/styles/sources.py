@@ -1,4 +1,7 @@
 """Where noise and choices come from: names of laws, quantiles, keys, small choices."""
+# Stubs of SciPy, and of Python's `max`, are narrower than what people do.
+# pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false
 
 import math
 import statistics
