@@ -11,8 +11,9 @@ column.
 """
 
 import operator
-import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_t
 
 __all__ = ["FRAMED", "NoisySeries", "called", "noise_of", "parts", "replacements"]
 
-pl: Any = sys.modules["polars"]  # this module is asked for where that is loaded
-FRAMED = (pl.Series, pl.DataFrame)
+# This module is asked for where polars is loaded, and by what reads all modules.
+pl: Any = import_module("polars") if find_spec("polars") else None
+FRAMED = (pl.Series, pl.DataFrame) if pl else ()
 _OPERATORS = "add sub mul truediv floordiv mod pow".split()
 
 
-class NoisySeries(pl.Series):  # type: ignore[misc]
+class NoisySeries(pl.Series if pl else object):  # type: ignore[misc]
     """A series whose column is made when it is asked for.
 
     Attributes

@@ -41,7 +41,6 @@ nothing random had been looked at before: the value is a function of the data, s
 the two laws of the transcript are mutually singular.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -70,7 +69,8 @@ __all__ = ["judge"]
 
 _TURNS = 3  # seeds, where noisy values are looked at
 _MORE_TURNS = 14  # of a pair that is looked at closely: see `_judge_closed`
-_QUICK = 0.75  # seconds of the processor that the first may take, so that more follow
+_LITTLE = 50_000  # steps, and numbers of D and that are looked at: then more follow
+_PLAIN = 4  # executions that a turn takes where nothing is hidden
 _VARIANTS = 12  # of entropy, of which a fair bit escapes each with probability 1/2
 _MOST_LOOKS = 4  # numbers, after which all branches are executed in any case
 _DECIDING = Mode(decides=True), Mode(decides=True, keeps=True)
@@ -183,13 +183,16 @@ def _judge_closed(
     What coins decide may be the same on both sides for one seed, and not for others. Of
     n independent executions none takes a way of probability p with probability
     (1 - p)^n: for p = 0.4 that is 0.22 of three, and 0.0008 of 14, as many as there are
-    where three take little time.
+    of code that does little, by what it draws and looks at and by the size of the data.
     """
-    executions, mode, begun_at = 0, lazy[0].tape.mode, time.process_time()
+    executions, mode = 0, lazy[0].tape.mode
+    looked = sum(each.value.size for each in lazy[0].tape.observations)
+    size = np.size(begun.pair.data) if isinstance(begun.pair.data, np.ndarray) else 0
+    little = lazy[0].tape.steps.taken + looked + size <= _LITTLE
     worst: Judgement | None = None
     branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_MORE_TURNS if closely else _TURNS):
-        if turn == _TURNS and time.process_time() - begun_at > _QUICK:
+        if turn == _TURNS and not (little and executions <= _PLAIN * _TURNS):
             turn -= 1
             break
         eager = begun.anew(mode=mode, branches=branches, turns=turn + 1)
