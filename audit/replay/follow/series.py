@@ -11,9 +11,8 @@ column.
 """
 
 import operator
+import sys
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_t
 __all__ = ["FRAMED", "NoisySeries", "called", "noise_of", "parts", "replacements"]
 
 # This module is asked for where polars is loaded, and by what reads all modules.
-pl: Any = import_module("polars") if find_spec("polars") else None
+pl: Any = sys.modules.get("polars")
 FRAMED = (pl.Series, pl.DataFrame) if pl else ()
 _OPERATORS = "add sub mul truediv floordiv mod pow".split()
 
