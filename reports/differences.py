@@ -7,14 +7,14 @@ which cell of a grid is meant, and after it what was measured in each repetition
 **Errors.** In each cell, and for each column, the old repetitions are held against the
 new: the two-sample test of Kolmogorov and Smirnov, its exact law (Hodges, Ark. Mat.
 1958, as SciPy has it), so that nothing is assumed of errors but that repetitions are
-independent. Numbers that are alike, as all are where nothing changed, are not tested.
-Ties only make the test more careful, and what released nothing (NaN) counts as the
-largest error there is. Of c cells that are tested a change is told at p <= `ALARM`/c:
-if all old and new repetitions have the same law, *any* change is told with probability
-`ALARM` at most (the union bound). The least p of n old and m new repetitions is
-2 n! m!/(n + m)!; where that is above the level, `Differences.blind` counts the cell.
-Repetitions that share rows, drawn by the seed, have another law under another seed:
-reports of one seed and profile are what is meant to be compared.
+independent. Ties only make the test more careful, and what released nothing (NaN)
+counts as the largest error there is. With c for all that is compared, the same numbers
+too (which of them are the same may be chance, so they count), a change is told at p <=
+`ALARM`/c: if all old and new repetitions have the same law, *any* change is told with
+probability `ALARM` at most (the union bound). The least p of n old and m new
+repetitions is 2 n! m!/(n + m)!; where that is above the level, `Differences.blind`
+counts the cell. Repetitions that share rows, drawn by the seed, have another law under
+another seed: reports of one seed and profile are what is meant to be compared.
 
 **Bounds** are lower bounds of the privacy loss, each valid by itself: of two that are
 apart neither is wrong. They are listed where they moved by more than `MOVED`.
@@ -34,8 +34,8 @@ from scipy.stats import ks_2samp
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
+from dpaudit.printable import told_apart
 from dpaudit.reports.page import render_one
-from dpaudit.reports.words import number
 
 __all__ = ["Change", "Differences", "compare_reports", "page_of"]
 
@@ -51,10 +51,11 @@ KINDS = {
     "new": "New",
 }
 """What may change, in the order in which it is told."""
-_NAMES = ("library", "name", "mechanism", "theorem", "error", "variable", "predicted")
-_ALSO = ("relation", "claimed_epsilon", "claimed_delta")
+_NAMES = ("library", "name", "mechanism", "theorem", "error", "variable", "relation")
+_POINT = ("epsilon", "constant", "ratio")  # of which one mechanism has several rows
+_CHANCE = "ζ"  # the variable of events, whose ``predicted`` is what a row is about
 _BOUNDS = ("epsilon_lower", "delta_lower")
-_EXACT = ("exact_epsilon", "exact_delta")
+_EXACT = ("exact_epsilon", "exact_delta", "predicted")
 
 
 class Change(NamedTuple):
@@ -73,7 +74,8 @@ class Differences(NamedTuple):
 
     changes: tuple[Change, ...]
     verdicts: int  # compared
-    cells: int  # of errors that are not all alike, and were tested
+    cells: int  # of measurements, by column, compared
+    other: int  # of these, whose numbers are not the same
     blind: int  # of these, with too few repetitions to tell any change
 
     def of(self, kind: str) -> tuple[Change, ...]:
@@ -100,10 +102,10 @@ class Differences(NamedTuple):
         """What was compared, and what cannot be told."""
         blind = f", {self.blind:,} of them with too few to tell any change"
         return (
-            f"{self.verdicts:,} verdicts compared; {self.cells:,} cells of errors that "
-            f"are not the same numbers tested by their repetitions"
-            f"{blind if self.blind else ''} (chance tells any change with probability "
-            f"{ALARM:g} at most)."
+            f"{self.verdicts:,} verdicts and {self.cells:,} cells of measurements "
+            f"compared; in {self.other:,} cells the numbers are not the same, and were "
+            f"tested by their repetitions{blind if self.blind else ''} (chance tells "
+            f"any change with probability {ALARM:g} at most)."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +114,7 @@ class Differences(NamedTuple):
             "headline": self.headline,
             "verdicts": self.verdicts,
             "cells": self.cells,
+            "other": self.other,
             "blind": self.blind,
             "alarm": ALARM,
             "changes": [each._asdict() for each in self.changes],
@@ -140,7 +143,8 @@ def compare_reports(old: Path, new: Path) -> Differences:
     """
     before, after = _tables(old), _tables(new)
     changes = list(_moved("tables", before, after))
-    verdicts, tested = 0, []
+    verdicts, cells = 0, 0
+    tested: list[tuple[Change, float, float]] = []
     for name in sorted(before.keys() & after):
         pair = before[name], after[name]
         if all("verdict" in table for table in pair):
@@ -152,14 +156,16 @@ def compare_reports(old: Path, new: Path) -> Differences:
                 changes += _judged(name, key, rows[0][key], rows[1][key])
         elif all("repetition" in table for table in pair):
             changes += _moved(name, *(set(table["mechanism"]) for table in pair))
-            tested += list(_cells(name, *pair))
-    level = ALARM / max(len(tested), 1)
+            compared = list(_cells(name, *pair))
+            cells += len(compared)
+            tested += filter(None, compared)
+    level = ALARM / max(cells, 1)
     for change, p, _ in tested:
         changes += [change] if p <= level else []
     order = list(KINDS)
     changes.sort(key=lambda each: order.index(each.kind))
     blind = sum(least > level for *_, least in tested)
-    return Differences(tuple(changes), verdicts, len(tested), blind)
+    return Differences(tuple(changes), verdicts, cells, len(tested), blind)
 
 
 def page_of(found: Differences, old: str, new: str) -> str:
@@ -192,13 +198,19 @@ def _moved(table: str, old: Collection[str], new: Collection[str]) -> Iterator[C
 def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """Return the rows of a table of verdicts by what they are about."""
     found: dict[str, Mapping[str, Any]] = {}
-    names = [name for name in (*_NAMES, *_ALSO) if name in table]
-    if "theorem" in table:
-        names = [name for name in names if name not in _ALSO]
+    names = [name for name in (*_NAMES, *_POINT) if name in table]
     for row in table.to_dict("records"):
-        key = ", ".join(_said(row[name]) for name in names if not _missing(row[name]))
+        about = {name: row[name] for name in names if not _missing(row[name])}
+        if row.get("variable") == _CHANCE:
+            about[_CHANCE] = row["predicted"]
+        first = key = ", ".join(
+            value if isinstance(value, str) else f"{name} = {value:g}"
+            for name, value in about.items()
+        )
+        number_of = 1
         while key in found:
-            key += "'"
+            number_of += 1
+            key = f"{first} (row {number_of})"
         found[key] = row
     return found
 
@@ -219,13 +231,16 @@ def _judged(
                 continue
         elif one == two:
             continue
-        yield Change(kind, table, key, column, _said(one), _said(two))
+        yield Change(kind, table, key, column, *_said(one, two))
 
 
 def _cells(
     name: str, old: pd.DataFrame, new: pd.DataFrame
-) -> Iterator[tuple[Change, float, float]]:
-    """Yield what may have changed in each cell, its p, and the least that p can be."""
+) -> Iterator[tuple[Change, float, float] | None]:
+    """Yield what may have changed in each cell, its p, and the least that p can be.
+
+    None where the numbers are the same.
+    """
     keys = [key for key in old.columns[: list(old).index("repetition")] if key in new]
     columns = [
         column
@@ -239,21 +254,22 @@ def _cells(
         if key not in groups[1]:
             continue
         where = ", ".join(
-            value if isinstance(value, str) else f"{column} = {_said(value)}"
+            value if isinstance(value, str) else f"{column} = {value:g}"
             for column, value in zip(keys, key, strict=True)
         )
         for column in columns:
             one, two = (
                 each[column].to_numpy(float) for each in (first, groups[1][key])
             )
-            if not _alike(one, two):
-                least = 2 / comb(len(one) + len(two), len(one))
-                middles = [
-                    _said(float(np.median(_ranked(each)))) for each in (one, two)
-                ]
-                change = Change("error", name, where, f"median of {column}", *middles)
-                p = ks_2samp(_ranked(one), _ranked(two), method="exact").pvalue
-                yield change, float(p), least
+            if _alike(one, two):
+                yield None
+                continue
+            least = 2 / comb(len(one) + len(two), len(one))
+            middles = [float(np.median(_ranked(each))) for each in (one, two)]
+            what = f"median of {column}"
+            change = Change("error", name, where, what, *_said(*middles))
+            p = ks_2samp(_ranked(one), _ranked(two), method="exact").pvalue
+            yield change, float(p), least
 
 
 def _ranked(values: Array) -> Array:
@@ -272,7 +288,14 @@ def _missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and isnan(value))
 
 
-def _said(value: object) -> str:
-    if _missing(value):
-        return "none"
-    return str(value) if isinstance(value, str) else number(float(str(value)))
+def _said(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values in words, numbers with as many digits as tell them apart."""
+    numbers = [isinstance(each, float | int) for each in (old, new)]
+    if all(numbers) and not (_missing(old) or _missing(new)):
+        one, two = told_apart(float(old), float(new), 3)
+        return one, two
+    one, two = (
+        "none" if _missing(each) else f"{each:.3g}" if is_number else str(each)
+        for each, is_number in zip((old, new), numbers, strict=True)
+    )
+    return one, two
