@@ -41,7 +41,7 @@ def bases(null, size, d, k, rng):
 
 
 def matrices(self, null, moment, size, *, rng):
-    """The spectrum of A about random axes, the matrix 0, or noise alone."""
+    """The spectrum of A about random axes, next to 0, or noise alone."""
     if null == "noise":
         return MATRIX(self, 0 * moment, size, rng=rng)
     if null != "random":
