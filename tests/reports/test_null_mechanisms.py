@@ -44,8 +44,9 @@ def matrices(self, null, moment, size, *, rng):
     """The spectrum of A about random axes, next to 0, or noise alone."""
     if null == "noise":
         return MATRIX(self, 0 * moment, size, rng=rng)
-    if null != "random":
-        return np.zeros((size, *moment.shape))
+    if null != "random":  # so little that the order of the axes is all it says
+        ramp = np.diag(np.arange(len(moment)) * 1e-9)
+        return np.broadcast_to(ramp, (size, *moment.shape))
     axes = random_bases(size, len(moment), len(moment), rng)
     return axes * np.linalg.eigvalsh(moment) @ axes.swapaxes(-2, -1)
 

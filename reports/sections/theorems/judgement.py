@@ -23,9 +23,10 @@ the one that a theorem says: it tells nothing of the theorem. So beside every er
 stands that of a release that looks at no row (a random subspace, zero, the multiple of
 the identity: the best of them, drawn in the same cell), and slopes count only where
 errors are well below it: at most `BETTER` = 1/2 of it at each point of the grid, by
-geometric means. Else the row is ``vacuous``. What looks at no row itself is below half
-of another like it at *every* point with negligible probability: at one point, from
-one draw each, with 1/10 at most where d >= 5.
+geometric means. Else the row is ``vacuous``. What looks at no row itself has errors of
+the same law, independent of those beside it. Of two such means one at most is at half
+of the other or below, so either is with probability 1/2 at most, whatever the law: at
+all of four points with 1/16 at most, and with next to none by the means of many draws.
 
 **The rule**, in this order, with p to f for the range from the lesser to the greater:
 
