@@ -15,12 +15,11 @@ mutually singular: a proof, as of other layouts, which repeated executions confi
 
 **Else** noise may decide the form: the number that is shown only if it is positive, the
 digits of a text. Then S is an event like others, chosen before the executions that
-test it. If the claim is true, m of them a side lie all in S on one side and never on
-the other with probability at most ((e^epsilon + delta)/(e^epsilon + 1))^(2 m)
-(`dpaudit.audit.replay.judge.repeated`: nothing in that takes for granted that S does
-not depend on noise). So it is refuted at a confidence, for which half of the error is
-set aside as soon as there is an S. A single execution that comes out otherwise ends it:
-another S may be chosen, with half of what is left, or what else was found decides.
+test it. If the claim is true, a pair of them has S on the one side and not on the other
+with probability at most ((e^epsilon + delta)/(e^epsilon + 1))^2, whatever S has to do
+with noise (`dpaudit.audit.replay.judge.repeated`). So it is refuted, at half of the
+error that is left, if too many pairs of a number that is fixed come out so; and if not,
+what else was found decides.
 """
 
 import ast

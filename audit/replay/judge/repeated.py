@@ -20,6 +20,11 @@ most** ((A + delta)/(A + 1))^(2 m). Nothing is taken for granted of how hidden a
 recorded draws depend on each other, as S is an event of the release. It was fixed by
 executions before those m. The most telling epsilon of a profile is taken.
 
+**What comes out so nearly always** is counted (`often`). In each pair of executions
+S has p (1 - q) <= b = ((A + delta)/(A + 1))^2, and pairs are independent. So of m pairs
+the number that come out so is no larger, in law, than that of m tosses that fall with
+probability b, and a number that these reach with probability alpha at most refutes.
+
 **Transcripts** of a pure claim are given back to both sides. If what the code makes of
 given values keeps the claim for almost all of them, then the bound is the same: with
 values of loss l the two factors are e^(epsilon - l) and e^(epsilon + l), and the
@@ -41,14 +46,16 @@ import math
 import time
 
 import numpy as np
+from scipy.stats import binom
 
 from dpaudit.audit.replay.judge.judgement import Repeat
 from dpaudit.claims import Claim
 
-__all__ = ["repeat", "repeats_needed"]
+__all__ = ["often", "repeat", "repeats_needed"]
 
 _MOST = 200  # executions again, on either side, or more if they take few seconds
 _MOST_EVER, _SECONDS = 20_000, 10.0  # of the processor
+_TIMES = 3  # as many pairs are counted as would be needed if all came out as before
 _EPSILONS = np.linspace(0.0, 12.0, 241)
 
 
@@ -70,14 +77,43 @@ def repeats_needed(claim: Claim, alpha: float) -> int:
     >>> [repeats_needed(PureDP(epsilon), 0.001) for epsilon in (0.1, 1.0, 3.0, 8.0)]
     [6, 12, 72, 10298]
     """
+    most = _log_most(claim)
+    return math.ceil(math.log(alpha) / most) if most < 0 else 2**62
+
+
+def _log_most(claim: Claim) -> float:
+    """Return the logarithm of b, at the most telling epsilon."""
     named = claim.parameters.get("epsilon")
     epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
     epsilons = epsilons[epsilons < 30]
     delta = np.minimum(1.0, 1.0001 * np.asarray(claim.delta_at(epsilons)) + 1e-12)
     # log of (A + delta)/(A + 1), also where that is nearly 1
     logs = np.log1p(-(1 - delta) / (np.exp(epsilons) + 1))
-    most = float(logs.min())
-    return math.ceil(math.log(alpha) / (2 * most)) if most < 0 else 2**62
+    return 2 * float(logs.min())
+
+
+def often(
+    again: Repeat, claim: Claim, alpha: float, *, until: float
+) -> tuple[bool | None, int]:
+    """Execute a pair again, and say whether it comes out as before too often.
+
+    None where that would take more executions than are made, or than there is time.
+    Also how many executions a side were made. Arguments as of `repeat`.
+    """
+    needed = repeats_needed(claim, alpha)
+    if needed > _MOST_EVER:
+        return None, 0
+    pairs, made = min(_TIMES * needed, _MOST_EVER), 0
+    least = int(binom.isf(alpha, pairs, math.exp(_log_most(claim)))) + 1
+    enough, left = time.process_time() + _SECONDS, [least, pairs - least + 1]
+    while min(left):
+        late = made > _MOST and time.process_time() > enough
+        if late or time.perf_counter() > until:
+            return None, made
+        alike, executions = again(made + 1)
+        made += executions
+        left[not alike] -= 1
+    return not left[0], made
 
 
 def repeat(
