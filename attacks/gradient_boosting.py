@@ -27,6 +27,7 @@ that do not all share the same noise.
 """
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,9 +148,19 @@ def _seen_by_canary(pair: Pair, matrices: Array) -> Array:
 
 
 def _of_bases(pair: Pair, bases: Array) -> Array:
-    _, directions = np.linalg.eigh(second_moment(pair.data))
-    rows = np.vstack([*canary_rows(pair), directions.T[: -_PRINCIPAL - 1 : -1]])
+    rows = np.vstack([*canary_rows(pair), _principal_directions(pair)])
     return np.linalg.norm(rows @ bases, axis=2)
+
+
+_DIRECTIONS: WeakKeyDictionary[Pair, Array] = WeakKeyDictionary()
+
+
+def _principal_directions(pair: Pair) -> Array:
+    """Return the first principal directions of the data, rows; once for each pair."""
+    if pair not in _DIRECTIONS:
+        _, directions = np.linalg.eigh(second_moment(pair.data))
+        _DIRECTIONS[pair] = directions.T[: -_PRINCIPAL - 1 : -1].copy()
+    return _DIRECTIONS[pair]
 
 
 _TREES = 40
@@ -256,12 +267,12 @@ def _grow(
     """Grow one tree: its (feature, cut) of each level, and its leaf values."""
     n_features, size = codes.shape
     bins = cuts.shape[1] + 1
-    flat = (codes + bins * np.arange(n_features)[:, np.newaxis]).ravel()
+    flat = codes + bins * np.arange(n_features)[:, np.newaxis]
     weights = [np.tile(weight, n_features) for weight in (gradient, hessian)]
     leaf = np.zeros(size, dtype=np.intp)
     splits: list[tuple[int, int]] = []
     for level in range(_DEPTH):
-        place = flat + np.tile(leaf * (bins * n_features), n_features)
+        place = (flat + leaf * (bins * n_features)).ravel()
         g, h = (
             np.bincount(place, weight, 2**level * n_features * bins).reshape(
                 2**level, n_features, bins

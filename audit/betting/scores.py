@@ -57,6 +57,7 @@ _CELLS, _QUANTILES = 24, (0.2, 1 / 3, 0.5, 2 / 3, 0.8)
 _PLACES = 0.5  # what Akaike's criterion charges for each of two chosen quantiles
 _STEPS, _LARGEST_STEP, _SETTLED = 12, 2.0, 1e-3
 _RIDGE = 1e-3
+_NARROWED, _SAME, _BESIDE_POLES = 200, 1e-15, 1e-9
 
 
 class ScoreRecord:
@@ -237,22 +238,28 @@ def _balance(mass: Array, tilt: Array) -> Array | None:
 
     None where there are none: all cells tilt the same way.
     """
-    from scipy.optimize import brentq  # slow to import
-
     slope = np.divide(tilt, mass, out=np.zeros_like(tilt), where=mass > 0)
     if not slope.any():
         return np.ones_like(mass)
     if slope.min() >= 0 or slope.max() <= 0:
         return None
-
-    def imbalance(c: float) -> float:
-        return float((tilt / (1 + c * slope)).sum())
-
-    # It falls from infinity to minus infinity between the poles.
-    low, high = (-(1 - 1e-9) / end for end in (slope.max(), slope.min()))
-    if not imbalance(low) > 0 > imbalance(high):
+    # The sum falls from infinity to minus infinity between the poles, where c lies:
+    # Newton's steps, and half of what is left where one of them would leave it.
+    low, high = (-(1 - _BESIDE_POLES) / end for end in (slope.max(), slope.min()))
+    if not (tilt / (1 + low * slope)).sum() > 0 > (tilt / (1 + high * slope)).sum():
         return None
-    return np.asarray(1 / (1 + brentq(imbalance, low, high) * slope))
+    c = 0.0
+    for _ in range(_NARROWED):
+        weights = 1 / (1 + c * slope)
+        imbalance = float((tilt * weights).sum())
+        low, high = (c, high) if imbalance > 0 else (low, c)
+        step = imbalance / float((tilt * slope * weights**2).sum())
+        before, c = c, c + step
+        if not low < c < high:
+            c = (low + high) / 2
+        if abs(c - before) <= _SAME * abs(c):
+            break
+    return np.asarray(1 / (1 + c * slope))
 
 
 def _hits(scores: Array, thresholds: Array) -> Counts:

@@ -3,6 +3,9 @@
 Learned and exact likelihood ratios are held to the truth.
 """
 
+import subprocess
+import sys
+import warnings
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -19,6 +22,8 @@ from attack_cases import (
     words,
 )
 from scipy import stats
+from sklearn.covariance import ledoit_wolf
+from sklearn.linear_model import LogisticRegression
 
 from dpaudit import MechanismError, Pair, Relation, UnsupportedError, algorithms
 from dpaudit.attacks import (
@@ -34,6 +39,8 @@ from dpaudit.attacks import (
     Support,
     Target,
 )
+from dpaudit.attacks.learned import _fit_logistic
+from dpaudit.attacks.location import _shrunk_covariance
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.batches import Batch
 from dpaudit.outputs import read
@@ -269,6 +276,46 @@ def test_logistic_is_nearly_optimal(draw, loss):
     best = best_area(loss, draw)
     assert area(LogisticClassifier(), draw, 4096) > best - 0.02
     assert area(LogisticClassifier(), draw, 256) > best - 0.06
+
+
+@pytest.mark.parametrize(
+    ("size", "columns", "shift"),
+    [(128, 1, 0.5), (128, 3, 5.0), (64, 60, 0.3), (500, 30, 0.1), (200, 3, 100.0)],
+)
+def test_the_fits_are_those_of_scikit_learn(size, columns, shift):
+    rows = np.random.default_rng(0).normal(size=(2 * size + 7, columns))
+    rows[:size] += shift
+    rows = np.clip(rows, -20, 20)
+    model = LogisticRegression(C=1.0, max_iter=50, solver="newton-cholesky", tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, np.arange(len(rows)) < size)
+    expected = np.append(model.coef_[0], model.intercept_)
+    np.testing.assert_allclose(_fit_logistic(rows, size), expected, atol=2e-3)
+    centred = rows - rows.mean(axis=0)
+    covariance, _ = ledoit_wolf(centred, assume_centered=True)
+    np.testing.assert_allclose(_shrunk_covariance(centred), covariance, atol=1e-12)
+
+
+def test_an_audit_waits_for_no_library_that_is_slow_to_import():
+    """They would take longer than the audits of continuous integration themselves."""
+    program = """
+import sys
+import numpy as np
+from dpaudit import Pair, PureDP
+from dpaudit.audit import audit
+for d in (1, 5):
+    pair = Pair(np.zeros((0, d)), np.eye(1, d))
+    result = audit(
+        lambda data, rng: data.sum(axis=0) + rng.laplace(size=d),
+        pair=pair, claim=PureDP(8.0), budget=1_500,
+    )
+print(sorted({"sklearn", "pandas", "scipy.stats", "scipy.optimize"} & set(sys.modules)))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "[]\n"
 
 
 def test_logistic_takes_bits_and_transcripts_need_no_boosting():

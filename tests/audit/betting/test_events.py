@@ -8,7 +8,7 @@ from scipy.stats import laplace, norm
 
 from dpaudit.audit.betting import scores as module
 from dpaudit.audit.betting.events import Events
-from dpaudit.audit.betting.scores import ScoreRecord, count_hits, sides_of
+from dpaudit.audit.betting.scores import ScoreRecord, _balance, count_hits, sides_of
 
 # Few distinct values, so that ties are common.
 SCORES = st.lists(
@@ -175,6 +175,25 @@ def test_the_ratio_of_informed_estimates_is_known_at_once(monkeypatch, remembere
     assert last == pytest.approx(-1.0, abs=0.05)
     counts = counted.hits[0, 0] / counted.hits[1, 0]
     assert np.log(counts) != pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("steepness", [1e-4, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("empty", [0.0, 0.3])
+def test_balancing_weights_make_the_tilt_vanish(steepness, empty):
+    rng = np.random.default_rng(0)
+    for cells in (2, 3, 20, 50):
+        mass = rng.dirichlet(np.ones(cells)) * (rng.random(cells) >= empty)
+        tilt = mass * np.tanh(steepness * rng.normal(size=cells))
+        weights = _balance(mass, tilt)
+        if (tilt >= 0).all() or (tilt <= 0).all():
+            assert weights is None or (weights == 1).all()
+            continue
+        assert (weights > 0).all()
+        assert abs(weights @ tilt) < 1e-12 * np.abs(weights * tilt).sum()
+        # One number decides them all.
+        used = tilt != 0
+        c = (1 / weights[used] - 1) / (tilt[used] / mass[used])
+        np.testing.assert_allclose(c, c[0], rtol=1e-6, atol=1e-9)
 
 
 def test_informed_estimates_are_unbiased_and_of_less_variance():
