@@ -127,25 +127,43 @@ GLOSSARY = dict(
 )
 
 
-def page_of(result: AuditResult) -> str:
-    """Return one audit as a page: what it says, its picture, and what repeats it."""
+def page_of(results: Sequence[Any]) -> str:
+    """Return an audit as a page: what it says, its picture, and what repeats it.
+
+    ``results``: each an AuditResult or ReplayResult, of one claim, in the order in
+    which they came; the last decides, and stands first.
+    """
+    told = [
+        {
+            "headline": str(each).partition("\n")[0],
+            "rows": each.rows(),
+            "picture": _picture(each),
+        }
+        for each in reversed(results)
+    ]
+    last = results[-1]
     context = {
-        "headline": str(result).partition("\n")[0],
-        "name": result.name,
-        "refuted": result.refuted,
-        "founded": result.verdict is not Verdict.NO_VERDICT,
-        "verdict": result.verdict.replace("_", " "),
-        "rows": result.rows(),
-        "picture": Safe(element(result.plot())),
-        "seed": result.seed,
+        "name": last.name,
+        "refuted": last.refuted,
+        "founded": last.verdict != Verdict.NO_VERDICT,
+        "verdict": last.verdict.replace("_", " "),
+        "results": told,
+        "seed": last.seed,
     }
     return render_one("audit.html.j2", context)
 
 
-def write_page(result: AuditResult, path: Path) -> None:
-    """Write the page.
+def _picture(result: Any) -> Safe | None:
+    """Return what an audit by sampling shows; None if nothing follows from it."""
+    if not isinstance(result, AuditResult) or result.verdict is Verdict.NO_VERDICT:
+        return None
+    return Safe(element(result.plot()))
+
+
+def write_page(results: Sequence[Any], path: Path) -> None:
+    """Write the page of `page_of`.
 
     Raises `InputError` if it cannot be written.
     """
     with replacing(path) as new:
-        new.write_text(page_of(result), encoding="utf-8", errors="replace")
+        new.write_text(page_of(results), encoding="utf-8", errors="replace")

@@ -173,11 +173,11 @@ def test_it_is_drawn_and_without_a_verdict_is_not(result):
     assert (seen.get_ydata() >= seen.get_xdata() - 0.1).all()
     diagonal = roc.lines[-1]  # what guessing reaches
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
-    page = page_of(result.withdrawn())
+    page = page_of([result.withdrawn()])
     assert "NO VERDICT" in page
     assert "Nothing follows from these releases." in page
     assert "<figure" not in page
-    assert "<figure" in page_of(result)
+    assert "<figure" in page_of([result])
 
 
 def test_results_are_drawn_without_an_event_too_and_claims_objects_in_json():
@@ -197,7 +197,7 @@ def test_results_are_drawn_without_an_event_too_and_claims_objects_in_json():
 
 
 def test_a_page_of_one_audit(result, tmp_path):
-    page = page_of(result)
+    page = page_of([result])
     assert "<script>alert" not in page
     assert "\x1b" not in page
     assert page.count("<svg") == 1
@@ -205,5 +205,5 @@ def test_a_page_of_one_audit(result, tmp_path):
         inside = page.replace("http://www.w3.org", "").replace("https://matplotlib", "")
         assert outside not in inside, outside
     assert ">REFUTED</span>" in page
-    write_page(result, tmp_path / "page.html")
+    write_page([result], tmp_path / "page.html")
     assert "epsilon_lower" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -107,6 +107,34 @@ def test_junit_fails_what_is_refuted_alone(name):
     assert "formats.py:10: scale" in "".join(case.itertext()) or name == "sum_"
 
 
-@pytest.mark.parametrize("more", [["--json"], ["--layer", "exact"]])
-def test_forms_exclude_others(more):
-    assert_refused(audited("mean", "sarif", *more), "--format is not for --json, nor")
+def test_one_audit_writes_all_forms_and_a_page(folder):
+    files = ("junit=j.xml", "sarif=s.json", "json=100%=a.json")
+    more = [word for each in files for word in ("--format", each)]
+    found = audited("sum_", "github", *more, "--html", "page.html")
+    assert found.stdout.startswith("::notice")
+    assert b"testsuite" in (folder / "j.xml").read_bytes()
+    assert json.loads((folder / "s.json").read_text())["runs"]
+    told = json.loads((folder / "100%=a.json").read_text())
+    layers = [each["layer"] for each in (told, told["replay"])]
+    assert layers == ["black-box", "replay"]
+    page = (folder / "page.html").read_text()
+    assert page.count('<p class="lead">') == 2
+    assert page.count("<figure") == 1
+    assert page.index("epsilon_lower") < page.index("executions")
+    proven = audited("mean", "github=lines", "--html", "page.html")
+    assert proven.stdout.splitlines()[0].startswith("formats.py:mean: REFUTED by proof")
+    assert (folder / "lines").read_text().startswith("::error file=formats.py")
+    assert "formats.py:10: scale" in (folder / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--json"], "sarif and json are for standard output, which takes one"),
+        (["--layer", "exact"], "--html and --format are not for --layer exact"),
+        (["--format", "junit=no/where.xml"], "cannot write 'no/where.xml'"),
+        (["--format", "junit="], "Error: Invalid value for '--format': 'junit=' is"),
+    ],
+)
+def test_forms_have_places(more, said):
+    assert_refused(audited("mean", "sarif", *more), said)

@@ -110,4 +110,4 @@ def test_a_page_of_one_audit(tmp_path):
     nowhere = str(tmp_path / "no" / "one.html")
     assert_refused(run(*NOISE, "--html", nowhere), "cannot write")
     exact = run("audit", "laplace", "--layer", "exact", "--html", str(page))
-    assert_refused(exact, "--html is for audits by sampling")
+    assert_refused(exact, "--html and --format are not for --layer exact")

@@ -88,11 +88,14 @@ def test_workers_change_nothing_and_what_a_mechanism_prints_is_no_part(folder, c
 
 def test_files_are_where_they_were_asked_for(folder):
     files = ("--witness", "w.json", "--html", "w.html", "--store", "audits.db")
+    files += ("--format", "json=w")
     asked = ("running_mechanism:wandering", *GIVEN, *files, "--refine", "0")
     done = run("audit", *asked)
     assert done.exit_code == 1, done.output
     assert os.getcwd() == os.path.sep
-    assert {"w.json", "w.html", "audits.db"} <= {path.name for path in folder.iterdir()}
+    assert {"w.json", "w.html", "w", "audits.db"} <= {
+        path.name for path in folder.iterdir()
+    }
     os.chdir(folder)
     os.remove("w.json")
     again = run("audit", *asked)

@@ -66,7 +66,7 @@ def test_a_result_is_text_in_lines_and_in_a_page(result):
         assert not re.search("^::error", text, re.MULTILINE)
     record = {"passed": True, **result.to_dict()}
     assert not ACTIVE.search("".join(describe(record)))
-    for page in (result._repr_html_(), page_of(result)):
+    for page in (result._repr_html_(), page_of([result])):
         assert "img src=x" in page
         assert "<img" not in page
         assert not ACTIVE.search(page)

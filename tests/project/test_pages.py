@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from dpaudit.audit.replay.declare import libraries
@@ -276,7 +277,6 @@ def test_the_first_audit_has_ten_lines_and_budgets_are_the_plugins():
 
 
 def test_the_workflow_is_a_workflow():
-    yaml = pytest.importorskip("yaml", reason="PyYAML comes with asv")
     workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
     # YAML 1.1 takes the word "on" for true.
     assert set(workflow[True]) == {"pull_request", "push", "schedule"}

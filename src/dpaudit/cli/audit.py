@@ -5,22 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import Command, Exit
-from dpaudit.cli.formats import FORMATS, formatted
+from dpaudit.cli.formats import Output, asked
 from dpaudit.cli.options import (
     FILE,
     completed_names,
     grouped,
     json_option,
-    print_json,
     print_result,
     seed_option,
 )
 from dpaudit.cli.running import auditing, printing_aside
 from dpaudit.cli.tables import chosen_pair, pair_options
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.printable import printable
 
 if TYPE_CHECKING:
     from dpaudit.audit import Budget
@@ -131,9 +128,12 @@ _output_options = grouped(
     json_option,
     click.option(
         "--format",
-        "form",
-        type=click.Choice(FORMATS),
-        help="For other tools: lines of a pull request, code scanning, test reports.",
+        "forms",
+        multiple=True,
+        metavar="FORM[=FILE]",
+        callback=asked,
+        help="For other tools: github (lines of a pull request), sarif (code "
+        "scanning), junit (test reports) or json; often, with a file for each.",
     ),
 )
 
@@ -194,16 +194,10 @@ def audit_command(
     """
     from dpaudit.cli.asking import domain_of, subject_of
 
-    layer, page = evidence["layer"], output["page"]
-    if output["form"] and (output["as_json"] or layer in ("exact", "white-box")):
-        raise InputError("--format is not for --json, nor --layer exact and white-box")
-    for path in (output["witness"], page):
-        if path is not None:
-            check_writable(path)
-    if page is not None and layer in ("exact", "white-box", "replay"):
-        raise InputError(f"--html is for audits by sampling, not --layer {layer}")
-    # The code under audit may make another folder the current one.
-    files = {n: output[n] and output[n].absolute() for n in ("witness", "page")}
+    layer = evidence["layer"]
+    wanted = Output(**output)
+    if layer in ("exact", "white-box") and (wanted.page or wanted.forms):
+        raise InputError(f"--html and --format are not for --layer {layer}")
     subject, claim, named = subject_of(mechanism, **promise)
     relation = promise["relation"]
     with printing_aside():
@@ -215,7 +209,7 @@ def audit_command(
     }
     of_sampling = evidence["bits"] or run["workers"] != 1 or not _is_default("refine")
     if layer in ("exact", "white-box"):
-        unused = (domain, output["witness"], run["store"], budget["seconds"])
+        unused = (domain, wanted.witness, run["store"], budget["seconds"])
         if of_sampling or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
@@ -223,14 +217,14 @@ def audit_command(
             )
         with printing_aside():
             outcome, refuted = _analysed(layer, subject, what, budget["releases"])
-        print_result(outcome, output["as_json"])
+        print_result(outcome, wanted.as_json)
         return Exit.REFUTED if refuted else 0
     of_sampling |= not budget["stop"]
     if layer == "replay" and of_sampling:
         raise InputError(
             "--layer replay takes no --bits, --workers, --refine or --to-the-end"
         )
-    of_sampling |= page is not None or run["store"] is not None
+    of_sampling |= run["store"] is not None
     both = layer is None and ":" in mechanism and not of_sampling
     if both:
         what["confidence"] = 1 - (1 - confidence) / 2
@@ -252,7 +246,13 @@ def audit_command(
             what["pair"] = results[0].pair
         sampled, stopped = _sampled(subject, what, evidence, budget, run, named)
         results.append(sampled)
-    return _told(results, subject, files, output, stopped=stopped)
+    wanted.tell(results, subject)
+    result = results[-1]
+    if stopped:
+        return Exit.INTERRUPTED
+    if result.verdict == "NO_VERDICT":
+        return Exit.INPUT_ERROR
+    return Exit.REFUTED if result.refuted else 0
 
 
 def _replayed(
@@ -295,44 +295,6 @@ def _sampled(
         limits = _budget_of(budget)
         result = audit(subject, layer=layer, budget=limits, run=settings, **what)
         return result, result.interrupted and means["should_stop"]()
-
-
-def _told(
-    results: list[Any],
-    subject: Any,
-    files: dict[str, Any],
-    output: dict[str, Any],
-    *,
-    stopped: bool,
-) -> int:
-    """Print results and keep what is to be kept; return the exit code."""
-    from dpaudit.audit import AuditResult, Verdict
-
-    result, as_json = results[-1], output["as_json"]
-    if result.witness is not None and files["witness"] is not None:
-        result.witness.save(files["witness"])
-    if files["page"] is not None:
-        from dpaudit.reports.page import write_page
-
-        write_page(result, files["page"])
-    if output["form"]:
-        click.echo(formatted(output["form"], results, subject))
-    elif as_json and len(results) > 1:
-        print_json(result.to_dict() | {"replay": results[0].to_dict()})
-    else:
-        for each in results:
-            print_result(each, as_json, refuted=each.refuted)
-    if not isinstance(result, AuditResult):
-        return Exit.REFUTED if result.refuted else 0
-    if output["witness"] is not None and not (as_json or output["form"]):
-        wrote = f"witness written to {printable(output['witness'])}"
-        nothing = "nothing refuted: no witness written"
-        click.echo(f"  {wrote if result.witness else nothing}")
-    if stopped:
-        return Exit.INTERRUPTED
-    if result.verdict is Verdict.NO_VERDICT:
-        return Exit.INPUT_ERROR
-    return Exit.REFUTED if result.refuted else 0
 
 
 def _analysed(

@@ -1,4 +1,4 @@
-"""Results of audits in the forms that other tools read.
+"""What an audit leaves: text, a page, a witness, and what other tools read.
 
 - ``github``: workflow commands, which GitHub Actions shows beside the lines of a pull
   request (GitHub Docs, *Workflow commands for GitHub Actions*).
@@ -6,6 +6,7 @@
   Standard, 2020), which code scanning and editors read.
 - ``junit``: the XML of JUnit, which systems for continuous integration read. What came
   to no verdict is skipped there, and not passed.
+- ``json``: what ``--json`` prints (docs/schemas.md).
 """
 
 import inspect
@@ -13,16 +14,22 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+import click
+
 from dpaudit import __version__
+from dpaudit.atomic import check_writable, replacing
+from dpaudit.cli.options import print_result
+from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
-__all__ = ["FORMATS", "formatted"]
+__all__ = ["Output", "asked"]
 
-FORMATS = ("github", "sarif", "junit")
+_FORMATS = ("github", "sarif", "junit", "json")
 _LONGEST = 2000
 _OPEN = ("NOT_FOLLOWED", "NO_VERDICT")
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
@@ -48,22 +55,90 @@ class _Remark:
     message: str
 
 
-def formatted(form: str, results: Sequence[Any], subject: Any) -> str:
-    """Return the results of an audit in one of `FORMATS`.
+def asked(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> list[tuple[str, Path | None]]:
+    """Return forms, each with the file it is for, None for standard output."""
+    found = []
+    for each in given:
+        form, to_file, file = each.partition("=")
+        if form not in _FORMATS or (to_file and not file):
+            raise click.BadParameter(
+                f"{each!r} is not {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, nor "
+                "one of them with =FILE"
+            )
+        found.append((form, Path(file) if to_file else None))
+    return found
 
-    Parameters
-    ----------
-    form : str
-    results : sequence of ReplayResult or AuditResult
-        What was said of one claim, in the order in which it was said.
-    subject : object
-        What was audited: where it begins is the place of what no line explains.
 
-    Returns
-    -------
-    str
-        Without a newline at the end; in ASCII, but for ``github``.
+@dataclass
+class Output:
+    """What is wanted of an audit, and where.
+
+    Files are found out to be writable at once, and stay where they are if the code
+    under audit makes another folder the current one.
     """
+
+    witness: Path | None
+    page: Path | None
+    as_json: bool
+    forms: list[tuple[str, Path | None]]
+
+    def __post_init__(self) -> None:
+        self._printed = [form for form, file in self.forms if file is None]
+        self._printed += ["json"] * self.as_json
+        if len(self._printed) > 1:
+            raise InputError(
+                f"{' and '.join(self._printed)} are for standard output, which takes "
+                "one: give the others files, as in --format sarif=FILE"
+            )
+        for path in (self.witness, self.page, *(file for _, file in self.forms)):
+            if path is not None:
+                check_writable(path)
+        self._name = self.witness
+        self.witness, self.page = (
+            path and path.absolute() for path in (self.witness, self.page)
+        )
+        self.forms = [(form, file and file.absolute()) for form, file in self.forms]
+
+    def tell(self, results: Sequence[Any], subject: Any) -> None:
+        """Print what was said of one claim, and keep what is to be kept.
+
+        Parameters
+        ----------
+        results : sequence of ReplayResult or AuditResult
+            In the order in which it was said; the last decides.
+        subject : object
+            What was audited: where it begins is the place of what no line explains.
+        """
+        if (found := results[-1].witness) is not None and self.witness is not None:
+            found.save(self.witness)
+        if self.page is not None:
+            from dpaudit.reports.page import write_page
+
+            write_page(results, self.page)
+        for form, file in self.forms:
+            if file is not None:
+                with replacing(file) as new:
+                    text = _formatted(form, results, subject)
+                    new.write_text(text + "\n" * bool(text), encoding="utf-8")
+        if self._printed:
+            click.echo(_formatted(self._printed[0], results, subject))
+            return
+        for each in results:
+            print_result(each, as_json=False, refuted=each.refuted)
+        if self.witness is not None and hasattr(results[-1], "trajectory"):
+            wrote = f"witness written to {printable(self._name)}"
+            nothing = "nothing refuted: no witness written"
+            click.echo(f"  {wrote if found else nothing}")
+
+
+def _formatted(form: str, results: Sequence[Any], subject: Any) -> str:
+    """Return results in a form, in ASCII but for ``github``, without a last newline."""
+    if form == "json":
+        told = results[-1].to_dict()
+        told |= {"replay": results[0].to_dict()} if len(results) > 1 else {}
+        return json.dumps(told, indent=2, allow_nan=False)
     if form == "junit":
         return _junit(results)
     begins = _beginning(subject)
