@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from click.testing import CliRunner
+from schemas import check_printed
 
 from dpaudit.cli import main
 
@@ -14,7 +15,10 @@ AT_ONCE = ("--refine", "0")  # no releases for bounds after a refutation
 
 
 def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
+    """Run a command; what it writes as JSON keeps to its schema."""
+    result = CliRunner().invoke(main, list(arguments))
+    check_printed(arguments, result)
+    return result
 
 
 def run_of(command):

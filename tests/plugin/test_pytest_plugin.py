@@ -12,6 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from schemas import check
 
 from dpaudit.audit import Witness, verify
 from dpaudit.profiles import PROFILES
@@ -83,7 +84,9 @@ class Session:
 
     @property
     def report(self):
-        return json.loads((self.folder / "out" / "dp.json").read_text())
+        report = json.loads((self.folder / "out" / "dp.json").read_text())
+        check("pytest", report)
+        return report
 
 
 FILES = ("--dp-report", "out/dp.json", "--junitxml", "out/junit.xml")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusals import refuses
+from schemas import check
 from seeded import rng
 
 from dpaudit.cli import main
@@ -124,6 +125,7 @@ def test_the_command_prints_writes_and_ends_by_what_changed(tmp_path, capsys):
     written(new, [{**AUDIT, "verdict": "REFUTED"}])
     assert main([*arguments, "--json"], standalone_mode=False) == 1
     found = json.loads(capsys.readouterr().out)
+    check("report-diff", found)
     assert {each["kind"] for each in found["changes"]} <= set(KINDS)
     assert found["changes"][0]["new"] == "REFUTED"
     assert found["headline"] in page_of(compare_reports(old, new), "old", "new")

@@ -22,7 +22,7 @@ from dpaudit.cli.audit import audit_command
 from dpaudit.cli.bound import bound_command, canaries_command, plan_command
 from dpaudit.cli.compare import compare_command, recommend_command
 from dpaudit.cli.exits import Group
-from dpaudit.cli.list import list_command
+from dpaudit.cli.list import list_command, schema_command
 from dpaudit.cli.report import bench_audit_command, report_command
 from dpaudit.cli.verify import export_command, init_command, verify_command
 
@@ -44,6 +44,7 @@ __all__ = ["main"]
         recommend_command,
         report_command,
         bench_audit_command,
+        schema_command,
     ],
     examples=(
         "dpaudit list",

@@ -1,6 +1,8 @@
-"""``dpaudit list``, which also writes the tables of mechanisms in the pages."""
+"""``dpaudit list``, which also writes the tables of mechanisms, and ``schema``."""
 
+import json
 from collections.abc import Callable
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ from dpaudit.validation import check_name
 if TYPE_CHECKING:
     from dpaudit.algorithms import Entry
 
-__all__ = ["list_command"]
+__all__ = ["list_command", "schema_command"]
 
 
 @click.command(
@@ -65,6 +67,26 @@ def list_command(
     heads = tuple(head for head, _ in chosen)
     for line in _markdown(heads, rows) if markdown else aligned([heads, *rows]):
         click.echo(line)
+
+
+@click.command(
+    "schema",
+    cls=Command,
+    examples=("dpaudit schema audit > audit.schema.json", "dpaudit schema witness"),
+)
+@click.argument("name", required=False)
+def schema_command(name: str | None) -> None:
+    """Print the JSON schema of what a command writes, or of all.
+
+    NAME is a command with --json (report-diff for report diff), or witness or pytest,
+    for a file that audits write. The schemas are of draft 2020-12.
+    """
+    text = files("dpaudit").joinpath("schemas.json").read_text(encoding="utf-8")
+    schemas = json.loads(text)
+    if name is not None:
+        check_name("NAME", name, tuple(schemas["$defs"]))
+        schemas["$ref"] = f"#/$defs/{name}"
+    print_json(schemas)
 
 
 def _has(entry: "Entry", text: str) -> bool:
