@@ -8,7 +8,7 @@ exceeds the truth with probability at most 1 - confidence.
 - `gaussian`: mu of Gaussian DP from the counts of one event.
 - `fixed_scores`: either of them from two arrays of scores; `split_scores`: the usual
   sample-splitting baseline.
-- `one_run`: epsilon from one run with many canaries.
+- `one_run`: either of them from one run with many canaries.
 """
 
 from dpaudit.audit.bounds.counts import clopper_pearson, gaussian, joint

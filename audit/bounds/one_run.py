@@ -62,6 +62,10 @@ and intervals that cannot hold what is sought are left out. (The second term fal
 since each of its parts does: (1 - q) P(Bin(j, q) = w), as a function of q, falls where
 w <= (j + 1) q, and the likeliest w, the whole part of (j + 1) q, is there.)
 
+Where delta m is not small, `dpaudit.audit.bounds.guess_tails` bounds P(W >= v) by less.
+The smaller of two bounds is one: so the larger of the two lower bounds on epsilon is
+returned, and the smaller p-value. The same theorem bounds mu of Gaussian DP.
+
 Relation to the literature
 --------------------------
 The setting, and the bound for delta = 0, are Steinke, Nasr and Jagielski's. For
@@ -88,6 +92,14 @@ from numpy.typing import NDArray
 from scipy.special import betaincc, expit
 
 from dpaudit.arrays import Array
+from dpaudit.audit.bounds.guess_tails import (
+    LARGEST,
+    PER_UNIT,
+    approx_curve,
+    gaussian_curve,
+    largest,
+    tail,
+)
 from dpaudit.audit.bounds.result import Bound, check_level
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_nonnegative
@@ -98,8 +110,6 @@ Integers: TypeAlias = NDArray[np.intp]
 
 _EXACT_MODES = 1000
 _BLOCK_RATIO = 1.01
-_PER_UNIT = 2**17  # epsilons that are looked at
-_LARGEST = 50  # at epsilon 50 a thousand right guesses have p-value 1
 
 
 def one_run(
@@ -109,18 +119,22 @@ def one_run(
     canaries: int,
     delta: float = 0.0,
     confidence: float = 0.95,
+    gaussian: bool = False,
 ) -> Bound:
-    """Return the lower bound on epsilon from the guesses of one run.
+    """Return the lower bound on epsilon, or mu, from the guesses of one run.
 
     Parameters
     ----------
     correct, guesses, canaries : int
         0 <= correct <= guesses <= canaries. Each canary was included by an independent
-        fair coin. With delta > 0 the number of guesses was fixed before the run.
+        fair coin. With delta > 0, and for mu, the number of guesses was fixed before
+        the run.
     delta : float
-        In [0, 1).
+        In [0, 1). For mu it is where the bound is also expressed as an epsilon.
     confidence : float
         In (0, 1).
+    gaussian : bool
+        Whether to bound mu, of a mechanism that claims Gaussian DP.
 
     Returns
     -------
@@ -133,25 +147,32 @@ def one_run(
 
     Notes
     -----
-    The largest epsilon, of the multiples of 2^-17 up to 50, with a p-value of at most
+    The largest parameter, of the multiples of 2^-17 up to 50, with a p-value of at most
     alpha; the module's docstring proves that it may be reported.
 
     Examples
     --------
     >>> print(one_run(correct=950, guesses=1000, canaries=1000, delta=1e-5))
     epsilon >= 2.70177 at delta 1e-05 with 95 % confidence (one-run)
+    >>> bound = one_run(correct=174, guesses=200, canaries=1000, gaussian=True)
+    >>> bound.parameter, round(bound.value, 2)
+    ('mu', 0.61)
     """
     delta, confidence, alpha = check_level(delta, confidence)
-    correct, guesses, canaries = _checked(correct, guesses, canaries)
-    guessed = _Guesses(correct, guesses, canaries, delta)
+    observed = correct, guesses, canaries = _checked(correct, guesses, canaries)
+    counts = {"correct": correct, "guesses": guesses, "canaries": canaries}
+    if gaussian:
+        value = largest(*observed, gaussian_curve, alpha, 0) / PER_UNIT
+        return Bound("one-run", "mu", value, delta, confidence, counts)
+    guessed = _Guesses(*observed, delta)
 
     def may_hold_more(floor: Array, high: Integers, seen: "_Seen") -> NDArray[np.bool_]:
         return (floor <= alpha) & (high > seen.largest(alpha))
 
-    largest = guessed.look(0, may_hold_more).largest(alpha)
-    counts = {"correct": correct, "guesses": guesses, "canaries": canaries}
-    value = max(largest, 0) / _PER_UNIT
-    return Bound("one-run", "epsilon", value, delta, confidence, counts)
+    found = max(guessed.look(0, may_hold_more).largest(alpha), 0)
+    if delta > 0:
+        found = largest(*observed, approx_curve(delta), alpha, found)
+    return Bound("one-run", "epsilon", found / PER_UNIT, delta, confidence, counts)
 
 
 def one_run_p_value(
@@ -159,23 +180,24 @@ def one_run_p_value(
     correct: int,
     guesses: int,
     canaries: int,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
+    mu: float | None = None,
 ) -> float:
-    """Return a p-value against (epsilon, delta)-DP from the guesses of one run.
+    """Return a p-value against (epsilon, delta)-DP, or mu-GDP, from one run's guesses.
 
-    It is at most 1 - confidence just if `one_run` reaches `epsilon` at that confidence
-    (for epsilon = 0, where a bound says nothing, it may be smaller). Beyond
-    epsilon = 50 it is 1.
+    It is at most 1 - confidence just if `one_run` reaches the parameter at that
+    confidence (for 0, where a bound says nothing, it may be smaller). Beyond 50 it is
+    1.
 
     Parameters
     ----------
     correct, guesses, canaries : int
         As for `one_run`.
-    epsilon : float
-        >= 0.
+    epsilon, mu : float
+        >= 0; one of them.
     delta : float
-        In [0, 1).
+        In [0, 1), for epsilon.
 
     Examples
     --------
@@ -183,16 +205,23 @@ def one_run_p_value(
     True
     """
     delta, _, _ = check_level(delta, 0.5)
-    epsilon = check_nonnegative("epsilon", epsilon)
-    guessed = _Guesses(*_checked(correct, guesses, canaries), delta)
-    first = math.ceil(min(epsilon, _LARGEST + 1) * _PER_UNIT)
-    if first > _LARGEST * _PER_UNIT:
+    if (epsilon is None) is (mu is None):
+        raise InputError(f"epsilon or mu is needed, got {epsilon!r} and {mu!r}")
+    name, parameter = ("mu", mu) if epsilon is None else ("epsilon", epsilon)
+    parameter = check_nonnegative(name, parameter)
+    observed = _checked(correct, guesses, canaries)
+    first = math.ceil(min(parameter, LARGEST + 1) * PER_UNIT)
+    if first > LARGEST * PER_UNIT:
         return 1.0
+    if mu is not None:
+        return tail(*observed, gaussian_curve, first)
+    guessed = _Guesses(*observed, delta)
 
     def may_hold_less(floor: Array, high: Integers, seen: "_Seen") -> NDArray[np.bool_]:
         return floor < seen.least
 
-    return min(1.0, guessed.look(first, may_hold_less).least)
+    found = min(1.0, guessed.look(first, may_hold_less).least)
+    return min(found, tail(*observed, approx_curve(delta), first)) if delta else found
 
 
 def _checked(correct: int, guesses: int, canaries: int) -> tuple[int, int, int]:
@@ -262,7 +291,7 @@ class _Guesses:
         The intervals between them are halved as long as that is worthwhile, by the
         least that f can be inside, their upper ends, and what was seen elsewhere.
         """
-        ends = np.array([first, _LARGEST * _PER_UNIT])
+        ends = np.array([first, LARGEST * PER_UNIT])
         fair, leaks = self.fair(ends), self.leaks(ends)
         seen = _Seen(ends, fair + leaks)
         low, high, fair, leaks = ends[:1], ends[1:], fair[:1], leaks[1:]
@@ -281,7 +310,7 @@ class _Guesses:
 
 def _wrong(places: Integers) -> Array:
     """Return 1 - q at places on the grid."""
-    return np.asarray(expit(-places / _PER_UNIT))
+    return np.asarray(expit(-places / PER_UNIT))
 
 
 def _sum_of_modes(number: int, wrong: Array) -> Array:

@@ -12,8 +12,8 @@ r"""`audit_canaries`: one release, or a few, and a fair coin for each of many ca
 4. `dpaudit.audit.bounds.one_run` turns the right guesses into a bound.
 
 Why the bound applies. Its theorem needs that, given all the other coins, the laws of
-the release for the two values of one coin satisfy the (epsilon, delta) inequalities,
-and that coins are fair and independent. Under ADD_REMOVE the two datasets differ by one
+the release for the two values of one coin satisfy the inequalities of the claim, and
+that coins are fair and independent. Under ADD_REMOVE the two datasets differ by one
 row, present or not; under REPLACE_ONE they differ in the one row, c_2i or c_2i+1, and
 there are equally many: neighbours in both cases under the relation of the claim, with
 the claim's own epsilon and delta. Rows are in the same order whatever the coins are.
@@ -24,17 +24,21 @@ releases together, given the other coins, satisfy the same inequalities (a facto
 both laws share changes nothing). So the theorem holds for the R m canaries, R r guesses
 and the sum of the right ones, and nothing is paid for having more than one run.
 
-With delta > 0 the theorem needs an r that was fixed before the release. It is given, or
-chosen on `pilots` runs with coins of their own, whose guesses are not counted.
+Of a claim of Gaussian DP mu is bounded, which is worth more than epsilon at one delta.
+
+Unless delta = 0 the theorem needs an r that was fixed before the release. It is given,
+or chosen on `pilots` runs with coins of their own, whose guesses are not counted.
 
 References
 ----------
 Steinke, Nasr, Jagielski, *Privacy auditing with one (1) training run*, NeurIPS 2023.
+Mahloujifar, Melis, Chaudhuri, *Auditing f-differential privacy in one run*, ICML 2025.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,9 +46,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
-from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
+from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.judged import Verdict
-from dpaudit.audit.one_run.guesses import middle, promised, right_guesses
+from dpaudit.audit.one_run.guesses import (
+    bound_for,
+    middle,
+    p_value_against,
+    promised,
+    right_guesses,
+)
 from dpaudit.audit.one_run.result import CanaryAudit
 from dpaudit.audit.sampling.sampler import Signs
 from dpaudit.audit.settings import name_of, stated
@@ -254,7 +264,8 @@ def audit_canaries(
         total = np.zeros(coins, dtype=np.int64)
         for i in range(pilots):
             total += made.judged(_PILOT, i)
-        guesses = _choose(np.cumsum(total), pilots, runs, delta, confidence)
+        guess = partial(bound_for, claim, delta, confidence)
+        guesses = _choose(np.cumsum(total), pilots, runs, guess)
     elif pilots:
         raise InputError(
             f"pilots choose guesses, which are given; got pilots={pilots!r}"
@@ -265,7 +276,7 @@ def audit_canaries(
         right = made.judged(_TESTED, i)
         correct += int(np.count_nonzero(right[:guesses]))
     counts = {"correct": correct, "guesses": runs * guesses, "canaries": runs * coins}
-    p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
+    p_value = p_value_against(claim, delta, **counts)
     refuted = p_value <= 1 - confidence
     seen = made.signs()
     result = CanaryAudit(
@@ -275,7 +286,7 @@ def audit_canaries(
         relation=made.relation,
         epsilon=epsilon,
         p_value=p_value,
-        bound=one_run(**counts, delta=delta, confidence=confidence),
+        bound=bound_for(claim, delta, confidence, **counts),
         runs=runs,
         pilots=pilots or 0,
         canaries=coins,
@@ -288,7 +299,7 @@ def audit_canaries(
 
 
 def _choose(
-    right: NDArray[np.int64], pilots: int, runs: int, delta: float, confidence: float
+    right: NDArray[np.int64], pilots: int, runs: int, bound: Callable[..., Bound]
 ) -> int:
     """Return the number of guesses that promises most; right[r - 1] are right of r."""
     coins = len(right)
@@ -297,13 +308,8 @@ def _choose(
     def promise(r: int) -> float:
         # Laplace's rule keeps a few lucky guesses from promising everything.
         share = (right[r - 1] + 1) / (pilots * r + 2)
-        return one_run(
-            correct=int(share * runs * r),
-            guesses=runs * r,
-            canaries=runs * coins,
-            delta=delta,
-            confidence=confidence,
-        ).value
+        correct = int(share * runs * r)
+        return bound(correct=correct, guesses=runs * r, canaries=runs * coins).value
 
     return int(max((int(r) for r in choices), key=promise))
 

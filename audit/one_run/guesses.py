@@ -33,17 +33,25 @@ from scipy.special import bdtr
 
 from dpaudit.arrays import Array
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
-from dpaudit.audit.bounds.result import check_level
+from dpaudit.audit.bounds.result import Bound, check_level
 from dpaudit.audit.judged import Verdict
 from dpaudit.audit.one_run.result import CanaryAudit
 from dpaudit.audit.settings import reference_point
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction, check_real
 
-__all__ = ["audit_guesses", "audit_scores", "middle", "promised", "right_guesses"]
+__all__ = [
+    "audit_guesses",
+    "audit_scores",
+    "bound_for",
+    "middle",
+    "p_value_against",
+    "promised",
+    "right_guesses",
+]
 
 _HALVINGS = 8
 _UNFAIR = 1e-6  # coins so far from half are none that were fair
@@ -259,11 +267,8 @@ def _judged(
     level = 1 - (1 - confidence) / len(tried)
     _, _, alpha = check_level(delta, level)
     counts = [{"correct": v, "guesses": r, "canaries": len(coins)} for v, r in tried]
-    p_values = [
-        one_run_p_value(**each, epsilon=max(epsilon, 0.0), delta=delta)
-        for each in counts
-    ]
-    bounds = [one_run(**each, delta=delta, confidence=level) for each in counts]
+    p_values = [p_value_against(claim, delta, **each) for each in counts]
+    bounds = [bound_for(claim, delta, level, **each) for each in counts]
     best = int(np.lexsort((p_values, [-each.value for each in bounds]))[0])
     refuted = min(p_values) <= alpha
     return CanaryAudit(
@@ -295,6 +300,20 @@ def promised(claim: object, delta: float | None) -> tuple[float, float]:
     if not np.isfinite(epsilon):
         raise InputError(f"the claim {claim} promises no epsilon at delta = {delta:g}")
     return float(epsilon), delta
+
+
+def bound_for(claim: Claim, delta: float, confidence: float, **counts: int) -> Bound:
+    """Return the bound on what a claim promises: mu, or epsilon at delta."""
+    gaussian = isinstance(claim, GaussianDP)
+    return one_run(**counts, delta=delta, confidence=confidence, gaussian=gaussian)
+
+
+def p_value_against(claim: Claim, delta: float, **counts: int) -> float:
+    """Return the p-value against what a claim promises: mu, or epsilon at delta."""
+    if isinstance(claim, GaussianDP):
+        return one_run_p_value(**counts, mu=claim.parameters["mu"])
+    epsilon = max(float(claim.epsilon_at(delta)), 0.0)
+    return one_run_p_value(**counts, epsilon=epsilon, delta=delta)
 
 
 def _bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:

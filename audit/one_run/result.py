@@ -5,7 +5,7 @@ from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult, Verdict
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, GaussianDP
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable, told_apart
 
@@ -29,9 +29,10 @@ class CanaryAudit(PrintedResult):
     epsilon : float
         What the claim promises at the bound's delta.
     p_value : float
-        Against (epsilon, delta)-DP.
+        Against (epsilon, delta)-DP, or against mu-GDP if that is the claim.
     bound : Bound
-        The lower bound on epsilon, with its confidence, delta and counts.
+        The lower bound on epsilon, or on mu if the claim is of Gaussian DP, with its
+        confidence, delta and counts.
     runs, pilots : int
         Runs that were tested, and runs that chose the number of guesses.
     canaries, guesses : int
@@ -105,16 +106,21 @@ class CanaryAudit(PrintedResult):
                     *warnings,
                 )
             )
-        shown, most = told_apart(self.bound.value, self.epsilon)
+        shown, most = told_apart(self.bound.epsilon or 0.0, self.epsilon)
+        of, mu = "epsilon at that delta", []
+        if isinstance(self.claim, GaussianDP):
+            of, promised = "mu", self.claim.parameters["mu"]
+            lower, most_mu = told_apart(self.bound.value, promised)
+            mu = [f"  mu_lower       {lower}  (where the claim allows {most_mu})"]
         return "\n".join(
             (
                 f"{printable(self.name)}: {self.verdict} at confidence "
                 f"{self.bound.confidence:g} ({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
+                *mu,
                 f"  epsilon_lower  {shown}  (at delta = {self.bound.delta:.3g}, "
                 f"where the claim allows {most})",
-                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon at that "
-                "delta)",
+                f"  p-value        {self.p_value:.3g}  (of the claim's {of})",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "
                 f"{self.guesses} of {self.canaries} canaries a run{pilots}",
                 *warnings,

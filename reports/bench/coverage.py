@@ -145,6 +145,7 @@ CASES: tuple[CoverageCase, ...] = (
     OneRunCase("one run", _PURE),
     OneRunCase("one run, delta", ApproxDP(1.0, 0.01)),
     OneRunCase("one run, abstaining", _PURE, canaries=200, guesses=50),
+    OneRunCase("one run, GDP", GaussianDP(1.0), canaries=200, guesses=50),
     WhiteBoxCase("white box, laplace", Laplace(1.0)),
     WhiteBoxCase("white box, gaussian", Gaussian.from_mu(1.0)),
     WhiteBoxCase("white box, truncated geometric", TruncatedGeometric(0.5), (0.0, 0.1)),

@@ -292,10 +292,12 @@ class OneRunCase(_FixedSample):
     """The one-run bound: right guesses as likely as the claim allows.
 
     Each canary leaks its coin with probability delta, and otherwise answers by
-    randomised response, a mechanism that is (epsilon, delta)-DP per canary.
+    randomised response, a mechanism that is (epsilon, delta)-DP per canary. Or its
+    coin, mu or 0, is told with Gaussian noise, which is mu-GDP, and guessed where the
+    noisy one is farthest from mu/2.
     """
 
-    claim: Claim  # Pure or approximate
+    claim: Claim  # Pure, approximate or Gaussian
     # canaries, guesses: the attacker guesses the first canaries
     canaries: int = 100
     guesses: int = 100
@@ -304,7 +306,16 @@ class OneRunCase(_FixedSample):
     def delta(self) -> float:
         return float(self.claim.parameters.get("delta", 0.0))
 
+    @property
+    def gaussian(self) -> bool:
+        return isinstance(self.claim, GaussianDP)
+
     def sample(self, rng: np.random.Generator) -> tuple[int]:
+        if self.gaussian:
+            # By symmetry: how far each noisy coin is to the right side of mu/2.
+            rightly = rng.normal(self.truth / 2, 1.0, self.canaries)
+            farthest = np.argsort(-np.abs(rightly))[: self.guesses]
+            return (int(np.count_nonzero(rightly[farthest] > 0)),)
         right = self.delta + (1 - self.delta) * float(expit(self.truth))
         return (int(rng.binomial(self.guesses, right)),)
 
@@ -315,4 +326,5 @@ class OneRunCase(_FixedSample):
             canaries=self.canaries,
             delta=self.delta,
             confidence=CONFIDENCE,
+            gaussian=self.gaussian,
         ).value

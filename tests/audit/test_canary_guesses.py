@@ -88,6 +88,25 @@ def test_verdict_bound_and_p_value_say_the_same():
     assert seen == {True, False}
 
 
+def test_a_gaussian_claim_is_held_to_its_mu():
+    """The true mu is 2; what epsilon at one delta tells is less than half as much."""
+    rng = np.random.default_rng(3)
+    scores = 2.0 * COINS + rng.normal(size=400)
+    for mu, refuted in ((0.5, True), (2.0, False)):
+        found = audit_scores(scores, COINS, claim=GaussianDP(mu))
+        assert found.refuted == refuted
+        assert found.refuted == (found.bound.value >= mu)
+        assert found.refuted == (found.p_value <= 0.05)
+        assert found.bound.parameter == "mu"
+        assert f"(where the claim allows {mu:g})" in str(found)
+    alone = audit_scores(scores, COINS, claim=ApproxDP(found.epsilon, 1e-5))
+    assert 2 > found.bound.value > 0.8
+    assert found.bound.epsilon > 1.5 * alone.bound.value
+    counts = dict(found.bound.counts)
+    again = one_run(**counts, confidence=1 - 0.05 / found.tried, gaussian=True)
+    assert found.bound.value == again.value
+
+
 def test_scores_and_guesses_are_held_to_the_one_run_bound():
     scores = np.where(np.arange(400) < 350, COINS, 1 - COINS)
     counts = {"correct": 350, "guesses": 400, "canaries": 400}

@@ -68,8 +68,9 @@ def test_counts_in_words_and_as_json():
 def test_one_run():
     result = run("--correct", "950", "--guesses", "1000", "--canaries", "1000")
     assert result.exit_code == 0
-    expected = one_run(correct=950, guesses=1000, canaries=1000)
-    assert result.stdout.strip() == str(expected)
+    counts = {"correct": 950, "guesses": 1000, "canaries": 1000}
+    expected = [str(one_run(**counts, gaussian=each)) for each in (False, True)]
+    assert result.stdout.splitlines() == expected
 
 
 def test_scores_in_one_column_and_in_two(folder):

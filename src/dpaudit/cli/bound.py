@@ -99,7 +99,10 @@ def bound_command(
     methods = _METHODS if method is None else (method,)
     found: list[Any]
     if form == "one run":
-        found = [bounds.one_run(**one_run, **options)]
+        found = [
+            bounds.one_run(**one_run, **options, gaussian=gaussian)
+            for gaussian in (False, True)
+        ]
     elif form == "counts":
         checked = _checked(counts)
         functions = (bounds.joint, bounds.clopper_pearson, bounds.gaussian)

@@ -1,21 +1,39 @@
 import itertools
+import sys
 
 import numpy as np
 import pytest
 from refusals import refused
 from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from dpaudit.audit.bounds import one_run, one_run_p_value
+from dpaudit.audit.bounds.guess_tails import PER_UNIT, approx_curve, tail
 from dpaudit.audit.bounds.one_run import _Guesses, _sum_of_modes
+from dpaudit.gaussian import gaussian_delta
+
+module = sys.modules["dpaudit.audit.bounds.one_run"]  # the name is the function's, too
+STEP = 1 / PER_UNIT
 
 
-def largest_probability(canaries, guesses, correct, epsilon, delta):
+def place(parameter):
+    return int(np.ceil(parameter / STEP))
+
+
+@pytest.fixture
+def leaks_alone(monkeypatch):
+    """Leave out what else bounds P(W >= v) where delta > 0."""
+    monkeypatch.setattr(module, "largest", lambda *arguments: arguments[-1])
+    monkeypatch.setattr(module, "tail", lambda *arguments: 1.0)
+
+
+def largest_probability(canaries, guesses, correct, *promises):
     """Return sup P(W >= correct) over all (epsilon, delta)-DP mechanisms, by an LP.
 
-    The variables are P(T = t | S = s), and per pair of neighbours the excess
-    (P(t | s) - e^eps P(t | s'))_+, whose sum is at most delta.
+    The variables are P(T = t | S = s), and per pair of neighbours and promise (epsilon,
+    delta) the excess (P(t | s) - e^eps P(t | s'))_+, whose sum is at most delta.
     """
     inputs = list(itertools.product((0, 1), repeat=canaries))
     outputs = [
@@ -25,9 +43,10 @@ def largest_probability(canaries, guesses, correct, epsilon, delta):
     ]
     rows, columns = len(inputs), len(outputs)
     pairs = [
-        (i, j)
+        (i, j, promise)
         for i, j in itertools.product(range(rows), repeat=2)
         if sum(a != b for a, b in zip(inputs[i], inputs[j], strict=True)) == 1
+        for promise in promises
     ]
     size = rows * columns
     objective = np.zeros(size + len(pairs) * columns)
@@ -37,7 +56,7 @@ def largest_probability(canaries, guesses, correct, epsilon, delta):
     above = lil_matrix((len(pairs) * (columns + 1), len(objective)))
     limits = np.zeros(above.shape[0])
     row = 0
-    for number, (i, j) in enumerate(pairs):
+    for number, (i, j, (epsilon, delta)) in enumerate(pairs):
         excess = size + number * columns
         for t in range(columns):
             above[row, i * columns + t] = 1
@@ -61,7 +80,7 @@ def largest_probability(canaries, guesses, correct, epsilon, delta):
 @pytest.mark.parametrize("delta", [0.0, 0.02, 0.2])
 def test_no_mechanism_exceeds_the_bound(canaries, guesses, epsilon, delta):
     for correct in range(1, guesses + 1):
-        best = largest_probability(canaries, guesses, correct, epsilon, delta)
+        best = largest_probability(canaries, guesses, correct, (epsilon, delta))
         bound = one_run_p_value(
             correct=correct,
             guesses=guesses,
@@ -72,6 +91,84 @@ def test_no_mechanism_exceeds_the_bound(canaries, guesses, epsilon, delta):
         assert best <= bound + 1e-7
         if delta == 0:
             assert bound == pytest.approx(best, abs=1e-7)
+        alone = tail(correct, guesses, canaries, approx_curve(delta), place(epsilon))
+        assert bound <= alone + 1e-12
+        assert best <= alone + 1e-7
+
+
+@pytest.mark.parametrize(
+    ("canaries", "guesses", "mu"),
+    [(1, 1, 0.3), (1, 1, 1.0), (2, 1, 0.3), (2, 2, 0.3), (2, 2, 1.0), (3, 2, 1.0)],
+)
+def test_no_gaussian_mechanism_exceeds_the_bound_on_mu(canaries, guesses, mu):
+    """Held to the curve at eleven places it is held to a little less than the curve."""
+    epsilons = np.linspace(-2.5, 2.5, 11) * mu
+    promises = list(zip(epsilons, gaussian_delta(epsilons, mu), strict=True))
+    for correct in range(1, guesses + 1):
+        best = largest_probability(canaries, guesses, correct, *promises)
+        p = one_run_p_value(correct=correct, guesses=guesses, canaries=canaries, mu=mu)
+        assert best <= p + 0.01
+        # One guess, which is right as often as the curve allows.
+        if guesses == canaries == 1:
+            assert p == pytest.approx(ndtr(mu / 2), abs=1e-4)
+
+
+@pytest.mark.parametrize("canaries", [1, 20, 300, 5000])
+@pytest.mark.parametrize("mu", [0.25, 1.0, 3.0])
+def test_noise_for_each_canary_is_bounded_with_the_confidence(canaries, mu):
+    """All are guessed: W ~ Bin(m, Phi(mu/2)), so the error is a sum, and no chance."""
+    law = binom(canaries, ndtr(mu / 2))
+    likely = np.arange(int(law.ppf(1e-9)), int(law.isf(1e-9)) + 1)
+    for alpha in (0.05, 0.3):
+        first, last = likely[0], likely[-1] + 1
+        while last - first > 1:  # the bound grows with the right guesses
+            middle = (first + last) // 2
+            options = {"guesses": canaries, "canaries": canaries, "gaussian": True}
+            bound = one_run(correct=int(middle), confidence=1 - alpha, **options)
+            first, last = (first, middle) if bound.value > mu else (middle, last)
+        assert law.sf(last - 1) <= alpha
+
+
+def in_full(correct, guesses, canaries, inverse, tau):
+    """Return n_T where no number is skipped."""
+    a, b, mass = tau * correct / canaries, tau * (guesses - correct) / canaries, tau
+    for k in reversed(range(correct)):
+        further = inverse(min(a, 1.0))
+        a += k / (guesses - k) * (further - b)
+        mass += canaries / (guesses - k) * (further - b)
+        b = further
+    return mass
+
+
+@pytest.mark.parametrize(
+    ("case", "mu"),
+    [((691, 1000, 1000), 0.3394), ((174, 200, 1000), 0.6078), ((84, 100, 100), 0.6413)],
+)
+def test_the_bound_on_mu_skips_next_to_nothing(case, mu):
+    correct, guesses, canaries = case
+    options = {"correct": correct, "guesses": guesses, "canaries": canaries}
+    found = one_run(**options, gaussian=True)
+    assert found.parameter == "mu"
+    assert found.value == pytest.approx(mu, abs=1e-4)
+    above = found.value + 1e-3
+    for parameter, over in ((found.value, True), (above, False)):
+        mass = in_full(*case, lambda x, m=parameter: ndtr(ndtri(x) - m), 0.05)
+        assert (mass > 1) == over
+    assert one_run_p_value(**options, mu=found.value) <= 0.05
+    assert one_run_p_value(**options, mu=found.value + 2 * STEP) > 0.05
+    # Of more guesses most numbers are skipped, and the bound is hardly smaller.
+    many = {name: 30 * value for name, value in options.items()}
+    above = one_run(**many, gaussian=True).value + 0.002
+    assert above > found.value
+    in_all = in_full(*many.values(), lambda x: ndtr(ndtri(x) - above), 0.05)
+    assert in_all <= 1
+
+
+def test_a_delta_that_many_canaries_make_large_costs_little():
+    """By the sum over guesses alone nothing would be left."""
+    few = {"correct": 950, "guesses": 1000, "canaries": 1000}
+    assert one_run(**few, delta=0.01).value > 2.6
+    assert one_run(**few).value == pytest.approx(2.70, abs=0.01)
 
 
 def test_randomised_response_attains_it():
@@ -94,7 +191,6 @@ def test_sum_of_modes(number, success):
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-12 + 0.02 * (number > 1000))
 
 
-STEP = 2.0**-17
 CASES = [
     # right, guesses, canaries, delta: where p-values first fall and then rise,
     (36, 40, 40, 0.05),
@@ -124,6 +220,7 @@ def for_one_epsilon(correct, guesses, canaries, delta, epsilon):
         (1000, 1000, 10**6, 1e-5, 0.9, 5.95),
     ],
 )
+@pytest.mark.usefixtures("leaks_alone")
 def test_what_small_epsilons_excuse_larger_ones_may_not(
     correct, guesses, canaries, delta, confidence, about
 ):
@@ -140,6 +237,7 @@ def test_what_small_epsilons_excuse_larger_ones_may_not(
     assert one_run_p_value(**options, epsilon=0.0) <= 1 - confidence
 
 
+@pytest.mark.usefixtures("leaks_alone")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_search_misses_nothing(case):
     """On every 256th place of the grid, in one go."""
