@@ -18,6 +18,9 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
+# Without bytecode, each process compiles all that it imports: four seconds of them.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help .venv test test-all tables lint types audit report browser first-contact docs bench bench-audit third-party mutants portability constraints clean
 
 help: ## show this list
@@ -53,8 +56,6 @@ $(BIN)/python:
 test test-all audit third-party: export OPENBLAS_NUM_THREADS := 1
 test test-all audit third-party: export OMP_NUM_THREADS := 1
 test test-all audit third-party: export MKL_NUM_THREADS := 1
-# Without bytecode, each of the processes that tests start compiles everything anew.
-test test-all audit third-party: export PYTHONDONTWRITEBYTECODE :=
 
 # By files, so that what the tests of a file share is made once and not in every process.
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
