@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.reports.escaping import csv_text
@@ -11,7 +11,13 @@ from dpaudit.reports.experiment import run_all
 from dpaudit.reports.output import INDEX, staging
 from dpaudit.reports.page import Figures, render_pictures
 from dpaudit.reports.runner import WorkProgress
-from dpaudit.reports.sections import Results, Section, chosen_sections, plan
+from dpaudit.reports.sections import (
+    Results,
+    Section,
+    all_sections,
+    chosen_sections,
+    plan,
+)
 from dpaudit.reports.site import render
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
@@ -54,7 +60,7 @@ def write_report(
     ``sections``: names of those to write, and no others; by default all. ``store``: the
     file in which finished work is kept, and found again: a report that was stopped goes
     on; by default ``work.db`` in the folder. ``progress``: called with how far the work
-    is. ``executor``: where to work, with processes rather than threads
+    is. ``executor``: where to work and draw, with processes rather than threads
     (`dpaudit.audit.process_pool`): linear algebra is held to one thread per process. No
     result depends on it.
 
@@ -76,12 +82,15 @@ def write_report(
     )
     results = Results(profile, seed, experiments, tables, beside)
     with staging(output) as folder:
-        failed = write_results(results, folder, chosen if sections else None)
+        failed = write_results(results, folder, chosen if sections else None, executor)
     return Written(output / INDEX, failed)
 
 
 def write_results(
-    results: Results, folder: Path, sections: Sequence[Section] | None = None
+    results: Results,
+    folder: Path,
+    sections: Sequence[Section] | None = None,
+    executor: Executor | None = None,
 ) -> Mapping[str, Exception]:
     """Write the files of a report into an existing folder; return what failed."""
     for name, table in results.tables.items():
@@ -106,7 +115,7 @@ def write_results(
             failed[section.name] = error
         for name, text in section.files(results).items():
             (folder / name).write_text(text, encoding="utf-8")
-    figures = draw_figures(results, sections or chosen_sections())
+    figures = draw_figures(results, sections or chosen_sections(), executor)
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     site = render(results, figures, sections)
@@ -117,13 +126,39 @@ def write_results(
     return {**failed, **site.failed}
 
 
-def draw_figures(results: Results, sections: Sequence[Section]) -> Figures:
-    """Return the figures of sections; in place of one that fails, why."""
+def draw_figures(
+    results: Results, sections: Sequence[Section], executor: Executor | None = None
+) -> Figures:
+    """Return the figures of sections; in place of one that fails, why.
+
+    ``executor``: where to draw those of the report; by default here.
+    """
+    every = [(each, name) for each in sections for name in each.figures]
+    if executor is None:
+        return {name: _drawn(results, each, name) for each, name in every}
+    plain = replace(results)  # without what was found in them
+    begun = [
+        (each, name, executor.submit(_drawn_elsewhere, plain, each.name, name))
+        for each, name in every
+    ]
     drawn: dict[str, Sequence[str] | Exception] = {}
-    for section in sections:
-        for name, draw in section.figures.items():
-            try:
-                drawn[name] = [draw(results, n) for n in (False, True)]
-            except Exception as error:
-                drawn[name] = error
+    for each, name, future in begun:
+        try:
+            drawn[name] = future.result()
+        except Exception:  # what does not travel, or a worker that is lost
+            drawn[name] = _drawn(results, each, name)
+    return drawn
+
+
+def _drawn(results: Results, section: Section, name: str) -> list[str] | Exception:
+    try:
+        return [section.figures[name](results, narrow) for narrow in (False, True)]
+    except Exception as error:
+        return error
+
+
+def _drawn_elsewhere(results: Results, section: str, name: str) -> list[str]:
+    drawn = _drawn(results, all_sections()[section], name)
+    if isinstance(drawn, Exception):
+        raise drawn
     return drawn

@@ -320,7 +320,7 @@ def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outer") / "inner" / "report"
     folder.mkdir(parents=True)
 
-    def hung(found, sections):
+    def hung(found, sections, *_):
         return {**BLANK, **draw_figures(found, map(with_names, NAMED))}
 
     with pytest.MonkeyPatch.context() as patch:

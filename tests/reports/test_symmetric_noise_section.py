@@ -1,5 +1,9 @@
+import pickle
 import re
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -91,6 +95,24 @@ def test_larger_deltas_allow_less_noise_and_random_subspaces_have_closed_forms(r
 @pytest.fixture(scope="module")
 def figures(results):
     return draw_figures(results, [section.SECTION])
+
+
+def test_figures_are_the_same_wherever_they_are_drawn(results, figures):
+    """One by a worker, to which it travels, and one here, as the worker is lost."""
+    begun = []
+
+    def submit(*given):
+        begun.append(Future())
+        if begun[1:]:
+            begun[-1].set_exception(BrokenProcessPool())
+        else:
+            draw, *what = pickle.loads(pickle.dumps(given))
+            begun[-1].set_result(draw(*what))
+        return begun[-1]
+
+    workers = SimpleNamespace(submit=submit)
+    assert draw_figures(results, [section.SECTION], workers) == figures
+    assert len(begun) == len(figures) > 1
 
 
 @pytest.mark.parametrize("name", section.SECTION.figures)

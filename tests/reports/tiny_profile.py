@@ -92,7 +92,7 @@ BLANK = {
 """In place of the figures, on pages whose words are looked at."""
 
 
-def mostly_wide(results, sections):
+def mostly_wide(results, sections, *_):
     """Figures, of which narrow ones are blank, but for those of a section."""
     found = draw_figures(results, [each for each in sections if each.name == "privacy"])
     for each in sections:

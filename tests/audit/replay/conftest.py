@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpaudit.audit.replay.follow import foreign
-from dpaudit.audit.replay.judge import repeated, settling
+from dpaudit.audit.replay.judge import judge, repeated, settling
 
 listed_anew = foreign.all_objects
 generators: list[Any] = []
@@ -59,3 +59,24 @@ def proofs_repeated_less() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settling, "repeat", in_few)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def looked_at_from_four_seeds() -> Iterator[int]:
+    """Code that looks at noise is executed from four seeds, where 14 may be.
+
+    From how many, and why, is in test_choices.py: on that many hangs alone what coins
+    decide, and few of the tests' mechanisms toss any.
+    """
+    usual = judge._MORE_TURNS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "_MORE_TURNS", 4)
+        yield usual
+
+
+@pytest.fixture
+def looked_at_from_all_seeds(
+    looked_at_from_four_seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undo that for one test."""
+    monkeypatch.setattr(judge, "_MORE_TURNS", looked_at_from_four_seeds)

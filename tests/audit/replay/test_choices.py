@@ -274,3 +274,29 @@ def test_impossible_outcomes_are_no_rounding_and_others_read_otherwise():
     result = replay(maximum_and_its_value, pair=PAIR, claim=PureDP(1.0))
     assert result.verdict == "NOT_REFUTED"
     assert result.loss == pytest.approx(0.5)
+
+
+# -- from how many seeds code is executed that looks at noise
+
+
+def seldom(x, rng):
+    noisy = len(x) + rng.laplace(0, 2.0, 8)
+    if noisy.max() < 1e9 and rng.poisson(0.25):
+        return float(len(x))
+    return noisy[0]
+
+
+def never(x, rng):
+    noisy = len(x) + rng.laplace(0, 2.0, 8)
+    return noisy[noisy < 1e9][0]
+
+
+TURNING = (seldom, never)
+
+
+def test_what_coins_decide_seldom_is_seen_from_14_seeds(looked_at_from_all_seeds):
+    """A coin of 0.22 falls in none of 14 executions with probability 0.03, in none of
+    four with 0.37, and here in none of these."""
+    found = [replay(each, pair=PAIR, claim=PureDP(9.0), budget=2) for each in TURNING]
+    assert [str(each.verdict) for each in found] == ["NOT_FOLLOWED", "NOT_REFUTED"]
+    assert found[1].executions == 6 + 3 * 14
