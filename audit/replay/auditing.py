@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from dpaudit.audit.harness import pair_source
 from dpaudit.audit.keeping.witness import Witness
-from dpaudit.audit.replay.execute.definitions import place_of_definition
 from dpaudit.audit.replay.execute.system import global_generators_kept
 from dpaudit.audit.replay.follow.ending import Ended, Watch
 from dpaudit.audit.replay.follow.foreign import ForeignGenerators
 from dpaudit.audit.replay.follow.logs import DrawLog
+from dpaudit.audit.replay.follow.reached import place_of_definition
 from dpaudit.audit.replay.judge.judge import judge
 from dpaudit.audit.replay.judge.judgement import OTHER_RELEASE
 from dpaudit.audit.replay.judge.settling import Settlement

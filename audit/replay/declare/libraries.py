@@ -10,8 +10,8 @@ followed then.
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,15 @@ import numpy as np
 from dpaudit.audit.replay.declare.declaration import Declaration
 from dpaudit.audit.replay.declare.declarations import KERNELS, TrustedLaw
 from dpaudit.audit.replay.declare.primitives import declared
-from dpaudit.audit.replay.declare.replacing import TRAINING, replaced
 from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 
-__all__ = ["declared_libraries", "loaded_libraries", "register"]
+__all__ = ["declared_libraries", "loaded_libraries", "register", "replaced"]
 
+_TRAINING = frozenset({"jax_privacy", "opacus"})  # libraries that train
+# Methods of a class of C, which the class under it may have for a while.
+_INHERITED = ("normal_", "uniform_", "exponential_")
 _MOST_ROWS = 2_000  # of lists whose insertions and deletions are counted
 
 
@@ -301,7 +303,7 @@ def loaded_libraries() -> frozenset[str]:
     """Return the libraries with registered primitives that are loaded by now."""
     return frozenset(
         head
-        for head in {path.partition(".")[0] for path in (*_OURS, *_yours)} | TRAINING
+        for head in {path.partition(".")[0] for path in (*_OURS, *_yours)} | _TRAINING
         if head in sys.modules
     )
 
@@ -327,3 +329,47 @@ def _wrapped(path: str, declaration: Declaration, real: Any) -> Any:
             wrapped = None
         known = _made[path] = (real, declaration, wrapped)
     return known[2]
+
+
+# -- what stands at paths of libraries
+
+
+@contextmanager
+def replaced(several: Iterable[tuple[str, Callable[[Any], Any]]]) -> Iterator[None]:
+    """Replace what stands at some paths for the block.
+
+    Parameters
+    ----------
+    several : iterable of (str, callable)
+        Paths, and functions from an object there to the one that replaces it, None if
+        none does. An object that is not loaded, or not callable, stays as it is.
+    """
+    with ExitStack() as stack:
+        for path, replacement in several:
+            if path.partition(".")[0] not in sys.modules:
+                continue
+            owner, name = _owner(path)
+            own = vars(owner).get(name) if owner is not None else None
+            inherited = own is None and name in _INHERITED
+            real = getattr(owner, name, None) if inherited else own
+            new = replacement(real) if callable(real) else None
+            if new is not None:
+                setattr(owner, name, new)
+                if inherited:
+                    stack.callback(delattr, owner, name)
+                else:
+                    stack.callback(setattr, owner, name, real)
+        yield
+
+
+def _owner(path: str) -> tuple[Any, str]:
+    """Return the module, or class, that a path leads to if it is loaded; and a name."""
+    parts = path.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:-1]:
+            found = getattr(found, part, None)
+        return found, parts[-1]
+    return None, parts[-1]

@@ -34,7 +34,7 @@ from numpy import asarray  # the real one, in an execution too
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.declare.array_draws import DRAWN_ARRAYS, ArrayDraws
 from dpaudit.audit.replay.declare.declarations import gaussian
-from dpaudit.audit.replay.declare.replacing import replaced
+from dpaudit.audit.replay.declare.libraries import replaced
 from dpaudit.audit.replay.declare.tensor_draws import DRAWN_TENSORS, TensorDraws
 from dpaudit.audit.replay.follow.outside import note_outside
 

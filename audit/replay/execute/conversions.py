@@ -1,8 +1,12 @@
 """Functions of Python's own that are replaced, so that they keep noise.
 
-``float`` and ``int`` give ordinary numbers, whatever an object of ours returns. So in
-the module of a mechanism these names are defined for an execution
-(`dpaudit.audit.replay.follow.named`). They are classes, as what they stand for.
+**Names.** What ``float(noise)`` gives is an ordinary number, whatever an object of ours
+returns, and no noise can be told from it. So ``float``, ``int`` and ``complex`` stand,
+in the module that defines the mechanism, for classes that leave draws what they are if
+nothing was added to them yet; ``sum`` adds no 0 to them. Python looks for names in a
+module before it looks for its own. In any other module the result is an ordinary
+number, and a coin. So it is with fractions and decimal numbers, by whatever name they
+go in the module.
 """
 
 import bisect
@@ -12,9 +16,11 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
+from inspect import unwrap
 from operator import add
 from typing import Any
 
@@ -22,13 +28,14 @@ import numpy as np
 
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.directions import directed, norm
-from dpaudit.audit.replay.follow.named import CONVERSIONS, EXACT
+from dpaudit.audit.replay.follow.places import is_code
 from dpaudit.audit.replay.follow.selection import searchsorted, select
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 from dpaudit.audit.replay.laws.one_draw import Noise
+from dpaudit.functions import FunctionMechanism
 
-__all__ = ["conversions", "drawn_by_name", "like"]
+__all__ = ["conversions", "drawn_by_name", "like", "named"]
 
 _MATH = {
     **{name: name for name in ("copysign", "cos", "exp", "expm1", "log", "log10")},
@@ -46,7 +53,7 @@ def conversions() -> Iterator[tuple[Any, str, Any]]:
     yield math, "fsum", _summed(math.fsum)
     yield math, "dist", _distance(math.dist)
     yield math, "hypot", _length(math.hypot)
-    yield decimal, "Decimal", EXACT[Decimal]
+    yield decimal, "Decimal", _EXACT[Decimal]
     for name, side in _BISECT.items():
         yield bisect, name, _bisected(getattr(bisect, name), side)
     from scipy import stats  # slow to import: by who executes alone
@@ -276,7 +283,7 @@ def _exact(real: Any) -> Callable[..., Any]:
     return make
 
 
-EXACT.update({real: like(real, _exact(real)) for real in (Fraction, Decimal)})
+_EXACT = {real: like(real, _exact(real)) for real in (Fraction, Decimal)}
 
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
@@ -313,11 +320,53 @@ def _is_one(value: Any) -> bool:
     return bool(isinstance_tracked(value) and value.noisy and value.size == 1)
 
 
-CONVERSIONS.update(
-    sum=_sum,
-    max=_extreme(max, 1.0),
-    min=_extreme(min, -1.0),
-    complex=like(complex, _complex, dtype=np.dtype(np.complex128)),
-    float=like(float, _float, dtype=np.dtype(np.float64)),
-    int=like(int, _int, dtype=np.dtype(np.int64)),
-)
+_CONVERSIONS: dict[str, Any] = {
+    "sum": _sum,
+    "max": _extreme(max, 1.0),
+    "min": _extreme(min, -1.0),
+    "complex": like(complex, _complex, dtype=np.dtype(np.complex128)),
+    "float": like(float, _float, dtype=np.dtype(np.float64)),
+    "int": like(int, _int, dtype=np.dtype(np.int64)),
+}
+"""What stands for names of Python in the module of a mechanism."""
+
+
+@contextmanager
+def named(mechanism: Any, *, follows: bool) -> Iterator[None]:
+    """Define the names in the module of a mechanism for the block."""
+    space = _space_of(mechanism) if follows else None
+    if space is None:
+        yield
+        return
+    ours = {name: each for name, each in _CONVERSIONS.items() if name not in space}
+    exact = {
+        name: (real, _EXACT[real])
+        for name, real in space.items()
+        if isinstance(real, type) and real in _EXACT
+    }
+    try:
+        space.update(ours, **{name: each for name, (_, each) in exact.items()})
+        yield
+    finally:
+        for name, each in ours.items():
+            if space.get(name) is each:
+                del space[name]
+        for name, (real, each) in exact.items():
+            if space.get(name) is each:
+                space[name] = real
+
+
+def _space_of(mechanism: Any) -> dict[str, Any] | None:
+    """Return the names of the module that defines a mechanism; not of our own ones."""
+    mechanism = FunctionMechanism.written(mechanism)
+    function = unwrap(getattr(mechanism, "release", None) or mechanism)
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__")
+    code, space = (
+        getattr(function, f"__{each}__", None) for each in ("code", "globals")
+    )
+    if code is None or space is None or not is_code(code.co_filename):
+        return None
+    own = str(space.get("__name__", "")).partition(".")[0] == "dpaudit"
+    return None if own else space

@@ -22,20 +22,20 @@ from dpaudit.audit.replay.declare.held import Held
 from dpaudit.audit.replay.declare.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.declare.primitives import recording
 from dpaudit.audit.replay.declare.training import training_libraries
-from dpaudit.audit.replay.execute.definitions import place_of_definition
+from dpaudit.audit.replay.execute.conversions import named
+from dpaudit.audit.replay.execute.generators import standing
 from dpaudit.audit.replay.execute.patches import patched
-from dpaudit.audit.replay.execute.standing import standing
 from dpaudit.audit.replay.follow.complex_numbers import TrackedComplex
 from dpaudit.audit.replay.follow.ending import Ended, Steps, watched
 from dpaudit.audit.replay.follow.forms import Form, form_of
 from dpaudit.audit.replay.follow.frames import is_framed, parts_of, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
-from dpaudit.audit.replay.follow.named import named
 from dpaudit.audit.replay.follow.observations import Observations, Script
 from dpaudit.audit.replay.follow.places import (
     place_of_failure,
     watching_returns,
 )
+from dpaudit.audit.replay.follow.reached import place_of_definition
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.texts import written
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked

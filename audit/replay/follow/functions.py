@@ -3,10 +3,9 @@
 Functions that only move entries are called on their places
 (`dpaudit.audit.replay.follow.entries`). All that is not listed looks at the numbers.
 
-Two functions choose by comparing noisy numbers. The place of the largest of them is one
-choice. A comparison of fresh uniform numbers with ordinary ones, such as
-``rng.random(n) < p``, is independent flips: of u < t for a uniform u nothing else is
-known afterwards than whether it holds, which it does with probability t.
+Those that choose by comparing noisy numbers are in
+`dpaudit.audit.replay.follow.selection`. Noise that is clipped is what it was, or the
+end, which is then an atom.
 """
 
 import math
@@ -18,7 +17,6 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
-from dpaudit.audit.replay.follow.clipping import clipped, cut_off
 from dpaudit.audit.replay.follow.complex_numbers import called
 from dpaudit.audit.replay.follow.derived import derived, joined_noise, rounded
 from dpaudit.audit.replay.follow.directions import directed, norm
@@ -51,6 +49,7 @@ from dpaudit.audit.replay.follow.transforms import by_part, is_complex, transfor
 __all__ = ["stacked"]
 
 _MOST_FEW = 6  # numbers of few values that are decided at once
+_MOST_CUT = 4  # numbers that are clipped at once
 _HARMLESS = {"dtype", "casting", "subok"}
 
 _MOVING_FIRST = """
@@ -148,7 +147,7 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     if any(map(_keeps, inputs)):
         result = derived(ufunc.__name__, *inputs, known=True)
         if result is NotImplemented:
-            result = cut_off(ufunc, *inputs)
+            result = _cut_off(ufunc, *inputs)
         if result is NotImplemented and _decided(inputs):
             return ufunc(*inputs)
     return derived(ufunc.__name__, *inputs) if result is NotImplemented else result
@@ -274,11 +273,47 @@ def _full_like(a: Any, fill: Any, dtype: Any = None, **more: Any) -> Any:
     return Tracked.plain(a.tape, np.full(shape, fill, dtype=np.float64))
 
 
+def _clipped(value: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
+    """Return a clipped number: one draw, or where draws are kept what is left of it."""
+    if more or not (isinstance_tracked(value) and value.tape.mode.keeps):
+        return NotImplemented if more else derived("clip", value, low, high)
+    made = derived("clip", value, low, high, known=True)
+    if made is NotImplemented:
+        value = value if low is None else np.maximum(value, low)
+        return value if high is None else np.minimum(value, high)
+    return made
+
+
+def _cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
+    """Return the larger, or smaller, of numbers with noise and of ordinary ones.
+
+    That is a comparison of each number, after which it is what it was, or the ordinary
+    one: noise that is clipped has atoms where it is cut. NotImplemented where there are
+    many, or draws are not kept.
+    """
+    if ufunc not in (np.maximum, np.fmax, np.minimum, np.fmin):
+        return NotImplemented
+    first = isinstance_tracked(left) and left.noisy
+    noisy, level = (left, numeric(right)) if first else (right, numeric(left))
+    if level is None or not noisy.tape.mode.keeps:
+        return NotImplemented
+    shape = np.broadcast_shapes(noisy.shape, level.shape)
+    if math.prod(shape) > _MOST_CUT or np.isnan(level).any():
+        return NotImplemented
+    several = noisy.spread(shape).reshape(-1)
+    made = Tracked.plain(noisy.tape, np.empty(several.size))
+    for place, end in enumerate(np.broadcast_to(level, shape).ravel().tolist()):
+        one = several[place]
+        above, larger = bool(one > end), ufunc in (np.maximum, np.fmax)
+        made[place] = one if above == larger else end
+    return made.reshape(shape)
+
+
 _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
     np.trace: _trace,
-    np.clip: clipped,
+    np.clip: _clipped,
     np.round: lambda a, decimals=0: rounded("rint", a, decimals),
     np.searchsorted: searchsorted,
     np.digitize: digitize,

@@ -1,9 +1,11 @@
-"""What code may come to by its names: functions, and its own classes and objects.
+"""Where a mechanism is defined, and what its code may come to by its names.
 
-Names are those of a function's module and of the functions around it. No code runs.
+That is functions, and its own classes and objects. Names are those of a function's
+module and of the functions around it. No code runs.
 """
 
 import inspect
+import linecache
 import os
 import sys
 from collections.abc import Iterator
@@ -13,9 +15,18 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import dpaudit
-from dpaudit.audit.replay.follow.places import is_code
+from dpaudit.audit.replay.follow.places import is_code, place_in
+from dpaudit.audit.sampling.draws import ways_to_draw
+from dpaudit.functions import FunctionMechanism
 
-__all__ = ["file_of", "is_foreign", "names_of", "part_of", "reached"]
+__all__ = [
+    "file_of",
+    "is_foreign",
+    "names_of",
+    "part_of",
+    "place_of_definition",
+    "reached",
+]
 
 _OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
 _METHODS = (FunctionType, classmethod, staticmethod, property)
@@ -102,3 +113,24 @@ def names_of(code: CodeType) -> set[str]:
     """Return the names that code looks up, that of functions within it too."""
     within = [each for each in code.co_consts if isinstance(each, CodeType)]
     return set(code.co_names).union(*map(names_of, within))
+
+
+def place_of_definition(mechanism: Any) -> str:
+    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
+    one, _ = ways_to_draw(mechanism)
+    mechanism = FunctionMechanism.written(mechanism)
+    kind = getattr(mechanism, "release", None) or FunctionMechanism.written(one)
+    code = getattr(getattr(kind, "__func__", kind), "__code__", None)
+    if code is None:
+        return "?"
+    line = first = code.co_firstlineno
+    last = max((at for *_, at in code.co_lines() if at), default=first)
+    if linecache.getline(code.co_filename, first).lstrip().startswith("@"):
+        below = range(first + 1, last + 1)  # decorators may have several lines
+        line = next((at for at in below if _defines(code.co_filename, at)), first)
+    return place_in(code.co_filename, line)
+
+
+def _defines(file: str, line: int) -> bool:
+    words = "def ", "async def ", "class "
+    return linecache.getline(file, line).lstrip().startswith(words)

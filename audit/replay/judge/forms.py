@@ -32,7 +32,7 @@ import numpy as np
 from dpaudit.audit.replay.execute.executor import both_again, execute
 from dpaudit.audit.replay.follow.forms import LIBRARY, Form, form_of
 from dpaudit.audit.replay.follow.trail import Trail, parted
-from dpaudit.audit.replay.judge.written import handed, returns
+from dpaudit.audit.replay.judge.source import handed, returns
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import fresh

@@ -29,7 +29,7 @@ from dpaudit.audit.replay.follow.outside import SEEDED
 from dpaudit.audit.replay.follow.places import place_in
 from dpaudit.audit.replay.follow.trail import Trail, parted
 from dpaudit.audit.replay.judge.judgement import Findings
-from dpaudit.audit.replay.judge.written import handed, handed_on, returns
+from dpaudit.audit.replay.judge.source import handed, handed_on, returns
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 from dpaudit.printable import told_apart
 

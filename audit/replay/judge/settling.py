@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.harness import audit
-from dpaudit.audit.replay.execute.definitions import place_of_definition
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow.ending import watched
 from dpaudit.audit.replay.follow.logs import DrawLog
 from dpaudit.audit.replay.follow.observations import Unfollowed
+from dpaudit.audit.replay.follow.reached import place_of_definition
 from dpaudit.audit.replay.follow.tape import LAZY
 from dpaudit.audit.replay.judge.forms import FormDifference
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement
-from dpaudit.audit.replay.judge.kept import kept_noise
 from dpaudit.audit.replay.judge.primitive_audits import (
     PrimitiveAudit,
     ShownOutputs,
@@ -39,6 +38,7 @@ from dpaudit.audit.replay.judge.primitive_audits import (
 )
 from dpaudit.audit.replay.judge.repeated import often, repeat
 from dpaudit.audit.replay.judge.shown import ShownTranscripts
+from dpaudit.audit.replay.judge.source import kept_noise
 from dpaudit.audit.replay.judge.statistics import (
     ReplayedMechanism,
     SimulatedMechanism,

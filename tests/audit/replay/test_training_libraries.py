@@ -16,7 +16,7 @@ from replay_cases import line_of
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.declare import replacing, training
+from dpaudit.audit.replay.declare import libraries, training
 from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow import places
 from dpaudit.audit.replay.follow.tape import LAZY
@@ -232,7 +232,7 @@ def test_an_execution_is_repeated_though_the_library_cannot_be(library):
 
 def registered():
     """Return what is there of what is replaced."""
-    found = [replacing._owner(path) for path, _ in training._STAND_INS]
+    found = [libraries._owner(path) for path, _ in training._STAND_INS]
     there = [vars(owner).get(name) for owner, name in found if owner is not None]
     return [each for each in there if each is not None]
 

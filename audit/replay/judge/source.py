@@ -1,10 +1,11 @@
-"""Noise that was drawn before, as the source says: at an import, or by earlier calls.
+"""What the source of the code under audit says: of its lines, and of noise it keeps.
 
-An ordinary number that was drawn when a module was imported, or a mechanism was made,
-is the same in every execution. It looks like any other constant, and a claim that its
-noise would keep looks broken. No number of executions in this process tells them apart;
-the source does: a name that the code reads is bound to a draw, and no execution came
-by the line of that draw.
+**Noise that was drawn before**, at an import or by earlier calls. An ordinary number
+that was drawn when a module was imported, or a mechanism was made, is the same in every
+execution. It looks like any other constant, and a claim that its noise would keep looks
+broken. No number of executions in this process tells them apart; the source does: a
+name that the code reads is bound to a draw, and no execution came by the line of that
+draw.
 
 Names are those of the module, of functions around the mechanism, of its defaults, and
 of its attributes; so are those that another module binds and this one imports. What
@@ -33,7 +34,7 @@ from dpaudit.audit.replay.follow.reached import (
     reached,
 )
 
-__all__ = ["kept_noise"]
+__all__ = ["handed", "handed_on", "kept_noise", "returns"]
 
 Draws: TypeAlias = frozenset[tuple[str, int]]
 """The files, and lines, on which something is drawn."""
@@ -53,6 +54,8 @@ _DRAWING = frozenset(
 }
 # Of these modules, functions of the same names draw nothing.
 _NOT_DRAWING = ("np", "numpy", "math", "scipy", "special")
+_HANDED_ON = ("array", "asarray", "list", "tuple", "float", "int", "bool", "stack")
+_KEEPING = ("append", "extend", "insert", "add")  # of lists and sets
 _ADDING = ("append", "extend", "add", "insert", "setdefault", "update")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -117,11 +120,7 @@ class _Source:
         self._functions: list[_Function] = []
         self._modules: set[str] = set()
         self.imported: dict[str, tuple[str, str]] = {}
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)))
-        except (SyntaxError, ValueError):
-            return
-        self._visit(tree, (), "")
+        self._visit(_tree(file), (), "")
 
     def _visit(self, node: ast.AST, within: tuple[_Function, ...], kind: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -209,6 +208,14 @@ def _source(file: str) -> _Source:
     return _Source(file)
 
 
+def _tree(file: str) -> ast.Module:
+    """Return the syntax of a file, of an empty one where it cannot be read."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])
+
+
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield what a statement binds, and to what."""
     if isinstance(node, ast.Assign):
@@ -253,3 +260,49 @@ def _is_global(function: _Function, name: str, part: str) -> bool:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     return said or (bool(part) and name not in own)
+
+
+# -- what lines return, and hand on
+
+
+@lru_cache(maxsize=256)
+def returns(file: str) -> dict[int, ast.expr | None]:
+    """Return what is returned on the lines of a file."""
+    return {
+        line: node.value
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.Return)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+
+
+@lru_cache(maxsize=256)
+def handed_on(file: str) -> dict[int, str]:
+    """Return the variables that lines of a file do nothing with but hand them on."""
+    names = {}
+    for node in ast.walk(_tree(file)):
+        value: ast.expr | None = None
+        if isinstance(node, ast.Assign):
+            value = node.value
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            kept = isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
+            value = call.args[-1] if kept and call.args else None
+        value = handed(value)
+        if isinstance(node, ast.stmt) and isinstance(value, ast.Name):
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            names.update(dict.fromkeys(lines, value.id))
+    return names
+
+
+def handed(value: ast.expr | None) -> ast.expr | None:
+    """Return what an expression hands on as it is."""
+    while isinstance(value, ast.Call):
+        name = ast.unparse(value.func).rpartition(".")[2]
+        if len(value.args) == 1 and name in _HANDED_ON:
+            value = value.args[0]
+        elif name == "copy" and isinstance(value.func, ast.Attribute):
+            value = value.func.value
+        else:
+            break
+    return value
