@@ -1,12 +1,13 @@
 """Draws of JAX, as arrays that keep what they are made of.
 
-**Keys.** A key is a function of a seed, and what is drawn with it one of the key. So
-keys go by their bits, wherever they come from: each has a recorder of its own if its
-seed was drawn, or if a key that has one was split, or a number folded into it. Whoever
-draws from the same key again has the same draws again, and they are known to be. Other
-draws would use the same bits for something else, and so would draws from a key that is
-split: that is not followed. A key of any other seed gives the numbers that it gives in
-each execution, and that is noted; one that was there before is not followed.
+**Keys.** A key is a function of a seed, and draws are a function of the key. So keys
+are told apart by their bits, wherever they come from: a key has a recorder of its own
+if its seed was drawn, or if it was split from a key that has one, or made from one by
+folding a number in. Code that draws from the same key again gets the same draws again,
+and they are recognized. Draws of another kind from that key would use the same bits for
+something else, and so would draws from a key that is split: these are not followed. A
+key of any other seed gives the same numbers in each execution, and that is noted; a key
+that was there before the execution is not followed.
 
 Functions that draw are replaced where JAX itself calls them, so that the names under
 which the code has them do not matter.

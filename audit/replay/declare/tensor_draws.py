@@ -156,41 +156,27 @@ def _plainly(more: dict[str, Any]) -> bool:
     return not (set(more) - known or more.get("requires_grad"))
 
 
-def _standard(name: str) -> Callable[..., Any]:
-    """Return what stands for ``torch.randn`` or ``torch.rand``."""
+def _standard(name: str, *, like: bool = False) -> Callable[..., Any]:
+    """Return what stands for ``torch.randn`` or ``torch.rand``.
+
+    Or for ``torch.randn_like`` or ``torch.rand_like``.
+    """
 
     def made(
         draws: TensorDraws,
-        *size: Any,
+        *given: Any,
         generator: Any = None,
         dtype: Any = None,
         **more: Any,
     ) -> Any:
-        shape = more.pop("size", _size(size))
+        if like:
+            other = given[0] if given else more.pop("input")
+            shape, dtype = other.shape, other.dtype if dtype is None else dtype
+        else:
+            shape = more.pop("size", _size(given))
         if not _plainly(more):
             return NotImplemented
         return draws.of(shape, lambda rng, n: getattr(rng, name)(n), generator, dtype)
-
-    return made
-
-
-def _standard_like(name: str) -> Callable[..., Any]:
-    """Return what stands for ``torch.randn_like`` or ``torch.rand_like``."""
-
-    def made(
-        draws: TensorDraws,
-        like: Any,
-        *,
-        generator: Any = None,
-        dtype: Any = None,
-        **more: Any,
-    ) -> Any:
-        if not _plainly(more):
-            return NotImplemented
-        dtype = like.dtype if dtype is None else dtype
-        return draws.of(
-            like.shape, lambda rng, n: getattr(rng, name)(n), generator, dtype
-        )
 
     return made
 
@@ -255,9 +241,9 @@ def _sample(draws: TensorDraws, law: Any, sample_shape: Any = ()) -> Any:
 
 
 def _filled(draw: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Return what stands for a method that fills a tensor with draws.
+    """Return what replaces a method that fills a tensor with draws.
 
-    It may be nothing but what is returned: then nobody else has it.
+    It replaces it only for a tensor that has no other reference than the result.
     """
 
     def made(
@@ -314,8 +300,8 @@ _UNNAMED = _of_unnamed()
 DRAWN_TENSORS: dict[str, Callable[..., Any]] = {
     "torch.randn": _standard("standard_normal"),
     "torch.rand": _standard("random"),
-    "torch.randn_like": _standard_like("standard_normal"),
-    "torch.rand_like": _standard_like("random"),
+    "torch.randn_like": _standard("standard_normal", like=True),
+    "torch.rand_like": _standard("random", like=True),
     "torch.normal": _normal,
     "torch.distributions.distribution.Distribution.sample": _sample,
     **{

@@ -1,12 +1,12 @@
 """Functions of Python's own that are replaced, so that they keep noise.
 
-**Names.** What ``float(noise)`` gives is an ordinary number, whatever an object of ours
-returns, and no noise can be told from it. So ``float``, ``int`` and ``complex`` stand,
-in the module that defines the mechanism, for classes that leave draws what they are if
-nothing was added to them yet; ``sum`` adds no 0 to them. Python looks for names in a
+**Names.** ``float(noise)`` is an ordinary number, whatever an object of ours returns,
+and the noise cannot be told from it. So the module that defines the mechanism gets the
+names ``float``, ``int`` and ``complex`` for classes that leave draws as they are while
+nothing was added to them; its ``sum`` adds no 0 to them. Python looks for names in a
 module before it looks for its own. In any other module the result is an ordinary
-number, and a coin. So it is with fractions and decimal numbers, by whatever name they
-go in the module.
+number, and counts as a coin. The same holds for fractions and decimal numbers, under
+every name that the module gives them.
 """
 
 import bisect

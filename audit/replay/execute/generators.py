@@ -1,19 +1,19 @@
-"""Generators and functions that draw, in whose place a recorder draws.
+"""Generators and functions that draw, and the recorder that replaces them.
 
 Functions of ``numpy.random`` and ``random``, and generators that are made without a
-seed, or of one that was drawn, draw from the recorder.
+seed, or with a seed that was drawn, draw from the recorder.
 
-**Generators that were there before an execution**, where the code comes to them by
-name: one in a global name of the code's module, around a function, or among the
-attributes of an object or class is replaced for an execution by one that records, and
-put back after it: each execution draws what another one does not, as it would from the
-generator that stands there. That holds for one that took its seed from the system. One
-with a seed of its own can be drawn from again by whoever knows it. Its draws, those of
-one whose seed is not known, and those of copies are recorded, so that their line can be
-told, and count as not followed.
+**Generators that were there before an execution** are replaced where the code reaches
+them by name: in a global name of the code's module, in a variable around a function, or
+in an attribute of an object or class. A generator that records replaces them for one
+execution, and they are put back after it. Each execution then has new draws, as it
+would have from the generator itself if that took its seed from the system. A generator
+with a seed of its own gives the same draws to everyone who knows the seed. Its draws,
+those of a generator with an unknown seed, and those of copies are recorded, so that
+their line can be told, and count as not followed.
 
-What else there is in a list, a slot or a library stays, and
-`dpaudit.audit.replay.follow.foreign` looks whether it is drawn from.
+Generators elsewhere (in a list, a slot or a library) are not replaced;
+`dpaudit.audit.replay.follow.foreign` checks whether they are drawn from.
 """
 
 import linecache

@@ -242,9 +242,9 @@ def _state(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
 
 
 class _Done(Future[Any]):
-    """What a task gave: in sets they stand in the order in which they were made.
+    """The result of a task; sets of them are in the order in which they were made.
 
-    Not by where they are in memory, which would be noise that nobody recorded.
+    Their order by address in memory would be noise that is not recorded.
     """
 
     def __init__(self, number: int) -> None:

@@ -1,15 +1,15 @@
 """What an execution takes from the system, and leaves behind in the process.
 
 **Entropy** of the system (``os.urandom``, and so ``secrets`` and ``uuid4``) may be
-noise, or a name that nobody sees. So it is neither a draw nor a coin: bytes come from
-the seed of the execution, others in each variant of it, and where they are asked for is
-noted. If they make a difference, then executions of one seed come out otherwise, and
-the note says where. So it is with devices that are read, and processes that are
-started.
+noise, or a name that is not released. So it counts neither as a draw nor as a coin:
+bytes come from the seed of the execution, each variant of an execution gets others, and
+a note keeps the line that asks for them. If they make a difference, then executions of
+one seed have different releases, and the note says where. Devices that are read, and
+processes that are started, are treated in the same way.
 
-**The process** is as it was after an execution: functions of NumPy and Python that the
-code replaced, handlers of signals, the folder. What of it may change what later
-executions do is noted as not followed.
+**The process** is restored after an execution: functions of NumPy and Python that the
+code replaced, handlers of signals, the working directory. Changes that may affect later
+executions are noted as not followed.
 """
 
 import builtins
@@ -21,7 +21,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -111,16 +111,13 @@ def _entropy_of(tape: Tape, rng: Any, variant: int) -> Iterator[None]:
         *((os, name, started) for name in ("posix_spawn", "posix_spawnp", "system")),
         (subprocess.Popen, "__init__", started),
     ]
-    real = [(owner, name, vars(owner).get(name)) for owner, name, _ in every]
-    try:
-        for (owner, name, made), (_, _, there) in zip(every, real, strict=True):
+    with ExitStack() as stack:
+        for owner, name, made in every:
+            there = vars(owner).get(name)
             if there is not None:
+                stack.callback(setattr, owner, name, there)
                 setattr(owner, name, made(name.strip("_"), there))
         yield
-    finally:
-        for owner, name, there in real:
-            if there is not None:
-                setattr(owner, name, there)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ FRAMED = (pd.DataFrame, pd.Series, pd.Index)
 
 
 class _NoisyDtype(ExtensionDtype):  # type: ignore[misc]
-    """The type of a noisy column: that of doubles, for whoever asks for numbers.
+    """The type of a noisy column; code that asks for numbers gets doubles.
 
     Parameters
     ----------

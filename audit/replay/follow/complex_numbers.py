@@ -158,14 +158,6 @@ class TrackedComplex(Composed, Arithmetic):
         assert self._whole is not None
         return self._whole
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Any:
-        return (self[place] for place in range(len(self)))
-
     def __getitem__(self, key: Any) -> Any:
         key = looked_at_within(key, "index")
         return joined(self.tape, *(None if p is None else p[key] for p in self.parts))
@@ -203,18 +195,10 @@ class TrackedComplex(Composed, Arithmetic):
         real, imag = map(_copied, self.parts)
         return joined(self.tape, real, imag, shape=self.shape)
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self.copy()
-
-    __copy__ = copy
-
     def conj(self) -> Any:
         return np.conjugate(self)
 
     conjugate = conj
-
-    def dot(self, other: Any) -> Any:
-        return np.dot(self, other)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         if np.dtype(dtype).kind == "c":

@@ -1,4 +1,4 @@
-"""What all executions in a block drew, for whoever looks at several of them."""
+"""What all executions in a block drew, kept so that they can be compared."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self

@@ -50,6 +50,29 @@ class Arithmetic(NDArrayOperatorsMixin):
         mine: Any = self
         return np.asarray(mine.looked_at("pickle")).__reduce_ex__(protocol)
 
+    def __len__(self) -> int:
+        mine: Any = self
+        if not mine.shape:
+            raise TypeError("len() of unsized object")
+        return int(mine.shape[0])
+
+    def __iter__(self) -> Any:
+        mine: Any = self
+        if not mine.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (mine[place] for place in range(len(mine)))
+
+    def __copy__(self) -> Any:
+        mine: Any = self
+        return mine.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        mine: Any = self
+        return mine.copy()
+
+    def dot(self, other: Any) -> Any:
+        return np.dot(self, other)
+
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     """Return what ``+=`` does: an array is written into, but a number never is."""

@@ -1,7 +1,7 @@
-"""Where a mechanism is defined, and what its code may come to by its names.
+"""Where a mechanism is defined, and what its code can reach by its names.
 
-That is functions, and its own classes and objects. Names are those of a function's
-module and of the functions around it. No code runs.
+The code can reach functions, and classes and objects of its own. Names are those of a
+function's module and of the functions around it. No code runs.
 """
 
 import inspect
@@ -33,7 +33,7 @@ _METHODS = (FunctionType, classmethod, staticmethod, property)
 
 
 def reached(*begun: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield what the first may come to, each once, and whose methods functions are.
+    """Yield what the first can reach, each once, with the class that holds it.
 
     Parameters
     ----------

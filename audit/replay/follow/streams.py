@@ -102,7 +102,7 @@ class CallStreams:
         return CallStreams(self.seed, _MADE + 1 + number, shared=self.shared)
 
     def made(self) -> "CallStreams":
-        """Return streams of their own, whoever copies these."""
+        """Return new streams, which do not depend on what copies these."""
         self.shared.made += 1
         return CallStreams(self.seed, _MADE, self.shared.made, shared=self.shared)
 
@@ -147,7 +147,7 @@ class CallStreams:
 class Position(dict[str, Any]):
     """The state of a bit generator: streams, and the number of a call.
 
-    Whoever reads it as a dictionary gets numbers, with a note that they are used.
+    Code that reads it as a dictionary gets numbers, and a note says that they are used.
     """
 
     def __init__(self, rng: Any) -> None:

@@ -134,16 +134,6 @@ class Tracked(Looked, Arithmetic):
 
     conjugate = conj
 
-    def __len__(self) -> int:
-        if not self.ndim:
-            raise TypeError("len() of unsized object")
-        return len(self.centre)
-
-    def __iter__(self) -> Any:
-        if not self.ndim:
-            raise TypeError("iteration over a 0-d array")
-        return (self[place] for place in range(len(self)))
-
     # -- moving entries about
 
     def moved(self, move: Any) -> Any:
@@ -221,12 +211,6 @@ class Tracked(Looked, Arithmetic):
     def copy(self, order: str = "C") -> "Tracked":
         return Tracked(self.tape, self.centre.copy(), self.terms, bare=self.bare)
 
-    def __copy__(self) -> "Tracked":
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> "Tracked":
-        return self.copy()
-
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         kind = np.dtype(dtype).kind
         if kind == "c":
@@ -279,9 +263,6 @@ class Tracked(Looked, Arithmetic):
 
     def searchsorted(self, *args: Any, **kwargs: Any) -> Any:
         return np.searchsorted(self, *args, **kwargs)
-
-    def dot(self, other: Any) -> Any:
-        return np.dot(self, other)
 
     def argmax(self, axis: Any = None, out: Any = None) -> Any:
         return np.argmax(self, axis, out)

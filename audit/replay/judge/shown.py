@@ -3,10 +3,10 @@
 Code that returns all of its weights releases its transcript. Where each noisy value
 that the code looked at stands in the release, number by number, in several executions,
 a release is turned into a transcript by taking these numbers, and the transcript's
-exact loss is an attack on the release. It is nothing but an attack: a test on releases
-holds whatever it is, also where the numbers stand elsewhere from time to time. But it
-has to be a function of the release. So code that does not come out alike when it is
-given the same values again is not attacked like this, and each release has one loss.
+exact loss is an attack on the release. A test on releases is valid for every attack,
+also where the numbers are sometimes elsewhere. But the attack has to be a function of
+the release. So code whose release is another one when it is given the same values again
+is not attacked like this, and each release has one loss.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,15 +2,15 @@
 
 **Noise that was drawn before**, at an import or by earlier calls. An ordinary number
 that was drawn when a module was imported, or a mechanism was made, is the same in every
-execution. It looks like any other constant, and a claim that its noise would keep looks
-broken. No number of executions in this process tells them apart; the source does: a
-name that the code reads is bound to a draw, and no execution came by the line of that
-draw.
+execution. It looks like any other constant, and a claim that holds thanks to this noise
+looks broken. No number of executions in this process tells the two apart; the source
+does: a name that the code reads is bound to a draw, and no execution ran the line of
+that draw.
 
-Names are those of the module, of functions around the mechanism, of its defaults, and
-of its attributes; so are those that another module binds and this one imports. What
-comes from elsewhere (a file, an argument of ``partial``, compiled code, a package that
-is installed) is not told.
+Names are those of the module, of functions around the mechanism, of its defaults, of
+its attributes, and those that this module imports from another one. Noise from
+elsewhere (a file, an argument of ``partial``, compiled code, an installed package) is
+not found.
 """
 
 import ast

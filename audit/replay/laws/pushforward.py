@@ -27,9 +27,9 @@ the code had asked for it.
 4. **By simulation.** A million draws are made once, and their empirical distribution is
    held to that of each kind. It lies within 1.95/1000 of the true one with probability
    at least 0.999 (Massart 1990). What fits is *taken for* that law, and `exact` is
-   False: whoever uses it has to say so. So it is where a function of one draw goes up
-   and down, and its values were sorted. The scale is taken for 1.01 times (if sorted,
-   1.002 times) what the quartiles say, so that its error refutes nothing.
+   False, so that a report can say so. The same holds where a function of one draw goes
+   up and down, and its values were sorted. The scale is taken for 1.01 times (if
+   sorted, 1.002 times) what the quartiles say, so that its error refutes nothing.
 """
 
 import math
