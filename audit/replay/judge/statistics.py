@@ -44,7 +44,7 @@ from dpaudit.audit.replay.judge.sampled import (
     Side,
     flips_by_row,
 )
-from dpaudit.audit.replay.judge.ways import Ways
+from dpaudit.audit.replay.judge.ways import Ways, check_followed, gives_all
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare, loss, losses
@@ -172,7 +172,7 @@ class ReplayedMechanism:
         rows = []
         for _ in range(size):
             trace = self._execute(data, seed=int(rng.integers(_MOST_SEED)))
-            _check_followed(trace)
+            check_followed(trace)
             rows.append(self._seen(trace, data))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
         if len(layouts) > 1:
@@ -253,7 +253,7 @@ class ReplayedMechanism:
             return self._mixed(script, release, data, other)
         traces = here.without, here.within, there.without, there.within
         for trace in traces:
-            _check_followed(trace)
+            check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in traces]
         if all(possible[:2]) and not any(possible[2:]):
             return math.inf
@@ -282,7 +282,7 @@ class ReplayedMechanism:
         script = Observations(given)
         here, there = self._execute(data, script), self._execute(other, script)
         for trace in (here, there):
-            _check_followed(trace)
+            check_followed(trace)
         possible = [_comes_to(trace, script, release) for trace in (here, there)]
         if not all(possible):
             return math.inf if possible[0] else -math.inf if possible[1] else math.nan
@@ -316,12 +316,6 @@ def _is_flip(value: Observation) -> bool:
     return isinstance(value.law, ChoiceLaw) and value.law.kind == "flip"
 
 
-def _check_followed(trace: Trace) -> None:
-    """Raise if an execution drew coins, or could not be followed."""
-    for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
-        raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
-
-
 def _scripted(value: Array) -> Observation:
     places = np.empty((0, 0), dtype=np.intp)
     none = AffineLaw.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
@@ -329,11 +323,8 @@ def _scripted(value: Array) -> Observation:
 
 
 def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bool:
-    """Say whether a replay comes to all values, and can come to the release."""
-    complete = trace.tape.script.diverged is None and len(
-        trace.tape.observations
-    ) == len(script)
-    if not complete or len(trace.value) != len(release):
+    """Say whether a replay gives all values, and can give the release."""
+    if not gives_all(trace, script, release):
         return False
     constant = trace.law.unit < 0
     ordinary = trace.value[constant], release[constant]

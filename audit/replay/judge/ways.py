@@ -22,7 +22,7 @@ places, so they must have the same names.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -38,7 +38,7 @@ from dpaudit.audit.replay.laws.coded import FIRST
 from dpaudit.audit.replay.laws.comparison import AnyLaw, are_one
 from dpaudit.errors import UnsupportedError
 
-__all__ = ["Ways"]
+__all__ = ["Ways", "check_followed", "gives_all"]
 
 _Way: TypeAlias = NDArray[np.intp]
 
@@ -113,8 +113,7 @@ class Ways:
         trace = self.given(
             script=Observations.with_flips(values, self.place, self.shapes, bits)
         )
-        for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
-            raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
+        check_followed(trace)
         return trace
 
     def _executed(
@@ -140,7 +139,7 @@ class Ways:
                 if each >> turn & 1
             }
             trace = self._in(values, within)
-            if _comes_to_an_end(trace, values, release):
+            if gives_all(trace, values, release):
                 found.append((trace, way))
         if found and len(found) < len(ways):
             raise UnsupportedError("what is looked at depends on the batch")
@@ -229,8 +228,14 @@ class Ways:
         return here - there
 
 
-def _comes_to_an_end(trace: Trace, values: list[Observation], release: Array) -> bool:
-    """Say whether an execution comes to all values, and to no more."""
+def check_followed(trace: Trace) -> None:
+    """Raise if an execution drew coins, or could not be followed."""
+    for unfollowed in (*trace.tape.unfollowed, *trace.tape.coins):
+        raise UnsupportedError(f"{unfollowed.place}: {unfollowed.why}")
+
+
+def gives_all(trace: Trace, values: Sequence[Observation], release: Array) -> bool:
+    """Say whether an execution gives as many values and numbers as a transcript."""
     complete = trace.tape.script.diverged is None
     complete &= len(trace.tape.observations) == len(values)
     return complete and len(trace.value) == len(release)
