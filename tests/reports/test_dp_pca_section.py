@@ -22,17 +22,13 @@ from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections.dp_pca import findings, floors, measures, section
 from dpaudit.reports.sections.dp_pca import section as stages
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES
+from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HeavyLaw
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
     GOE,
     MINIBATCH_OJA,
     OWN_PARTS,
     TWO_STAGE,
-)
-from dpaudit.reports.sections.dp_pca.packings import (
-    GaussianPacking,
-    HeavyPacking,
-    sign_packing,
 )
 from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
@@ -144,7 +140,7 @@ test_points_outside_a_range_are_refused = refused(
 )
 
 
-def test_claims_for_replaced_rows_are_exact_and_floors_of_the_packing():
+def test_claims_for_replaced_rows_are_exact_and_floors_of_the_law():
     """analyze-gauss as published has noise for an added row: sqrt 2 too little."""
     names = (measures.AG_PUBLISHED, "analyze-gauss", measures.GOE)
     experiment = replace(tiny_plan()[CLAIMS], mechanisms=names)
@@ -155,8 +151,8 @@ def test_claims_for_replaced_rows_are_exact_and_floors_of_the_packing():
     assert found.loc[measures.GOE, "exact_epsilon"] == pytest.approx(0.8)
     found = run(tiny_plan()["dp-pca-floor-heavy"])
     for n, own in found.groupby("n"):
-        hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
-        floor = hardest.error(int(n), 0.8, 1e-6)
+        hardest = HeavyLaw.hardest(20, int(n), 0.8, 1e-6)
+        floor = hardest.floor(int(n), 0.8, 1e-6)
         assert own["floor"].unique() == pytest.approx([floor])
         assert (own["blind"] > own["floor"]).all()
     flat = tiny_plan()["dp-pca-floor-heavy"]
@@ -179,21 +175,16 @@ def test_gradients_are_products_of_rows_and_w():
 
 
 def test_rows_of_hard_instances_are_those_of_their_laws():
-    """Null hypothesis: second moments are those of the packing; of 40,000 rows each
-    entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that. Of
-    24 sources one of two directions is missing with probability 1.2e-7."""
-    packing = GaussianPacking.hardest(6, 500, 0.8, 1e-6)
-    directions = sign_packing(5, packing.size, rng=np.random.default_rng(0))
-    components, laws = [packing.component(u) for u in directions], set()
-    for i in range(24):
-        source = floors._source(packing, directions, 40_000, 0, (1, i))
-        law = int(np.argmin([np.linalg.norm(source.truth - c) for c in components]))
-        assert source.truth == pytest.approx(components[law])
-        laws.add(law)
+    """Null hypothesis: second moments are those of the law; of 40,000 rows each entry
+    deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that."""
+    law, directions = GaussianLaw(dimension=6), []
+    for i in range(4):
+        source = floors._source(law, 40_000, 0, (1, i))
+        directions.append(source.truth)
         assert source.square == pytest.approx(7.0)  # 2 + 5
-    assert laws == set(range(packing.size))
+    assert np.abs(np.triu(np.array(directions) @ np.array(directions).T, 1)).max() < 1
     rows = np.concatenate(list(source.blocks()))
-    expected = packing.covariance(directions[law])
+    expected = law.covariance(source.truth)
     assert np.abs(rows.T @ rows / len(rows) - expected).max() < 0.2
 
 

@@ -1,17 +1,17 @@
 """Figures of errors against one variable, and the floors below hard instances.
 
 Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, Theorems 5.3 and 5.4. For every n the instance is the hardest of its
-kind for that n, and so is the floor, with the constants of the proof in
-`dpaudit.reports.sections.dp_pca.packings`: a bound from below on the mean of the error
-over the laws of the instance, for any (epsilon, delta)-DP estimate. In each repetition
-one of the laws is drawn, the same for all mechanisms, so that the mean of the errors
-estimates that mean.
+PCA*, NeurIPS 2022, Theorems 5.3 and 5.4. For every n the law is the hardest of its kind
+for that n, and so is the floor, with the constants of the proof in
+`dpaudit.reports.sections.dp_pca.hard_laws`: a bound from below on the mean of the error
+over directions of the first component, for any (epsilon, delta)-DP estimate. In each
+repetition a direction is drawn, the same for all mechanisms, so that the mean of the
+errors estimates that mean.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from math import log, sin, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,7 @@ from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.curves import Curve, close, stacked
 from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
-from dpaudit.reports.sections.dp_pca.packings import (
-    GaussianPacking,
-    HeavyPacking,
-    Packing,
-    sign_packing,
-)
+from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HardLaw, HeavyLaw
 from dpaudit.reports.svg import INK
 from dpaudit.reports.words import count, decimal, listed, number, setting, signed
 from dpaudit.streams import stream
@@ -181,49 +176,45 @@ FLOORS = {
     "dp-pca-floor-heavy": ("Rarely heavy rows (Theorem 5.4)", "Theorem 5.4"),
 }
 
-_KINDS: Mapping[str, type[GaussianPacking] | type[HeavyPacking]] = {
-    "gaussian": GaussianPacking,
-    "heavy": HeavyPacking,
-}
+_KINDS: Mapping[str, type[HardLaw]] = {"gaussian": GaussianLaw, "heavy": HeavyLaw}
 _ALARM = 0.001
 
 
 def floor_errors(cell: Cell) -> list[Record]:
-    """Return the error of a release on rows of a law of the hardest instance.
+    """Return the error of a release on rows of the hardest law.
 
     The point and the options give ``n``, ``d``, ``epsilon``, ``delta`` and ``instance``
     (``"gaussian"`` or ``"heavy"``).
 
     Columns: ``repetition``, ``error`` (NaN for bottom), ``floor``, and ``blind``: the
-    error of the first axis, which is close to v in all laws.
+    mean error of the best estimate that looks at no row.
     """
     setting = {**cell.options, **cell.point}
     measures.check_range(cell.mechanism, setting)
     n, d = int(setting["n"]), int(setting["d"])
     epsilon, delta = setting["epsilon"], setting["delta"]
     kind = check_name("instance", setting["instance"], tuple(_KINDS))
-    packing = _KINDS[kind].hardest(d, n, epsilon, delta)
-    floor = packing.error(n, epsilon, delta)
-    directions = sign_packing(d - 1, packing.size, rng=np.random.default_rng(0))
+    law = _KINDS[kind].hardest(d, n, epsilon, delta)
+    floor = law.floor(n, epsilon, delta)
     rng, errors = cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
-        source = _source(packing, directions, n, cell.seed, (n, d, i))
+        source = _source(law, n, cell.seed, (n, d, i))
         options = {**setting, "steps": measures.DEFAULT}
         errors.append(measures.released_error(cell.mechanism, options, source, rng))
-    return repeated(cell, error=errors, floor=floor, blind=sin(packing.angle))
+    return repeated(cell, error=errors, floor=floor, blind=law.blind)
 
 
 def _source(
-    packing: Packing, directions: Array, n: int, seed: int, key: tuple[int, ...]
+    law: HardLaw, n: int, seed: int, key: tuple[int, ...]
 ) -> measures.RowSource:
-    """Return rows of one of the laws, each as likely as any other."""
-    direction = directions[stream(seed, *key).integers(len(directions))]
+    """Return rows of the law with a direction that is drawn."""
+    direction = law.direction(stream(seed, *key))
 
     def draw(size: int, rng: np.random.Generator) -> Array:
-        return packing.draw(direction, size, rng=rng)
+        return law.draw(direction, size, rng=rng)
 
-    square = float(np.trace(packing.covariance(direction)))
-    return measures.RowSource(n, packing.component(direction), square, draw, seed, key)
+    square = float(np.trace(law.covariance(direction)))
+    return measures.RowSource(n, direction, square, draw, seed, key)
 
 
 def _floor(table: pd.DataFrame) -> dict[float, float]:
@@ -244,6 +235,7 @@ def floor_notes(
     for name, (_, theorem) in FLOORS.items():
         table = tables[name]
         floor, ratios, below = _floor(table), {}, []
+        blind = table.groupby("n")["blind"].first()
         for (who, n), own in table.groupby(["mechanism", "n"], sort=False):
             errors = own["error"].to_numpy(dtype=np.float64)
             if who in refuted or np.isnan(errors).any() or not floor[n] > 0:
@@ -259,17 +251,26 @@ def floor_notes(
             continue
         (who, n), least = min(ratios.items(), key=lambda item: item[1])
         most = max(ratios.values())
-        blind = (table["blind"] / table["floor"]).max()
         text = (
             f"On the hard instance of {theorem} mean errors are {number(least)} to "
             f"{count(most) if most >= 1000 else number(most)} times the floor; nearest "
-            f"is {who}, at n = {count(n)} (the first axis, an estimate that looks at "
-            f"no row, errs by {number(blind)} times the floor at most)"
+            f"is {who}, at n = {count(n)} (the best estimate that looks at no row errs "
+            f"by {number((table['blind'] / table['floor']).min())} times the floor at "
+            "least)"
         )
         ends = sorted(floor)
         if len(ends) > 1 and min(floor.values()) > 0:
             slope = log(floor[ends[-1]] / floor[ends[0]]) / log(ends[-1] / ends[0])
             text += f". The floor falls like n to the power {signed(slope)}"
+        nearest: dict[float, float] = {}
+        for (_, n), ratio in ratios.items():
+            nearest[n] = min(ratio * floor[n], nearest.get(n, 1.0))
+        blinded = [count(n) for n, error in nearest.items() if 2 * error > blind[n]]
+        if blinded:
+            text += (
+                f". At n = {listed(sorted(blinded))} no mean is half of that: "
+                "there the law is too hard, and tests no mechanism"
+            )
         notes.append(f"{text}.")
         notes.append(
             f"Below it is the mean of {', '.join(below)}: such a claim of privacy, or "
