@@ -4,7 +4,7 @@ pandas lets others bring arrays of their own (`pandas.api.extensions`). A column
 an array is a vector with noise: arithmetic, sums and moves (``reindex``, ``concat``,
 ``merge``) keep it, and all else looks at it as a whole, as with arrays of NumPy.
 
-What is missing (NaN) goes by the ordinary part of a number: noise is finite.
+A number is missing (NaN) if its ordinary part is: noise is finite.
 """
 
 import operator

@@ -8,10 +8,10 @@ of. These may go into further functions (of the size and the sign of one uniform
 say), until one of them is mixed with data or looked at; from then on their law is no
 longer known by itself.
 
-What is a *function of draws alone* is told by what was added: nothing, or, to uniform
-numbers and to those on a lattice, one and the same ordinary number everywhere. That
-number may depend on the data (a stochastic rounding): the law then does as well, and is
-compared as any other.
+A number counts as a *function of draws alone* if nothing was added to the draws, or if
+one and the same ordinary number was added to all of them and they are uniform or on a
+lattice. That number may depend on the data (a stochastic rounding): the law then does
+as well, and is compared as any other.
 """
 
 from collections.abc import Sequence

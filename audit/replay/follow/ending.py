@@ -1,19 +1,19 @@
-"""When an execution is over that does not come to its end by itself.
+"""When an execution that does not end by itself is ended.
 
-Code that draws until a number fits may draw for ever: where noise is given back to it,
-say, that no draw can fit beside. So an execution has two limits.
+Code that draws until a number fits may draw for ever, for example where noise is given
+back to it and no draw can fit beside that noise. So an execution has two limits.
 
-**Steps.** A step is a draw, an array with noise that is made, a look at it, or what is
-asked of the system. An execution that is given noise takes
-about as many of them as the one that this noise comes from. One that takes a thousand
-times as many is ended (`Steps.given`). So is one on D' that takes a million more than a
-thousand times those on D (`Steps.beside`).
+**Steps.** A step is a draw, a new array with noise, a look at it, or a request to the
+system. An execution that is given noise takes about as many steps as the execution
+that the noise comes from. It is ended if it takes a thousand times as many
+(`Steps.given`). An execution on D' is ended if it takes a million more than a thousand
+times those on D (`Steps.beside`).
 
-**Time.** With a budget of seconds no execution takes longer than these, or than one
-second if they are fewer. The clock is looked at with each step. Code that takes none
+**Time.** With a budget of seconds no execution takes longer than the budget, or than
+one second if the budget is smaller. Each step reads the clock. Code that takes no steps
 (``while True: pass``) is ended by another thread (`Watch`), which raises `Ended` in it.
-It does so only where the innermost function is one of the code under audit: never while
-functions are replaced, or put back. Compiled code comes to its end first.
+The thread does so only where the innermost function belongs to the code under audit:
+never while functions are replaced, or put back. Compiled code runs to its end first.
 
 Code that catches everything goes on, and is ended again; what it returns does not
 count.

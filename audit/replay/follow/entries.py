@@ -1,8 +1,8 @@
 """Entries of arrays, some with noise, that are moved by moving their places.
 
-A function that only moves entries does with the places of entries what it does with
-the entries themselves. So it is called on numbers of places instead, and the entries
-follow; place 0 is a zero, for the functions that fill up with zeros.
+A function that only moves entries moves their places in the same way. So it is called
+on the numbers of places, and the entries are put where their places went; place 0 holds
+a zero, for functions that fill up with zeros.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Numbers with noise in pandas and polars: which values hold some.
 
-What there is of them, `dpaudit.audit.replay.follow.tables` of pandas and
-`dpaudit.audit.replay.follow.series` of polars, imports these: it is only asked for
-where code has loaded them already.
+`dpaudit.audit.replay.follow.tables` imports pandas, and
+`dpaudit.audit.replay.follow.series` polars: each is imported only where the code under
+audit has loaded the library already.
 """
 
 import sys

@@ -1,11 +1,11 @@
 """Choices that code makes with noisy numbers: the largest of them, flips, intervals.
 
 A comparison of fresh uniform numbers with ordinary ones, such as
-``rng.random(n) < p``, is independent flips: of u < t for a uniform u nothing else is
-known afterwards than whether it holds, which it does with probability t. Of one uniform
-number among ascending levels, as in ``searchsorted(cumsum(p), u)``, it is known between
-which of them it lies. A flip of a fair coin waits until it is looked at: it may become
-the sign of noise.
+``rng.random(n) < p``, makes independent flips: u < t holds with probability t for a
+uniform u, and afterwards the code knows only whether it holds. Where the code looks up
+one uniform number among ascending levels, as in ``searchsorted(cumsum(p), u)``, it
+knows afterwards between which two levels the number lies. A flip of a fair coin waits
+until it is looked at: it may become the sign of noise.
 """
 
 import math

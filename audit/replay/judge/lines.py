@@ -5,14 +5,14 @@ seed (with the same noisy values, where some were looked at), and every line is 
 (`dpaudit.audit.replay.follow.trail`). Then a fault is where a programmer would look:
 
 - a **scale** that depends on data: where the coefficient of a draw first differs;
-- **noise that is too small**: where it and the data meet, so that as much as in the end
-  lies between the two sides;
-- **other noisy values**, or other words: where the two executions parted, as far back
-  from the first draw, or the return, that differs as they go by different lines;
-- **a number without noise**: where the variable that is returned got it, or where the
-  return is, if that makes it.
+- **noise that is too small**: where the noise is added to the data, so that the two
+  sides first differ by as much as in the release;
+- **other noisy values**, or other words: from where on the two executions ran different
+  lines, up to the first draw, or the return, that differs;
+- **a number without noise**: where the returned variable got the number, or the return
+  itself if the number is computed there.
 
-Nothing here decides anything: a verdict stands before a line is looked for.
+A line decides no verdict: it is looked for after the verdict.
 """
 
 import ast

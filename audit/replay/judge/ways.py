@@ -8,17 +8,17 @@ still is a mixture over the flips of the row that differs, given those of all ot
 .. math:: p(v) = \sum_b P(b) \prod_t p(v_t | v_1, \ldots, v_{t-1}, b).
 
 With few flips all 2^k ways b are executed, each with the values of the transcript given
-back, and the sum is exact. With many it is a product over *groups* of such sums, if
-each value goes by the flips of one group alone. Groups are what hangs together where
-the row is in one batch at a time. They are checked by executions in which all flips are
-drawn at random, others for each transcript: each law, that of flips too, has to be that
-of the same flips in its group, whatever the others are.
+back, and the sum is exact. With many flips it is a product of such sums over *groups*
+of flips, if each value depends on the flips of one group alone. Executions with the row
+in one batch at a time find the groups: flips that change the law of one value are in
+one group. Executions with all flips drawn at random, anew for each transcript, check
+them: each law, also that of a flip, has to depend on the flips of its group alone.
 
 Numbers without noise count as points, all others have densities. So in all ways, and on
-both datasets, the same entries must have noise; otherwise the loss is not known. Nor is
-it where such a number, or what is looked at, depends on the batches: it may tell of
-them to those alone who see the flips of all other rows. Outcomes are given by their
-places, so they must have the same names.
+both datasets, the same entries must have noise; otherwise the loss is not known. It is
+not known either where a number without noise, or what the code looks at, depends on the
+batches: only an observer who sees the flips of all other rows may learn the batches
+from it. Outcomes are given by their places, so they must have the same names.
 """
 
 import math
