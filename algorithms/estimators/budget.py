@@ -98,11 +98,12 @@ class Spent:
 
 
 class Fitted(NamedTuple):
-    """A basis, the second moments along it, and whether noise left it to be seen."""
+    """A basis, second moments along it and in all, and if noise left it to be seen."""
 
     basis: Array
     variances: Array | None
     found: bool = True
+    total: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -162,10 +163,11 @@ class FitPlan:
             rows = _Prepared(data, row_norm, centre)
             return Fitted(*mechanism.described(rows, rng=rng))
         release = self._release(data, row_norm, centre, rng)
-        basis, variances = mechanism.components(release, k), None
-        if isinstance(mechanism, SecondMomentMechanism):
-            variances = np.sum(basis * (release @ basis), axis=0)
-        return Fitted(basis, variances)
+        basis = mechanism.components(release, k)
+        if not isinstance(mechanism, SecondMomentMechanism):
+            return Fitted(basis, None)
+        variances = np.sum(basis * (release @ basis), axis=0)
+        return Fitted(basis, variances, total=float(np.trace(release)))
 
     def _release(
         self, data: Rows, row_norm: RowNorm, centre: Array | None, rng: Rng

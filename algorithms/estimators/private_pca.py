@@ -51,8 +51,9 @@ class PrivatePCA(
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most the number of features.
+    n_components : int, default=2
+        k, at least 1 and at most the number of features. It is public, so a number that
+        was chosen by looking at the data tells of them.
     mechanism : str or Mechanism, default="auto"
         A name in the catalogue (``dpaudit list``), or a mechanism with `components`,
         which must fit the budget below and agree with `relation` and `row_norm`.
@@ -99,6 +100,12 @@ class PrivatePCA(
         There only if the mechanism releases a matrix, or the second moments besides.
         (The number of rows is private under add-remove, so there is no `n_samples_`,
         nor anything divided by it.)
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        `private_variance_` over the trace of the same released matrix, so nothing more
+        is spent. About the centre that was taken, which without one is the origin.
+        Noise can make a ratio negative, or larger than 1; NaN where the released trace
+        is not above 0. It raises AttributeError, with the reason, where no matrix is
+        released.
     mechanism_ : Mechanism
         What released the components.
     spent_ : Spent
@@ -121,7 +128,7 @@ class PrivatePCA(
 
     def __init__(
         self,
-        n_components: int,
+        n_components: int = 2,
         *,
         mechanism: Any = "auto",
         epsilon: float = 1.0,
@@ -185,7 +192,7 @@ class PrivatePCA(
             raise MechanismError(f"{name} released no components; the budget is spent")
         self.__dict__.pop("private_variance_", None)
         if made.variances is not None:
-            self.private_variance_ = made.variances
+            self.private_variance_, self._total = made.variances, made.total
         if not made.found:
             warn(
                 "components do not stand out of the noise, as what was released says: "
@@ -231,6 +238,19 @@ class PrivatePCA(
                 f"got {coordinates.shape[1]}"
             )
         return coordinates @ self.components_ + self.mean_
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """The share of the released second moment that is along each component."""
+        check_is_fitted(self, "components_")
+        if not hasattr(self, "private_variance_"):
+            raise AttributeError(
+                f"{type(self.mechanism_).__name__} releases components alone, and the "
+                "total of the rows is private: explained_variance_ratio_ needs a "
+                "mechanism that releases a second moment, as the family covariance does"
+            )
+        total = self._total if self._total > 0 else np.nan
+        return np.asarray(self.private_variance_ / total)
 
     @property
     def _n_features_out(self) -> int:

@@ -41,6 +41,8 @@ class Plan(NamedTuple):
     values, gaps : ndarray, shape (size, k)
         Eigenvalues less what noise lifts them by, and their distances from the mean of
         the others.
+    total : ndarray, shape (size,)
+        The trace, at least 1.
     clip, wide, ratio : ndarray, shape (size,)
         C and b, and C over the geometric mean of the variances inside and outside.
     variance : ndarray, shape (size, k)
@@ -53,6 +55,7 @@ class Plan(NamedTuple):
     basis: Array
     values: Array
     gaps: Array
+    total: Array
     clip: Array
     wide: Array
     ratio: Array
@@ -105,6 +108,7 @@ class Plan(NamedTuple):
             basis=basis,
             values=values,
             gaps=gaps,
+            total=trace,
             clip=clip,
             wide=_WIDE * clip * np.sqrt(inside / outside),
             variance=(noise / gaps) ** 2,

@@ -130,11 +130,12 @@ def _check_shares(name: str, value: Any) -> tuple[float, ...]:
 
 
 class Described(NamedTuple):
-    """A basis, (d, k), its second moments in the rows, (k,), and if it was found."""
+    """A basis, (d, k), its second moments, (k,), if it was found, and the trace."""
 
     basis: Array
     variances: Array
     found: bool
+    total: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,10 +218,10 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
 
         All of it is a function of what is private, and may be published.
         """
-        values, _, bases = self._run(data, 1, rng)
-        plan = self._plan(values["first"], bases.shape[1], 1.0)
-        variances = plan.values[0] * self.row_norm**2
-        return Described(bases[0], variances, bool(plan.found[0]))
+        seen, _, bases = self._run(data, 1, rng)
+        plan = self._plan(seen["first"], bases.shape[1], 1.0)
+        values, total = (x[0] * self.row_norm**2 for x in (plan.values, plan.total))
+        return Described(bases[0], values, bool(plan.found[0]), float(total))
 
     def found(self, transcript: Values, dimension: int) -> NDArray[np.bool_]:
         """Say whether all components stand out of the noise, by ``first`` alone.

@@ -206,7 +206,7 @@ def test_everything_on_the_page_of_comparisons_runs(folder, here_in_few_rounds):
 
 def test_the_page_on_the_estimator_prints_what_it_shows(folder):
     pieces = follow("private-pca", {}, besides="pytest audit/")
-    assert len([assert_prints(*each) for each in pieces]) == 3
+    assert len([assert_prints(*each) for each in pieces]) == 5
 
 
 def test_the_page_on_replays_prints_what_it_shows(folder):

@@ -38,7 +38,7 @@ def rows_in(dimension=20, n=20_000, seed=0):
 
 CHECKS = parametrize_with_checks(
     [
-        PrivatePCA(2, random_state=0),
+        PrivatePCA(random_state=0),
         PrivatePCA(2, center="private", mechanism="power-method", random_state=0),
     ],
     expected_failed_checks=lambda estimator: RULED_OUT,
@@ -49,6 +49,43 @@ CHECKS = parametrize_with_checks(
 @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
 def test_the_contract_of_estimators(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", ["goe-gaussian", "residual-step-pca"])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_ratio_is_of_what_was_released(name, relation):
+    rows = rows_in()
+    options = {"mechanism": name, "relation": relation, "row_norm": 2.0}
+    pca = PrivatePCA(3, random_state=0, **options).fit(rows)
+    public = top_components(gram(rows, row_norm=2.0).moment, 3)
+    share = (np.linalg.norm(rows @ public, axis=0) / np.linalg.norm(rows)) ** 2
+    np.testing.assert_allclose(pca.explained_variance_ratio_, share, atol=0.02)
+    if name == "goe-gaussian":
+        # The noise that was drawn moves the eigenvalues and the trace together.
+        rng = np.random.default_rng(0)
+        moment = gram(rows, row_norm=2.0).moment
+        released = pca.mechanism_.draw_from(moment, 1, rng=rng)[0]
+        expected = pca.private_variance_ / np.trace(released)
+        np.testing.assert_allclose(pca.explained_variance_ratio_, expected, rtol=1e-9)
+
+
+def test_there_is_no_ratio_of_what_was_not_released():
+    pca = PrivatePCA(mechanism="power-method", random_state=0)
+    assert not hasattr(pca, "explained_variance_ratio_")
+    pca.fit(rows_in(5, 10))
+    refuses(
+        "PowerMethod releases components alone.* needs a mechanism that releases a",
+        lambda: pca.explained_variance_ratio_,
+        error=AttributeError,
+    )
+    pca.set_params(mechanism="goe-gaussian").fit(rows_in(5, 1000))
+    assert hasattr(pca, "explained_variance_ratio_")
+    # Of no rows the trace is as often negative as not.
+    signs = []
+    for seed in range(20):
+        ratio = pca.set_params(random_state=seed).fit(np.empty((0, 5)))
+        signs.append(np.isnan(ratio.explained_variance_ratio_).all())
+    assert 0 < sum(signs) < 20
 
 
 def test_names_of_features_in_and_out():
