@@ -21,7 +21,7 @@ WORKERS ?= auto
 # Without bytecode, each process compiles all that it imports: four seconds of them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help .venv test test-all tables lint types audit report browser first-contact docs bench bench-audit third-party mutants portability constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact image docs bench bench-audit third-party mutants portability constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
@@ -112,6 +112,11 @@ browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromi
 
 first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py
+
+image: ## build the image of the Dockerfile, and run an audit in it (needs docker)
+	docker build --tag dpaudit .
+	docker run --rm --network none --read-only --tmpfs /tmp dpaudit \
+		audit symmetric-noise --refine 0 || [ $$? = 1 ]
 
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
 	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench \

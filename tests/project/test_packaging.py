@@ -23,6 +23,7 @@ import dpaudit
 from dpaudit.cli import main
 
 ROOT = Path(__file__).parents[2]
+FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 SUBPACKAGES = ("algorithms", "attacks", "audit", "reports")
 
 # The wheel must also be found without what a developer may have set.
@@ -53,12 +54,26 @@ def copy_sources(target: Path, *, links: bool = True) -> Path:
     left = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
     for name in (*SUBPACKAGES, "src"):
         shutil.copytree(ROOT / name, target / name, symlinks=True, ignore=left)
-    for name in ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py"):
+    for name in FILES:
         shutil.copy2(ROOT / name, target)
     if not links:
         for name in SUBPACKAGES:
             (target / "src" / "dpaudit" / name).unlink()
     return target
+
+
+def test_the_image_is_built_of_what_the_wheel_is():
+    """Docker itself runs in `make image`, where there is one."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == "*"
+    kept = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert kept == {*SUBPACKAGES, "src", *FILES, "constraints.txt"}
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert len(bases) == 2
+    assert len({re.fullmatch(r"python:3\.11\.\d+-slim-\w+", b)[0] for b in bases}) == 1
+    assert text.index("USER dpaudit") < text.index('ENTRYPOINT ["dpaudit"]')
+    assert text.index("pip install") < text.index("USER dpaudit")
 
 
 def build_wheel(sources: Path) -> Path:
