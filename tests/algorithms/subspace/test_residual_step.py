@@ -126,7 +126,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
 def test_rows_next_to_the_subspace_are_clipped_as_far_as_others():
     basis = np.linalg.qr(rng(2).standard_normal((6, 2)))[0]
     rows = rng(3).standard_normal((9, 2)) @ basis.T + 1e-7 * rng(4).standard_normal(6)
-    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 8)
+    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 9)
     found = clipped_sums(rows, seen)[0]
     expected = by_hand(rows, basis, 1e-8, 1e-8)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
