@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from benchmarks import errors
 from benchmarks.auditing import SuiteRefutation, SuiteTightness, cases
 from benchmarks.releases import NAMES, Release
 from dpaudit.algorithms import CATALOGUE, build, names_of
@@ -196,6 +197,11 @@ def test_studies_are_in_the_benchmarks_and_timed():
     wanted = {name for name in own if isinstance(build(name), HasComponents)} - SHORT
     assert {"analyze-gauss", "private-oja", "dp-gd-reap", "online-pca"} <= wanted
     assert wanted <= timed()
+    assert set(errors.names()) == wanted - set(errors._SHORT)
+    # Noise on the moment falls like 1/n; a release without a component errs by 1.
+    few, many = (errors.error("goe-gaussian", count) for count in errors.ROWS)
+    assert 0.8 < np.log(few / many) / np.log(errors.ROWS[1] / errors.ROWS[0]) < 1.2
+    assert errors.error("dp-pca-published", errors.ROWS[0]) == 1
     (names,) = SuiteRefutation.params
     assert set(cases(RefutationStudy(), "quick")) <= set(names)
     assert {n for n in names_of("textbook") if CATALOGUE[n].refutation} <= set(names)
