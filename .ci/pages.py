@@ -6,10 +6,11 @@
 
 A site is a folder of pages that works wherever the folder is: every address in it is
 relative and leads to a file of the folder. Of the report there are also the headings,
-what refers to what, and whether every section and figure is on some page, or all of
-the sections that are named. What only a
-browser knows, such as colours, widths, and what pictures are called, is looked at by
-`make browser`.
+what refers to what, whether every section and figure is on some page, or all of the
+sections that are named, and in which order pages say things: the first one who fell,
+what to take, and the table of all mechanisms; a section two sentences and a picture
+before any list of numbers. What only a browser knows, such as colours, heights, and
+what pictures are called, is looked at by `make browser`.
 """
 
 import re
@@ -36,6 +37,13 @@ _IN_CSS = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(r"\s*(?:/|(?!data:)[a-z][a-z0-9+.-]*:)", re.IGNORECASE)
+FIRST = ("fell", "take", "mechanisms")
+"""The sections with which the first page begins."""
+COLUMNS = ("Mechanism", "Family", "Releases", "Claim", "Verdict", "Bound and event")
+COLUMNS += ("Exact loss", "Error", "Cost of a draw", "Source")
+"""Those of its table of all mechanisms."""
+_LISTS = {"table", "ul", "ol", "dl"}
+_SENTENCE = re.compile(r"[.?!]’?(?=\s|$)")
 _REFERRING = ("aria-controls", "aria-describedby", "aria-labelledby", "for")
 
 
@@ -52,6 +60,8 @@ class Page(HTMLParser):
         self.ids: Counter[str] = Counter()
         self.addresses: list[tuple[int, str, bool]] = []  # line, what, if it is a link
         self.faults: list[tuple[int, str]] = []
+        # What is in <main>, in order: tags, with the id or the words that belong to it.
+        self.parts: list[tuple[str, str]] = []
         self._there, self._references = set[str](), list[tuple[int, str]]()
         self._words: list[str] | None = None  # of a heading, a title or a style
         self._level, self._section, self._head = 0, "", False
@@ -91,10 +101,14 @@ class Page(HTMLParser):
                 self.addresses += [(line, part[0], False) for part in parts if part]
             else:
                 self.addresses += [(line, each, False) for each in in_css(value)]
-        if re.fullmatch("h[1-6]|title|style", tag):
+        if re.fullmatch("h[1-6]|title|style|p|th", tag):
             self._words = []
         if tag == "section":
             self._section = own.get("id", "")
+        if tag in {"main", "aside", "section", "figure", *_LISTS}:
+            self.parts.append((tag, own.get("id", "")))
+        if tag == "a":
+            self.parts.append((tag, own.get("href", "")))
         if tag in {"thead", "head"}:
             self._head = True
         if "failed" in own.get("class", "").split():
@@ -120,9 +134,12 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in {"thead", "head"}:
             self._head = False
-        if self._words is None or not re.fullmatch("h[1-6]|title|style", tag):
+        if self._words is None or not re.fullmatch("h[1-6]|title|style|p|th", tag):
             return
         words, self._words = " ".join("".join(self._words).split()), None
+        if tag in {"p", "th"}:
+            self.parts.append((tag, words))
+            return
         line = self.getpos()[0]
         if tag == "style":
             self.addresses += [(line, each, False) for each in in_css(words)]
@@ -222,6 +239,59 @@ class Site:
             )
         return found
 
+    def laws(self, *sections: str) -> list[str]:
+        """Return a sentence for each page that does not say things in their order."""
+        from dpaudit.reports.sections import all_sections
+
+        every = all_sections()
+        whole = [name for name, each in every.items() if each.figures]
+        return [
+            *self._first(),
+            *(
+                fault
+                for name in whole
+                if not sections or name in sections
+                for fault in self._section(name)
+            ),
+        ]
+
+    def _first(self) -> Iterator[str]:
+        name = "index.html"
+        shown = self.pages[name].parts if name in self.pages else []
+        told = [what for tag, what in shown if tag == "section"]
+        if tuple(told[: len(FIRST)]) != FIRST:
+            yield f"{name}: it begins with {told[:3]}, not with {list(FIRST)}"
+            return
+        start = shown.index(("section", "mechanisms"))
+        rest = shown[start:]
+        ends = [i for i, each in enumerate(rest) if each[0] in ("section", "aside")]
+        table = rest[: ends[1]] if len(ends) > 1 else rest
+        if any(tag == "dl" for tag, _ in shown[:start]):
+            yield f"{name}: definitions stand before the table of mechanisms"
+        heads = [words.rstrip("? ") for tag, words in table if tag == "th"]
+        if sum(tag == "table" for tag, _ in table) != 1 or (
+            tuple(heads[: len(COLUMNS)]) != COLUMNS
+        ):
+            yield f"{name}: there is no one table of mechanisms with all columns"
+        rows = {what for tag, what in table if tag == "a"}
+        for page in self.pages:
+            if page.startswith("mechanisms/") and page not in rows:
+                yield f"{name}: {page} is in no row of the table of mechanisms"
+
+    def _section(self, section: str) -> Iterator[str]:
+        name = f"sections/{section}.html"
+        if name not in self.pages:
+            return
+        shown = self.pages[name].parts
+        body = shown[shown.index(("main", "main")) :]
+        ahead = [tag for tag, _ in body]
+        picture = ahead.index("figure") if "figure" in ahead else len(ahead)
+        if picture == len(ahead) or _LISTS & set(ahead[:picture]):
+            yield f"{name}: no picture stands before its lists"
+        said = " ".join(words for tag, words in body[:picture] if tag == "p")
+        if not 1 <= (count := len(_SENTENCE.findall(said))) <= 2:
+            yield f"{name}: {count} sentences stand before its picture, not two"
+
     def missing(self, *sections: str) -> list[str]:
         """Return a sentence for each section and figure of the report not there."""
         from dpaudit.reports.sections import all_sections
@@ -247,7 +317,9 @@ def main(folder: str, how: str = "", *sections: str) -> int:
     """Print what is wrong, and return the exit code."""
     site = Site(Path(folder))
     report = how == "--report"
-    found = site.report_faults() + site.missing(*sections) if report else site.faults()
+    found = site.faults()
+    if report:
+        found = site.report_faults() + site.missing(*sections) + site.laws(*sections)
     for each in found or [f"{folder}: {len(site.pages)} pages, all well"]:
         print(each)
     return int(bool(found) or not site.pages)

@@ -51,6 +51,9 @@ class Entry:
         Paper and place, or "dpaudit".
     summary : str
         One line.
+    released : str, optional
+        What a release is, of rows of length d and k components asked for; empty if the
+        summary begins with it.
     constructor : callable
         Named constructor taking epsilon; delta if `approximate`; relation if there is
         more than one; row_norm if `has_row_norm`, the public norm that rows are clipped
@@ -91,6 +94,7 @@ class Entry:
     extra: str | None = None
     truth: float | None = None
     lost: str = ""
+    released: str = ""
 
     def __post_init__(self) -> None:
         accepted = signature(self.constructor).parameters

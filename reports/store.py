@@ -49,7 +49,7 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"escaping", "figures", "findings", "judgement", "lines"}
-_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "words"}
+_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "wall", "words"}
 
 
 @cache

@@ -101,8 +101,7 @@ def to_svg(
         lines = written.get_text().split("\n")
         written.set_text("\n".join(map(plain, lines)))
     text = element(figure, transparent=True)
-    # On a phone there is nothing to point with.
-    speaking = "" if narrow else _speaking(figure)
+    speaking = _speaking(figure)
     # The size comes from the stylesheet; the view box keeps the proportions.
     root, body = text.split(">", maxsplit=1)
     view_box = re.search(r'viewBox="[^"]*"', root)

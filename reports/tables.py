@@ -78,6 +78,8 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
                 else point(row, "exact_{}")
             ),
             audited=(f"ε {proved(row, 'epsilon')}", f"δ {proved(row, 'delta')}"),
+            bound=row["epsilon_lower"],
+            loss=row["exact_epsilon"],
             refuted=row["verdict"] == "REFUTED",
             founded=row["verdict"] != "NO_VERDICT",
             false=row["claim"] == "false",

@@ -80,7 +80,7 @@ def delta(value: float) -> str:
     if math.isnan(value):
         return _UNKNOWN
     if value == 0 or value >= 0.01:
-        return f"{value:.3g}"
+        return f"{abs(value):.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     power = _power(exponent)
     return power.removeprefix(" × ") if mantissa == "1.0" else mantissa + power

@@ -9,7 +9,7 @@ from dpaudit.algorithms.entries import Entry, Refutation
 
 __all__ = ["COVARIANCE"]
 
-_entry = partial(Entry, family="covariance")
+_entry = partial(Entry, family="covariance", released="a d × d matrix")
 
 COVARIANCE = (
     _entry(

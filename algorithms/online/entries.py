@@ -9,24 +9,27 @@ from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, Factorised
 
 __all__ = ["ONLINE"]
 
-_entry = partial(Entry, family="online")
+_entry = partial(Entry, family="online", released="k components after every row")
 _planted = partial(_entry, source="dpaudit; planted")
 
 ONLINE: tuple[Entry, ...] = (
     _entry(
         name="tree-aggregation",
         source="Dwork et al., STOC 2014, section 2.3.2; calibration by dpaudit",
+        released="a d × d sum after every row",
         summary="all prefix sums of x x^T by a binary tree, smallest proven noise",
         constructor=tree_aggregation.TreeAggregation.calibrated,
     ),
     _entry(
         name="tree-aggregation-published",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, section 2.3.2",
+        released="a d × d sum after every row",
         summary="all prefix sums of x x^T by a binary tree, published noise",
         constructor=tree_aggregation.TreeAggregation.as_published,
     ),
     _planted(
         name="tree-aggregation-fresh-noise",
+        released="a d × d sum after every row",
         summary="a tree whose nodes are noised anew at every use; the claim is false",
         constructor=tree_aggregation.FreshNoiseTree.planted,
         refutation=Refutation(60_000),
@@ -34,6 +37,7 @@ ONLINE: tuple[Entry, ...] = (
     ),
     _planted(
         name="tree-aggregation-reused-noise",
+        released="a d × d sum after every row",
         summary="a tree whose levels have one noise each; the claim is false",
         constructor=tree_aggregation.ReusedNoiseTree.planted,
         refutation=Refutation(2_000),
@@ -41,6 +45,7 @@ ONLINE: tuple[Entry, ...] = (
     _entry(
         name="prefix-sums-factorised",
         source="Fichtenberger, Henzinger, Upadhyay, ICML 2023; calibration by dpaudit",
+        released="a d × d sum after every row",
         summary="all prefix sums of x x^T by a root of the matrix of prefix sums",
         constructor=FactorisedSums.calibrated,
     ),

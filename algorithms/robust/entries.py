@@ -8,7 +8,7 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["ROBUST"]
 
-_entry = partial(Entry, family="robust")
+_entry = partial(Entry, family="robust", released="k components")
 
 _EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"

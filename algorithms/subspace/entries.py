@@ -11,7 +11,7 @@ from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 
 __all__ = ["SUBSPACE"]
 
-_entry = partial(Entry, family="subspace")
+_entry = partial(Entry, family="subspace", released="k components")
 
 SUBSPACE: tuple[Entry, ...] = (
     _entry(
@@ -60,6 +60,7 @@ SUBSPACE: tuple[Entry, ...] = (
     _entry(
         name="exponential-pca",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
+        released="one component",
         summary="one component by the exponential mechanism, drawn exactly, pure DP",
         constructor=exact_exponential.ExponentialMechanism.calibrated,
     ),

@@ -9,7 +9,7 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["TRAINING"]
 
-_entry = partial(Entry, family="training")
+_entry = partial(Entry, family="training", released="weights of a model")
 _planted = partial(_entry, source="dpaudit, planted")
 
 TRAINING: tuple[Entry, ...] = (

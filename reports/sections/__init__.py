@@ -91,7 +91,6 @@ class Part:
     name: str  # its id on the page, and the name of its templates
     heading: str
     place: int  # parts are on the page in this order
-    first: bool = False  # whether the first page of the report has it, too
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,13 @@ class Fact:
     mechanism: str
     what: str
     value: str
+    column: str = ""  # of the table on the first page that has it: "cost"
+    size: float = 0.0  # by which that column is sorted
 
 
 # What a section may have in its module beside `SECTION`, and what stands for it.
 _HOOKS: dict[str, Callable[[], Any]] = {
-    **dict.fromkeys(("programmed", "answer", "best", "facts", "pages"), list),
+    **dict.fromkeys(("programmed", "answer", "facts", "pages"), list),
     **dict.fromkeys(("context", "tables", "files", "remarks"), dict),
     "beside": lambda: None,
 }
@@ -137,8 +138,7 @@ class Section:
     missing. From the results:
 
     - ``context``: what the templates say; None topics all parts out.
-    - ``answer``: what was found, the most important first; ``best``: what is best for
-      whom, for the first page. Lists of sentences.
+    - ``answer``: what was found, the most important first. A list of sentences.
     - ``remarks``: what is known of claims beside their verdicts: sentences, by the name
       of the mechanism. ``facts``: a `Fact` for each thing measured of a mechanism.
     - ``pages``: a `TopicPage` for each page of its own.

@@ -1,11 +1,11 @@
 """The report as a site: a first page, a page for each section, and one for each thing.
 
-``index.html`` says what was found. Beside it are a page for each section
-(`dpaudit.reports.sections`), none of which is known here by its name, and pages about
-single things: mechanisms, experiments, and what sections have pages for, such as
-theorems. No page fetches anything from elsewhere. A section that fails, because an
-experiment of it has or because its table cannot be put into words or pictures, is shown
-as failed with its error, and the others stand.
+``index.html`` is the page in which one decides (`dpaudit.reports.site.first`). Beside
+it are a page for each section (`dpaudit.reports.sections`), none of which is known here
+by its name, and pages about single things: mechanisms, experiments, and what sections
+have pages for, such as theorems. No page fetches anything from elsewhere. A section
+that fails, because an experiment of it has or because its table cannot be put into
+words or pictures, is shown as failed with its error, and the others stand.
 
 Templates hold the words that are always true. All that a template is given is taken for
 text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: stylesheets,
@@ -37,7 +37,7 @@ from dpaudit.reports.sections import (
     TopicPage,
     all_sections,
 )
-from dpaudit.reports.site import experiments, mechanisms
+from dpaudit.reports.site import experiments, first, mechanisms
 from dpaudit.reports.site.frame import Frame, made_now
 
 
@@ -54,7 +54,6 @@ class SectionContent:
     """All that a section says of results, each thing by itself."""
 
     answer: list[str]
-    best: list[str]
     remarks: Mapping[str, list[str]]
     facts: list[Fact]
     pages: list[TopicPage]
@@ -65,7 +64,7 @@ class SectionContent:
         self._context = self._attempt("context", None)
         self.there = self._context is not None or self.failed is not None
         self._why = self.failed
-        for hook in ("answer", "best", "remarks", "facts", "pages"):
+        for hook in ("answer", "remarks", "facts", "pages"):
             setattr(self, hook, self._attempt(hook, {} if hook == "remarks" else []))
 
     def _attempt(self, hook: str, otherwise: Any) -> Any:
@@ -203,16 +202,14 @@ def render(
         topics,
     )
     parts = {each.section.name: each.parts(frame, figures) for each in shown}
-    title = mechanisms.headline(standings)
+    title = first.headline(standings)
     frame.add(
         INDEX,
-        "overview.html.j2",
+        "first.html.j2",
         title,
         counted={name: len(some) for name, some in kinds.items()},
-        best=[sentence for each in shown for sentence in each.best],
         sections=own,
-        first=[each for some in parts.values() for each in some if each.part.first],
-        **mechanisms.overview(standings),
+        **first.context(standings, facts, frame.shared["paths"]),
     )
     for each in shown:
         name = each.section.name
@@ -228,7 +225,8 @@ def render(
         )
     for name, some in kinds.items():
         path, kind = f"{name}/{INDEX}", KINDS[name]
-        frame.add(path, "kind.html.j2", kind.heading, kind=kind, topics=some)
+        if name != mechanisms.FOLDER:  # the first page lists those
+            frame.add(path, "kind.html.j2", kind.heading, kind=kind, topics=some)
     for topic in topics:
         frame.add_topic(topic)
     frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)

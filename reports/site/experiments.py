@@ -13,7 +13,7 @@ from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Results, Section, Size, TopicPage, all_sections
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import count, delta, number, plain, setting
+from dpaudit.reports.words import count, delta, number, plain
 
 FOLDER = "experiments"
 _COUNTED = {"repetition", "seed"}
@@ -103,8 +103,8 @@ def summary_rows(
 
     ``keys``: columns that name a group.
 
-    Rows have ``keys``, pairs of words and value, and ``cells``, triples of the median
-    in words, its quartiles in words, and its value; columns are what the cells are.
+    Rows have ``keys``, in words, and ``cells``, pairs of the median in words and its
+    quartiles in words; columns are what the cells are.
     """
     known = {*keys, *_COUNTED, "witness"}
     numbers = [str(name) for name in table.select_dtypes("number") if name not in known]
@@ -113,10 +113,7 @@ def summary_rows(
     alone = bool(groups) and all(len(group) == 1 for _, group in groups)
     rows = [
         Printed(
-            keys=[
-                (each, None) if isinstance(each, str) else (setting(each), float(each))
-                for each in key
-            ],
+            keys=[each if isinstance(each, str) else _number(each) for each in key],
             cells=[_spread(group[name]) for name in numbers],
             words=[str(each) for each in group[words].iloc[0]] if alone else [],
             draws=len(group),
@@ -126,15 +123,15 @@ def summary_rows(
     return rows, [*numbers, *(words if alone else [])]
 
 
-def _spread(values: "pd.Series[float]") -> tuple[str, str, float | None]:
-    """Return a median in words, its quartiles where they differ, and its value."""
+def _spread(values: "pd.Series[float]") -> tuple[str, str]:
+    """Return a median in words, and its quartiles where they differ."""
     known = values.dropna().to_numpy(dtype=float)
     if not len(known):
-        return "–", "", None
+        return "–", ""
     low, middle, high = np.quantile(known, [0.25, 0.5, 0.75], method="nearest")
     told = _number(float(low)), _number(float(high))
     spread = "" if told[0] == told[1] else f"{told[0]} to {told[1]}"
-    return _number(float(middle)), spread, float(middle)
+    return _number(float(middle)), spread
 
 
 def _number(value: float) -> str:

@@ -3,31 +3,21 @@
 A mechanism is what the catalogue has, or what a table of the report names. Its page has
 the claim, the verdicts with what they could not have seen, the definition and the proof
 as its source has them, what it costs, and where else on the site it is met.
-
-The first page says how the claims of all families stand. They are counted in three
-groups that are never mixed: those of papers and ours, those that are false on purpose,
-and the textbook suite, on which the audit itself is measured. Sentences are chosen by
-the data.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dpaudit.algorithms import CATALOGUE, Entry
-from dpaudit.algorithms.catalogue import FAMILIES
-from dpaudit.reports.page import GLOSSARY
 from dpaudit.reports.sections import Fact, Results, Section, TopicPage
 from dpaudit.reports.tables import Printed, verdict_rows
-from dpaudit.reports.words import count, delta, listed, number, setting, spelt
+from dpaudit.reports.words import count, delta, number, setting
 
 FOLDER = "mechanisms"
-_SUITE = "textbook"
-_WORDS = ("neighbour", "side", "event", "claim", "refuted", "not refuted")
-_CLAIMS = ("audited claim", "audited claims")
-_MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpose")
+SUITE = "textbook"
 
 
 @dataclass(frozen=True)
@@ -76,6 +66,12 @@ class Standing:
         if not self.founded:
             return "NO VERDICT"
         return "NOT REFUTED" if self.audited else "not audited here"
+
+    @property
+    def strongest(self) -> Printed | None:
+        """The audit that says most: one that refutes, or else one that was made."""
+        order = sorted(self.audits, key=lambda row: (not row.refuted, not row.false))
+        return next(iter(order), None)
 
     @property
     def witness_file(self) -> str | None:
@@ -170,13 +166,20 @@ def _context(
     }
 
 
+def promised(entry: Entry | None) -> tuple[str, ...]:
+    """Return the claim that is made if nothing else is asked for."""
+    if entry is None:
+        return ("not known",)
+    at = delta(1e-5 if entry.approximate else 0.0)
+    return f"ε = {setting(entry.epsilon)}", f"δ = {at}"
+
+
 def _described(entry: Entry) -> Printed:
     """Return what the catalogue and the source say of a mechanism."""
     module = inspect.getmodule(entry.owner)
-    claim = f"ε = {setting(entry.epsilon)}"
     return Printed(
         source=entry.source,
-        claim=f"{claim}, δ = {delta(1e-5)}" if entry.approximate else f"{claim}, δ = 0",
+        claim=", ".join(promised(entry)),
         relations=[str(each) for each in entry.relations],
         installed=entry.installed,
         extra=entry.extra,
@@ -186,112 +189,3 @@ def _described(entry: Entry) -> Printed:
         definition=inspect.getdoc(entry.owner) or "",
         proof="" if module is None else module.__doc__ or "",
     )
-
-
-def _counted(found: Mapping[str, Standing]) -> list[Standing]:
-    """Return the audited claims of papers and ours, of which a verdict came."""
-    return [
-        each for each in _audited(found, planted=False) if each.founded or each.false
-    ]
-
-
-def broken(found: Mapping[str, Standing]) -> list[Standing]:
-    """Return the claims of papers, and ours, that are false as audited."""
-    return [each for each in _counted(found) if each.false]
-
-
-def headline(found: Mapping[str, Standing]) -> str:
-    """Return the title of the report: how many claims of all families fell.
-
-    Those that are false on purpose do not count, and neither does the textbook suite.
-    """
-    if (total := len(_counted(found))) == 0:
-        return "No privacy claim was audited"
-    fell = len(broken(found))
-    number = spelt(fell).capitalize() if fell else "None"
-    return f"{number} of {spelt(total)} audited privacy claim{'s' * (total > 1)} fell"
-
-
-def lead(found: Mapping[str, Standing]) -> str:
-    """Return what belongs to the title: whose claims, and what was found besides."""
-    parts = []
-    if fell := broken(found):
-        seen = all(each.refuted for each in fell)
-        start = "Audits refuted what is" if seen else "False is what is"
-        parts.append(f"{start} claimed for {listed(each.name for each in fell)}.")
-    if planted := _audited(found, planted=True):
-        text = _of([each for each in planted if each.refuted], planted, *_MISTAKES)
-        parts.append(f"{text[:1].upper()}{text[1:]} found.")
-    if any(not each.false for each in _counted(found)):
-        parts.append("What was not refuted is not thereby proven private.")
-    return " ".join(parts)
-
-
-def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
-    """Return each family with one sentence on how its claims stand."""
-    sentences = []
-    for family, about in FAMILIES.items():
-        some = [each for each in found.values() if each.family == family]
-        audited = [each for each in some if each.audited]
-        if not some:
-            continue
-        text = f"{about}: {spelt(len(some))} in the catalogue, not audited here."
-        if audited:
-            planted = [e for e in audited if e.planted and family != _SUITE]
-            own = [each for each in audited if each not in planted]
-            fell = [each.name for each in own if each.false]
-            named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
-            told = [f"{_of(fell, own, *_CLAIMS)} refuted{named}"] if own else []
-            if planted:
-                seen = [each for each in planted if each.refuted]
-                told.append(f"{_of(seen, planted, *_MISTAKES)} found")
-            most = count(max(row.samples for each in audited for row in each.audits))
-            text = f"{about}: {', and '.join(told)}; up to {most} releases a side."
-            if left := len(some) - len(audited):
-                text += f" {spelt(left).capitalize()} not audited here."
-        sentences.append((family, text))
-    return sentences
-
-
-def _of(some: Sized, all_of: Sized, one: str, many: str) -> str:
-    """Return how many of how many things, with the verb that belongs to it."""
-    some_of = spelt(len(some)) if some else "none"
-    things = one if len(all_of) == 1 else many
-    verb = "were" if len(some) > 1 else "was"
-    return f"{some_of} of {spelt(len(all_of))} {things} {verb}"
-
-
-def overview(found: Mapping[str, Standing]) -> dict[str, Any]:
-    """Return what the template of the first page says of claims."""
-    standing = [each for each in _counted(found) if not each.false]
-    rows = [row for each in found.values() for row in each.audits]
-    return {
-        "lead": lead(found),
-        "words": {term: GLOSSARY[term] for term in _WORDS},
-        "groups": group_sentences(found),
-        "broken": broken(found),
-        "planted": _audited(found, planted=True),
-        "alpha": max((row.alpha for row in rows), default=0.0),
-        "any": min(1.0, sum(row.alpha for row in rows)),
-        "kept": [each for each in standing if each.kept],
-        "unknown": [each for each in standing if not each.kept],
-        "undecided": [
-            each.name
-            for each in found.values()
-            if not (each.founded or each.false or each.planted)
-        ],
-        "left_out": [
-            each.name
-            for each in found.values()
-            if not each.audited and each.family != "third-party"
-        ],
-    }
-
-
-def _audited(found: Mapping[str, Standing], *, planted: bool) -> list[Standing]:
-    """Return the audited claims that are false on purpose, or all others of papers."""
-    return [
-        each
-        for each in found.values()
-        if each.audited and each.planted == planted and each.family != _SUITE
-    ]

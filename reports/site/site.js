@@ -1,5 +1,7 @@
-// Tables of the site: sorted by a click on a heading, filtered by a word, and saved as
-// CSV or Markdown. Without this script everything is there to be read.
+// Tables of the site: sorted by a click on a heading, filtered by words and by columns,
+// and saved as CSV or Markdown; errors at the setting that is chosen on the first page;
+// and what stands beside words and marks, for a finger and a keyboard, too. Without this
+// script everything is there to be read.
 "use strict";
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
@@ -29,6 +31,7 @@ function firstLine(cell) {
 
 function wholeText(cell) {
   const copy = cell.cloneNode(true);
+  copy.querySelectorAll(".term").forEach((each) => each.remove());
   copy.querySelectorAll("br").forEach((each) => each.replaceWith(", "));
   copy.querySelectorAll("small").forEach((each) => each.prepend(" – "));
   return copy.textContent.replace(/\s+/gu, " ").trim();
@@ -41,7 +44,9 @@ function sort(table, column, heading) {
     const cell = row.cells[column];
     return { row, place, value: cell ? valueOf(cell) : NaN, text: cell ? firstLine(cell) : "" };
   });
-  const numbers = rows.filter((each) => !Number.isNaN(each.value)).length > rows.length / 2;
+  const kept = rows.some(({ row }) => row.cells[column]?.dataset.value !== undefined);
+  const known = rows.filter((each) => !Number.isNaN(each.value)).length;
+  const numbers = kept || known > rows.length / 2;
   rows.sort((a, b) => {
     let order;
     if (!numbers) order = a.text.localeCompare(b.text, "en", { numeric: true });
@@ -56,15 +61,30 @@ function sort(table, column, heading) {
   body.append(...rows.map((each) => each.row));
 }
 
-function filter(table, words, told) {
-  const wanted = words.toLowerCase().split(/\s+/u).filter(Boolean);
+// Rows that have all of the words, and what is chosen of each column.
+function filter(table, bar, told) {
+  const wanted = bar.querySelector("input").value.toLowerCase().split(/\s+/u).filter(Boolean);
+  const chosen = [...bar.querySelectorAll("select")].filter((each) => each.value);
   let shown = 0;
   for (const row of table.tBodies[0].rows) {
     const text = row.textContent.toLowerCase();
-    row.hidden = !wanted.every((word) => text.includes(word));
+    const fits = (each) => firstLine(row.cells[Number(each.dataset.column)]) === each.value;
+    row.hidden = !(wanted.every((word) => text.includes(word)) && chosen.every(fits));
     shown += !row.hidden;
   }
-  told.textContent = wanted.length ? `${shown} of ${table.tBodies[0].rows.length} rows` : "";
+  const all = table.tBodies[0].rows.length;
+  told.textContent = wanted.length || chosen.length ? `${shown} of ${all} rows` : "";
+}
+
+// A list of all that a column has, to choose one of.
+function choice(table, heading, column) {
+  const made = document.createElement("select");
+  made.dataset.column = column;
+  made.setAttribute("aria-label", heading.dataset.filter);
+  const values = new Set([...table.tBodies[0].rows].map((row) => firstLine(row.cells[column])));
+  made.append(new Option(heading.dataset.filter, ""));
+  made.append(...[...values].filter(Boolean).map((each) => new Option(each)));
+  return made;
 }
 
 function lines(table) {
@@ -102,10 +122,11 @@ function button(text, act) {
   return made;
 }
 
-document.querySelectorAll("main table").forEach((table, number) => {
+document.querySelectorAll("main table:not(.plain)").forEach((table, number) => {
   if (!table.tHead || !table.tBodies.length) return;
   const page = location.pathname.split("/").pop().replace(/\.html$/u, "") || "table";
   const name = `${page}-table-${number + 1}`;
+  const headings = [...table.tHead.rows[0].cells];
   table.id = table.id || `table-${number + 1}`;
   const bar = document.createElement("div");
   bar.className = "table-bar";
@@ -115,22 +136,166 @@ document.querySelectorAll("main table").forEach((table, number) => {
     const input = document.createElement("input");
     input.type = "search";
     input.className = "filter";
-    input.placeholder = "Filter rows";
-    input.setAttribute("aria-label", "Filter the rows of this table");
+    input.placeholder = "Search";
+    input.setAttribute("aria-label", "Search the rows of this table");
     input.setAttribute("aria-controls", table.id);
-    input.addEventListener("input", () => filter(table, input.value, told));
-    bar.append(input, told);
+    bar.append(input);
+    headings.forEach((heading, column) => {
+      if (heading.dataset.filter) bar.append(choice(table, heading, column));
+    });
+    bar.append(told);
+    bar.addEventListener("input", () => filter(table, bar, told));
   }
   bar.append(
     button("CSV", () => save(`${name}.csv`, "text/csv", csv(table))),
     button("Markdown", () => save(`${name}.md`, "text/markdown", markdown(table))),
   );
-  (table.closest(".wide-table") || table).before(bar);
+  (table.closest(".wide-table, .box") || table).before(bar);
   if (table.tBodies[0].rows.length < 2) return;
   table.classList.add("sortable");
-  [...table.tHead.rows[0].cells].forEach((heading, column) => {
-    const made = button(heading.textContent, () => sort(table, column, heading));
+  headings.forEach((heading, column) => {
+    const term = heading.querySelector(".term");
+    const made = button(wholeText(heading), () => sort(table, column, heading));
     made.title = "Sort by this column";
-    heading.replaceChildren(made);
+    heading.replaceChildren(made, ...(term ? [" ", term] : []));
   });
+});
+
+// The first page: errors at the setting that is chosen, of a grid that was measured.
+const setting = document.getElementById("setting");
+
+function measured({ axes, errors }, point) {
+  const place = (at) => Object.keys(axes).reduce((whole, axis) =>
+    whole * axes[axis].length + axes[axis].indexOf(axis === "delta" ? at : point[axis]), 0);
+  const found = new Map();
+  for (const [name, all] of Object.entries(errors)) {
+    // A pure claim holds with any delta.
+    const three = all[place(0)] || all[place(point.delta)];
+    if (three) found.set(name, three.split(" "));
+  }
+  return found;
+}
+
+function decide(grid) {
+  const point = {};
+  for (const each of setting.querySelectorAll("select")) point[each.name] = Number(each.value);
+  for (const each of setting.elements.signal.options) {
+    const rows = Math.round(Number(each.value) * 10 * point.k / point.epsilon);
+    each.textContent = rows.toLocaleString("en");
+  }
+  const found = measured(grid, point);
+  for (const row of document.querySelectorAll("tr[data-name]")) {
+    const cell = row.querySelector(".error");
+    const three = found.get(row.dataset.name);
+    delete cell.dataset.value;
+    cell.firstElementChild.textContent = three ? three[1] : "not measured";
+    if (!three) continue;
+    cell.dataset.value = three[1];
+    const between = document.createElement("small");
+    between.textContent = `${three[0]} to ${three[2]}`;
+    cell.firstElementChild.append(between);
+  }
+  for (const each of document.querySelectorAll("[data-take]")) {
+    const delta = each.dataset.take === "pure" ? 0 : point.delta;
+    const all = [...measured(grid, { ...point, delta })].filter(([name]) => !grid.fell.includes(name));
+    const [name, three] = all.sort((a, b) => a[1][1] - b[1][1])[0] ?? ["nothing"];
+    const link = document.createElement(grid.paths[name] ? "a" : "span");
+    link.textContent = name;
+    if (grid.paths[name]) link.href = grid.paths[name];
+    each.replaceChildren(link, three ? `: error ${three[1]} (${three[0]} to ${three[2]})` : ": not measured");
+  }
+}
+
+if (setting) {
+  const grid = JSON.parse(document.getElementById("grid").textContent);
+  for (const name of Object.keys(grid.errors)) grid.errors[name] = grid.errors[name].split(",");
+  setting.addEventListener("input", () => decide(grid));
+  setting.addEventListener("submit", (event) => event.preventDefault());
+}
+
+// What stands beside words and marks: shown for a pointer, a finger and the keyboard.
+const beside = document.createElement("div");
+beside.className = "beside";
+beside.hidden = true;
+beside.setAttribute("role", "status");
+document.body.append(beside);
+
+function hush() {
+  beside.hidden = true;
+  document.querySelector(".spoken")?.classList.remove("spoken");
+}
+
+function speak(element, text) {
+  hush();
+  beside.textContent = text;
+  beside.hidden = false;
+  if (element.closest(".told")) element.classList.add("spoken");
+  const at = element.getBoundingClientRect();
+  const [wide, high] = [beside.offsetWidth, beside.offsetHeight];
+  const left = Math.min(Math.max(at.left + at.width / 2 - wide / 2, 8), innerWidth - wide - 8);
+  const above = Math.max(at.top, 0) - high - 8;
+  beside.style.left = `${Math.max(left, 8)}px`;
+  beside.style.top = `${above > 8 ? above : Math.min(at.bottom + 8, innerHeight - high - 8)}px`;
+}
+
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hush(); });
+addEventListener("scroll", hush, { passive: true });
+
+document.querySelectorAll(".term").forEach((term) => {
+  const text = term.title;
+  term.removeAttribute("title");
+  term.setAttribute("aria-description", text);
+  for (const how of ["pointerenter", "focus"]) term.addEventListener(how, () => speak(term, text));
+  for (const how of ["pointerleave", "blur"]) term.addEventListener(how, hush);
+  // The first tap tells, a click on what is told already leads to the glossary.
+  let told = true;
+  term.addEventListener("pointerdown", (event) => { told = event.pointerType !== "touch" || !beside.hidden; });
+  term.addEventListener("click", (event) => { if (!told) event.preventDefault(); });
+});
+
+// A figure: the mark that is nearest to a pointer speaks, and arrows lead through all.
+const FAR = 40;
+let spoken = [];  // of the figure for wide screens: that for phones refers to it
+document.querySelectorAll("svg .told").forEach((group) => {
+  const svg = group.ownerSVGElement;
+  const marks = [...group.children];
+  const texts = marks.map((each) => each.textContent || spoken[Number(each.dataset.as)]);
+  marks.forEach((each) => each.replaceChildren());  // or the browser says it, too
+  if (svg.parentElement.matches(".wide")) spoken = texts;
+  let chosen = -1;
+  const tell = (number) => {
+    chosen = number;
+    speak(marks[number], texts[number]);
+  };
+  const near = (event) => {
+    const away = marks.map((each) => {
+      const box = each.getBoundingClientRect();
+      const x = Math.max(box.left - event.clientX, 0, event.clientX - box.right);
+      const y = Math.max(box.top - event.clientY, 0, event.clientY - box.bottom);
+      const middle = Math.hypot(box.left + box.width / 2 - event.clientX, box.top + box.height / 2 - event.clientY);
+      // Of marks that overlap, the one whose middle is nearest; a panel after all.
+      return [Math.hypot(x, y), each.localName === "rect" && box.width > 60 ? 1e4 + middle : middle];
+    });
+    const there = marks.map((_, i) => i).filter((i) => away[i][0] < FAR);
+    there.sort((a, b) => away[a][1] - away[b][1]);
+    if (there.length) tell(there[0]);
+    else hush();
+  };
+  svg.addEventListener("pointermove", near);
+  svg.addEventListener("pointerdown", near);
+  svg.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hush(); });
+  svg.setAttribute("tabindex", "0");
+  svg.addEventListener("focus", () => { if (svg.matches(":focus-visible")) tell(Math.max(chosen, 0)); });
+  svg.addEventListener("blur", hush);
+  svg.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    tell((chosen + step + marks.length) % marks.length);
+  });
+});
+
+// A printed page shows what is folded.
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
 });

@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.reports.sections.choosing.section import winners_map
-from dpaudit.reports.sections.privacy.section import KEY
+from dpaudit.reports.sections.wall import KEY
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "reports" / "site"

@@ -13,11 +13,11 @@ from playwright.sync_api import TimeoutError, sync_playwright
 
 KINDS = (
     *("errors", "requests", "unnamed", "contrast", "sideways", "schemes", "print"),
-    *("scripts", "sorting", "filters", "links"),
+    *("scripts", "sorting", "filters", "links", "height", "beginning", "silent"),
 )
 """What is looked for; `survey` has a list of sentences for each."""
 
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 LOOKS = [
     (f"{width}-{scheme}", size, scheme)
     for width, size in (("wide", WIDE), ("narrow", NARROW))
@@ -114,6 +114,12 @@ class _Visitor:
         for look, size, scheme in LOOKS:
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme)
+            self._measure(name, size, look)
+        self._ask("unfold")
+        for look, size, scheme in LOOKS:
+            page.set_viewport_size(size)
+            page.emulate_media(color_scheme=scheme)
+            self._note("silent", *self._ask("silent"), look=look)
             backgrounds.add(self._ask("background"))
             self._note("contrast", *self._ask("contrast"), look=look)
             if size is NARROW and scheme == "light":
@@ -133,6 +139,15 @@ class _Visitor:
         if first:
             self._compare_without_scripts(url)
             self._follow(url)
+
+    def _measure(self, name, size, look):
+        """See how high a page of a report is that decides, and what comes first."""
+        wide = size is WIDE
+        if name.endswith("index.html") and self._page.query_selector("#fell"):
+            self._note("height", *self._ask("height", 3 if wide else 6), look=look)
+            self._note("beginning", *self._ask("beginning"), look=look)
+        elif name.startswith("sections/") and wide:
+            self._note("height", *self._ask("height", 6), look=look)
 
     def _ask(self, question, *arguments, page=None):
         call = f"all => ({_SCRIPT}).{question}(...all)"
@@ -169,6 +184,7 @@ class _Visitor:
 
     def _compare_without_scripts(self, url):
         self._still.goto(url)
+        self._ask("unfold", page=self._still)
         gone = Counter(self._ask("words")) - Counter(
             self._ask("words", page=self._still)
         )

@@ -183,6 +183,60 @@
     return hit !== null && (target.contains(hit) || hit.contains(target));
   },
 
+  /* How many screens the page is high, if these are more than it may be. */
+  height(most) {
+    const screens = document.documentElement.scrollHeight / window.innerHeight;
+    return screens > most ? [`${screens.toFixed(1)} screens, more than ${most}`] : [];
+  },
+
+  /* What is not in the first 900 pixels of the page: who fell, and what to take. */
+  beginning(most = 900) {
+    const wanted = ["#fell h2", "#fell :is(tbody tr:last-child, p)", "#take h2", "#taken"];
+    return wanted.filter((each) => {
+      const box = document.querySelector(each)?.getBoundingClientRect();
+      return !(box?.height > 0 && box.bottom + window.scrollY <= most);
+    });
+  },
+
+  /* Marks and terms that say nothing if they are touched, or reached by the keyboard. */
+  silent() {
+    const found = [];
+    const told = () => {
+      const beside = document.querySelector(".beside");
+      return beside?.checkVisibility() ? beside.textContent.trim() : "";
+    };
+    for (const group of document.querySelectorAll("svg .told")) {
+      const svg = group.ownerSVGElement;
+      if (!svg.checkVisibility()) continue;
+      const mark = group.lastElementChild.getBoundingClientRect();
+      const place = { clientX: mark.x + mark.width / 2, clientY: mark.y + mark.height / 2 };
+      svg.dispatchEvent(new PointerEvent("pointerdown", { ...place, pointerType: "touch" }));
+      const touched = told();
+      svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+      const reached = told();
+      document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+      if (!touched) found.push(`${svg.id}: a touch says nothing`);
+      const several = group.children.length > 1;
+      if (svg.tabIndex !== 0 || !reached || (several && reached === touched)) {
+        found.push(`${svg.id}: the keyboard says '${reached}' after '${touched}'`);
+      }
+      if (told()) found.push(`${svg.id}: Escape does not end it`);
+    }
+    for (const term of document.querySelectorAll(".term")) {
+      if (!term.checkVisibility()) continue;
+      term.dispatchEvent(new FocusEvent("focus"));
+      const said = told();
+      term.dispatchEvent(new FocusEvent("blur"));
+      if (!said || told()) found.push(`the term ${term.ariaLabel} says '${said}'`);
+    }
+    return found;
+  },
+
+  /* All that is folded is shown. */
+  unfold() {
+    for (const each of document.querySelectorAll("details")) each.open = true;
+  },
+
   background() {
     const colours = [document.body, document.documentElement].map(
       (each) => getComputedStyle(each).backgroundColor,
@@ -266,7 +320,8 @@
     const outOfOrder = (cells, sign) => {
       const numbers = cells.map(number).filter((each) => !Number.isNaN(each));
       const words = cells.filter((each) => Number.isNaN(number(each))).map(text);
-      const numeric = numbers.length > cells.length / 2;
+      const kept = cells.some((each) => each?.dataset.value);
+      const numeric = kept || numbers.length > cells.length / 2;
       if (words.some((each) => /\d/.test(each)) || (numbers.length && !numeric)) return null;
       const [all, compare] = numeric
         ? [numbers, (a, b) => Math.sign(a - b || 0)]

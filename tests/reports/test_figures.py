@@ -17,7 +17,7 @@ from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import STYLE, canvas
 from dpaudit.reports.power_law import PowerLaw
-from dpaudit.reports.sections.privacy import section as privacy
+from dpaudit.reports.sections import wall as privacy_walls
 from dpaudit.reports.sections.privacy.section import privacy_wall
 from dpaudit.reports.sections.robust import figures as heatmaps
 from dpaudit.reports.sections.streaming import section as streaming
@@ -209,7 +209,7 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
 ):
     row = {"claimed_delta": 0.5, "delta_lower": lower, "exact_delta": 0.9}
     row |= {"mechanism": "m", "verdict": "NOT_REFUTED"}
-    privacy._bar(axes, 0, row, "delta", float, str, False)
+    privacy_walls._bar(axes, 0, row, "delta", float, str, False)
     assert [bar.get_width() for bar in axes.patches] == bars
     assert [bar.get_x() for bar in axes.patches] == [0.0, 0.5][: len(bars)]
     colours = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in axes.patches]
@@ -219,7 +219,7 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
     assert list(truth.get_xdata()) == [0.9]
     assert axes.texts[0].get_text() == f"audit ≥ {lower} · exact 0.9"
     unknown = {**row, "exact_delta": float("nan")}
-    privacy._bar(axes, 1, unknown, "delta", float, str, False)
+    privacy_walls._bar(axes, 1, unknown, "delta", float, str, False)
     assert len(axes.lines) == 3
     assert axes.texts[1].get_text() == f"audit ≥ {lower}"
 

@@ -15,13 +15,22 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: make browser")
 
+import numpy as np
 from browsing import KINDS, browser, chromium, survey
+
+from dpaudit.algorithms.estimators.measured import shipped_grid
+from dpaudit.reports.site.first import START
 
 SITES = list(filter(None, os.environ.get("DPAUDIT_SITES", "").split(os.pathsep)))
 MOST = int(os.environ.get("DPAUDIT_PAGES", "30"))
 SCREENSHOTS = os.environ.get("DPAUDIT_SCREENSHOTS")
 
-TWO = ("mechanisms/index.html", "sections/privacy.html")
+SETTINGS = (
+    {},
+    {"k": 1, "d": 5, "epsilon": 10, "delta": 0, "replaced": 1, "signal": 100},
+    {"k": 10, "d": 100, "epsilon": 0.1, "delta": 1e-9, "signal": 10_000},
+)
+TWO = ("index.html", "sections/privacy.html")
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +58,41 @@ def test_no_page_has_a_fault(found, kind):
     assert found[kind] == []
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_first_page_has_the_errors_of_the_grid_at_any_setting(
+    open_browser, request, setting
+):
+    """Those are the very numbers that are kept; n follows from the signal."""
+    if SITES:
+        pytest.skip("the page of a tiny report is enough")
+    page = open_browser.new_page()
+    page.goto((request.getfixturevalue("tiny_report") / "index.html").as_uri())
+    for axis, value in setting.items():
+        page.select_option(f"select[name={axis}]", f"{float(value)}")
+    shown = dict(
+        page.eval_on_selector_all(
+            "tr[data-name]",
+            "rows => rows.map(each => [each.dataset.name, "
+            "each.querySelector('.error').innerText.split('\\n')])",
+        )
+    )
+    at = {**START, **setting}
+    found = shipped_grid().at(**{**at, "replaced": bool(at["replaced"])})
+    for name, lines in shown.items():
+        if name in found and not np.isnan(found[name]).any():
+            low, middle, high = found[name]
+            assert lines == [f"{middle:g}", f"{low:g} to {high:g}"], name
+        else:
+            assert lines == ["not measured"], name
+    rows = page.inner_text("select[name=signal] option:checked")
+    wanted = 10 * at["k"] * at["signal"] / at["epsilon"]
+    assert rows == f"{wanted:,.0f}"
+    taken = page.inner_text("[data-take=taken]")
+    best = min(found, key=lambda name: found[name][1])
+    assert taken.startswith(f"{best}: error {found[best][1]:g} (")
+    page.close()
+
+
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>T</title>
 <meta name="viewport" content="width=device-width">
 <style>:root {{ color-scheme: light dark }}
@@ -60,6 +104,8 @@ PAGE = """<!DOCTYPE html><html lang="en"><head><title>T</title>
 FAULTY = """<script>throw new Error('planted')</script><svg id="s"><g></g></svg>
 <img alt="" src="http://127.0.0.1:9/"><figure></figure><p style="color: #888">grey</p>
 <p style="width: 500px">wide</p><div role="navigation">x</div>
+<section id="fell" style="height: 6000px"></section>
+<svg id="t"><g class="told"><rect width="9" height="9"/></g></svg>
 <p>made</p><script>document.write('later')</script>
 <style>:root { color-scheme: light } body { background: #fff !important }</style>"""
 

@@ -1,5 +1,6 @@
 from pathlib import Path
 from runpy import run_path
+from shutil import copytree
 
 import pytest
 
@@ -35,21 +36,66 @@ def found(folder, body="", **parts):
     return Site(write(folder, index=page(body, **parts))).report_faults()
 
 
+HEADS = "".join(f'<th scope="col">{name}</th>' for name in CHECK["COLUMNS"])
+TABLE = f"<table><thead><tr>{HEADS}</tr></thead>{{}}</table>"
+BEGINNING = (
+    '<main id="main"><section id="fell"><p>m.</p></section><section id="take">'
+    '</section><section id="mechanisms">'
+    + TABLE.format('<tr><td><a href="mechanisms/m.html">m</a></td></tr>')
+    + "</section>"
+)
+LEAD = '<main id="main"><p>One. Two?</p><figure></figure><ul><li>x</li></ul>'
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Every section and every figure, half of them on a page in a folder."""
+    """Every section and every figure, each where it may be."""
     folder = tmp_path_factory.mktemp("whole")
-    sections = "".join(f'<section id="{name}"></section>' for name in SECTIONS)
+    (folder / "sections").mkdir()
+    (folder / "mechanisms").mkdir()
     figures = "".join(
         f'<svg id="figure-{name}-wide"><title>T</title></svg>' for name in FIGURES
     )
-    return write(folder, **{"index": page(sections), "more/figures": page(figures)})
+    own = {
+        f"sections/{each.name}": page(
+            LEAD + "".join(f'<section id="{p.name}"></section>' for p in each.parts)
+        )
+        for each in WHOLE
+    }
+    pages = {"index": page(BEGINNING), "mechanisms/m": page()}
+    return write(folder, **pages, **own, **{"more/figures": page(figures)})
 
 
 def test_a_whole_report_has_no_problem(whole):
     site = Site(whole)
-    assert site.missing() + site.report_faults() == []
-    assert list(site.pages) == ["index.html", "more/figures.html", "more/other.html"]
+    assert site.missing() + site.report_faults() + site.laws() == []
+    assert {"index.html", "more/figures.html", "more/other.html"} < set(site.pages)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('id="fell"', 'id="x"', "it begins with ['x', 'take', 'mechanisms']"),
+        ("<p>m.</p>", "<dl></dl>", "definitions stand before the table"),
+        ("Exact loss", "Loss", "there is no one table of mechanisms with all columns"),
+        ("</table>", "</table><table></table>", "there is no one table"),
+        ("mechanisms/m.html", "#top", "mechanisms/m.html is in no row"),
+        ("<figure></figure>", "", "no picture stands before its lists"),
+        ("<figure>", "<dl></dl><figure>", "no picture stands before its lists"),
+        ("Two?", "Two? Three’s.", "3 sentences stand before its picture"),
+        ("One. Two?", "", "0 sentences stand before its picture"),
+    ],
+)
+def test_a_page_that_does_not_say_things_in_their_order_is_found(
+    whole, tmp_path, old, new, fault
+):
+    copytree(whole, tmp_path, dirs_exist_ok=True)
+    for name in ("index.html", "sections/privacy.html"):
+        path = tmp_path / name
+        path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    told = Site(tmp_path).laws()
+    assert any(fault in each for each in told)
+    assert len(told) <= 2
 
 
 def test_what_is_missing_on_pages_is_named(tmp_path):
@@ -192,7 +238,7 @@ def test_a_site_is_not_too_large(tmp_path, monkeypatch):
 
 def test_exit_codes(whole, tmp_path, capsys):
     assert main(str(whole), "--report") == main(str(whole)) == 0
-    assert capsys.readouterr().out == f"{whole}: 3 pages, all well\n" * 2
+    assert capsys.readouterr().out == f"{whole}: {len(WHOLE) + 4} pages, all well\n" * 2
     assert main(str(tmp_path)) == 1
     write(tmp_path, index=page())
     assert (main(str(tmp_path)), main(str(tmp_path), "--report")) == (0, 1)

@@ -40,7 +40,7 @@ from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
 from dpaudit.reports.site import KINDS, mechanisms
-from dpaudit.reports.site.mechanisms import headline
+from dpaudit.reports.site.first import headline
 from dpaudit.reports.store import STORE, WorkStore, save_json
 from dpaudit.reports.writer import draw_figures, write_results
 
@@ -256,7 +256,8 @@ def test_the_page_is_whole_and_fetches_nothing(shown, page, in_markdown):
     assert shown.report_faults() + shown.missing() == []
     for name, heading in SECTIONS.items():
         assert f'<section id="{name}">' in page
-        assert f"<h2>{heading}</h2>" in page or f"<h1>{heading}</h1>" in page
+        begins = f'<section id="{name}">\n<p class="lead">' in page
+        assert begins or f"<h2>{heading}</h2>" in page, name
     assert "The release &gt;= 3 in 300 of 1,000 fresh releases on D, 10 of" in page
     assert "| 10⁻⁸ | 4 | 2.00 s |" in in_markdown
     assert page.count('<td data-label="Interval">') == 5
@@ -363,7 +364,7 @@ def test_no_name_is_more_than_text_on_the_page(hostile, shown, written):
     assert "<b>bold</b>\ufffd" in text
     assert "<i>2.3</i>" in text
     assert "<h1>index</h1>" in site.text("mechanisms/+index.html")
-    assert "<h1>Mechanisms</h1>" in site.text("mechanisms/index.html")
+    assert "<h1>Experiments</h1>" in site.text("experiments/index.html")
 
 
 def test_no_name_is_more_than_text_in_markdown(hostile):
@@ -421,7 +422,7 @@ def test_no_name_is_a_formula_or_more_than_text_in_figures_and_leads_out(hostile
     assert set(links) < {path.name for path in inside}
     pages = [path.name for path in inside if path.parent.name == "mechanisms"]
     audited = hostile_results().tables["robust-audits"]["mechanism"]
-    assert len(pages) == len({*PAGES, *HOSTILE, *audited}) + 1
+    assert len(pages) == len({*PAGES, *HOSTILE, *audited})
 
 
 def test_names_become_files_of_their_own_and_templates_trust_nothing():

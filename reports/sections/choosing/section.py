@@ -9,8 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
-from itertools import groupby, product
-from operator import itemgetter
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -332,22 +331,6 @@ def _winners() -> list[tuple[str, str, list[Field], int]]:
 
 def answer(results: Results) -> list[str]:
     return advice_notes(results["recommend-held-out"])
-
-
-def best(results: Results) -> list[str]:
-    """Return which mechanisms win where, on the grid that ships, in two sentences."""
-    sentences = []
-    for (budget, of), some in groupby(_winners(), key=itemgetter(0, 3)):
-        told = []
-        for _, name, mine, _ in some:
-            lengths = _lengths(mine)
-            where = f"d = {lengths[0]}" + f" to {lengths[-1]}" * (len(lengths) > 1)
-            told.append(f"{name} ({len(mine)}, {where})")
-        sentences.append(
-            f"With {budget}, of {of} settings of n, d, k and ε where anything "
-            f"is learned, the least error is that of {listed(told)}."
-        )
-    return sentences
 
 
 def _lengths(fields: Sequence[Field]) -> list[str]:

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from dpaudit.reports import plots
 from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
@@ -54,6 +57,12 @@ def suite_notes(suite: pd.DataFrame) -> list[str]:
     if not len(wrong) and not len(beyond):
         notes.append("No true claim was refuted, and no bound lies above the truth.")
     return notes
+
+
+@plots.picture("suite-wall", "Claimed, true and audited epsilon of textbook mechanisms")
+def suite_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
+    suite = results["textbook-suite"]
+    return wall(records(suite.assign(exact_epsilon=suite["true_epsilon"])), narrow)
 
 
 def context(results: Results) -> dict[str, Any]:

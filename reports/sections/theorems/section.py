@@ -6,12 +6,14 @@ from functools import partial
 from math import ceil, exp, isfinite, log
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots, svg
+from dpaudit.reports.page import in_both_widths
 from dpaudit.reports.sections import Part, Results, Section, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement, ledger
 from dpaudit.reports.sections.theorems.findings import programmed, scores
@@ -21,7 +23,8 @@ from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["SECTION", "programmed"]
 
-_HEIGHT = 158  # CSS pixels of a panel
+_HEIGHT, _ROW = 200, 16  # CSS pixels of a panel, and of a row
+_MOST = 1.0  # how far from what is proven an exponent is drawn
 _SHORT = {
     "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
     "Analyze Gauss, Theorem": "AG",
@@ -42,17 +45,55 @@ _COLOURS = {Ruling.CONSISTENT: svg.SERIES[0], Ruling.UNDECIDED: svg.MUTED}
 _LEAST = 0.5
 
 
-@plots.picture("theorems", "Errors by each variable, with fitted and predicted slopes")
+@plots.picture("theorems", "Measured exponents less those that are proven")
 def exponents(
     tables: Mapping[str, pd.DataFrame], narrow: bool = False
 ) -> tuple[Figure, str]:
-    """Draw every row: quartiles of its errors in logs, and two slopes.
+    """Draw every row: how far its exponent is from what is proven, with its interval.
 
-    ``tables``: of the experiments of all rows. ``narrow``: for a phone: two panels in a
-    row in place of four.
+    ``tables``: of the experiments of all rows. ``narrow``: for a phone: one column in
+    place of two.
     """
     found = scores(tables)
-    across = 2 if narrow else 4
+    columns = 1 if narrow else 2
+    size, wide = ceil(len(found) / columns), plots.NARROW if narrow else plots.WIDE / 2
+    figure = plots.canvas(size * _ROW + 76, narrow=narrow)
+    for column in range(columns):
+        own = found[column * size : (column + 1) * size]
+        box = (column * wide + 112, 34 + (size - len(own)) * _ROW, wide - 186)
+        axes = plots.pixels(figure, *box, len(own) * _ROW)
+        marks = [-_MOST, -_MOST / 2, 0.0, _MOST / 2, _MOST]
+        ticks = [(mark, signed(mark).replace(".00", "")) for mark in marks]
+        plots.row_panel(axes, len(own), "Measured − proven", ticks)
+        axes.set_xlim(-_MOST, _MOST)
+        axes.axvline(0, color=svg.INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        for i, each in enumerate(own):
+            _off(axes, i, each)
+    return figure, " ".join(map(_sentence, found))
+
+
+def _off(axes: Axes, i: int, each: Score) -> None:
+    """Draw one row: the interval, the exponent, and the verdict if it is another."""
+    law, colour = each.fit, _COLOURS.get(each.verdict, svg.SERIES[1])
+    name = f"{_short(each.row.theorem)}, {each.row.variable}"
+    style: dict[str, Any] = {"va": "center", "size": 10}
+    plots.beside(axes, name, (0, i), (-8, 0), plots.ROW, ha="right", **style)
+    if each.verdict != Ruling.CONSISTENT:
+        word = each.verdict.split()[0]
+        plots.beside(axes, word, (1, i), (8, 0), plots.ROW, color=svg.MUTED, **style)
+    if not isfinite(law.exponent):
+        return
+    low, middle, high = np.clip(
+        np.array([law.low, law.exponent, law.high]) - each.row.predicted, -_MOST, _MOST
+    )
+    marker = "o" if abs(middle) < _MOST else "<" if middle < 0 else ">"
+    axes.plot([low, high], [i, i], color=colour, linewidth=3, alpha=0.45)
+    axes.plot(middle, i, marker, color=colour, markersize=5, clip_on=False)
+    svg.told(axes, [middle], [i], [_sentence(each)])
+
+
+def _panels(found: Sequence[Score], across: int, narrow: bool) -> tuple[Figure, str]:
+    """Draw rows of a theorem: quartiles of errors in logs, and two slopes."""
     figure = plots.canvas(ceil(len(found) / across) * _HEIGHT, narrow=narrow)
     places = plots.boxes(figure, len(found), across=across)
     for box, each in zip(places, found, strict=True):
@@ -60,6 +101,20 @@ def exponents(
         _draw(axes, each)
         _name(axes, each, (box[0] + 8, box[1] + _HEIGHT - 20))
     return figure, " ".join(map(_sentence, found))
+
+
+def _pictured(told: Mapping[str, Any], own: Sequence[Score], file: str) -> Any:
+    """Return what the page of a theorem says, with a picture of its rows."""
+    if not own:
+        return {**told, "picture": ""}
+    title, drawn = f"Errors, fitted and predicted slopes of {own[0].row.theorem}", []
+    for narrow, most in ((False, 3), (True, 1)):
+        across = min(len(own), most)
+        with matplotlib.rc_context(plots.STYLE):
+            figure, words = _panels(own, across, narrow)
+            options: dict[str, Any] = {"title": title, "description": words}
+            drawn.append(svg.to_svg(figure, file, narrow=narrow, **options))
+    return {**told, "picture": in_both_widths(drawn)}
 
 
 def _draw(axes: Axes, each: Score) -> None:
@@ -103,9 +158,8 @@ def _draw(axes: Axes, each: Score) -> None:
 
 def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
     """Write above a panel, in three lines, what it shows."""
-    numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
-    if each.verdict != Ruling.CONSISTENT:
-        numbers += f": {each.verdict.split()[0]}"
+    measured = f"{signed(each.fit.exponent)} ({each.fit.interval})"
+    numbers = f"{measured} for {signed(each.row.predicted)}"
     x, y = place
     title = f"{_short(each.row.theorem)}, {each.row.variable}"
     plots.write(axes, title, (x, y), weight="bold", size=12)
@@ -228,24 +282,30 @@ def pages(results: Results) -> list[TopicPage]:
         verdicts = [each.verdict for each in every if each.row.theorem == theorem]
         told = {
             "rows": findings.score_rows([*own, *events]),
+            "says": [each for each in ledger.STATEMENTS if theorem in each.rows],
+            "grids": [
+                (each.row.variable, ", ".join(map(decimal, each.errors)))
+                for each in own
+            ],
             "bounds": [row for row in bounds if owner(row.named) == theorem],
             "mechanisms": dict.fromkeys(row.mechanism for row in some),
             "experiments": dict.fromkeys(row.experiment for row in some),
             "why": dict.fromkeys(each.row.why for each in own if each.row.why),
             "printed": [e.row for e in own if e.row.printed != e.row.predicted],
         }
+        file = re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-")
         topics.append(
             TopicPage(
                 folder="theorems",
                 name=theorem,
                 template="theorems/theorem.html.j2",
-                context=partial(dict, told),
+                context=partial(_pictured, told, own, file),
                 group=some[0].source,
                 line=listed(_measured(some)),
                 verdict=words[theorem],
                 refuted=Ruling.CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
-                file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
+                file=file,
             )
         )
     return topics

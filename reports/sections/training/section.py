@@ -3,8 +3,11 @@
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from dpaudit.reports import plots
 from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
 
@@ -33,6 +36,11 @@ def training_notes(audits: pd.DataFrame) -> list[str]:
         fell = right["verdict"].eq("REFUTED").any()
         notes.append(f"The right version was {'' if fell else 'not '}refuted.")
     return notes
+
+
+@plots.picture("training-wall", "Claimed and audited loss of DP-SGD and its mistakes")
+def training_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
+    return wall(records(results["training-audits"]), narrow)
 
 
 def context(results: Results) -> dict[str, Any]:

@@ -197,6 +197,7 @@ def context(results: Results) -> dict[str, Any]:
     n, d = data.rows.shape
     wall = results["privacy-wall"]
     return {
+        "found": answer(results),
         "claimed_epsilon": wall["claimed_epsilon"].iloc[0],
         "components": component_rows(results["components"], wall),
         "component_notes": component_notes(results["components"], wall),
@@ -217,9 +218,6 @@ def answer(results: Results) -> list[str]:
     )
 
 
-best = answer
-
-
 def facts(results: Results) -> list[Fact]:
     """Return what mechanisms keep of the variance, and how long they take."""
     found = []
@@ -227,8 +225,10 @@ def facts(results: Results) -> list[Fact]:
         if epsilon in (0.1, 1.0, 10.0):
             what = f"Variance captured at ε = {setting(epsilon)}"
             found.append(Fact(name, what, percent(share)))
+    fits = results["run-time"].groupby("mechanism")["fit_seconds"].median()
     for row in time_rows(results["run-time"]):
-        found.append(Fact(row.name, "A fit", f"{row.fit} ({row.spread})"))
+        told = f"{row.fit} ({row.spread})"
+        found.append(Fact(row.name, "A fit", told, "cost", fits[row.name]))
         if row.throughput:
             found.append(Fact(row.name, "Releases per second", row.throughput))
     return found
