@@ -37,8 +37,14 @@ def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def released_in_few_rounds(in_few_rounds: Any) -> None:
-    """What is judged by its releases is audited for a moment only."""
+def released_in_few_rounds(in_few_rounds: Any) -> Iterator[None]:
+    """What is judged by its releases is audited for a moment only.
+
+    And what is drawn from exact laws, which are far from their claims, is a quarter.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settling, "_SIMULATED", settling._SIMULATED // 4)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
