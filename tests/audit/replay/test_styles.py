@@ -14,7 +14,8 @@ WRONG = {name: style for name, style in STYLES.items() if not style.right}
 
 
 def marked(number, name):
-    return pytest.param(name, marks=[] if number % 36 == 0 else [pytest.mark.hard])
+    # The first of each 36 has one that waits for coins for six seconds.
+    return pytest.param(name, marks=[] if number % 36 == 1 else [pytest.mark.hard])
 
 
 def test_the_corpus_is_large_and_each_wrong_one_has_one_line_at_fault():
