@@ -71,9 +71,8 @@ def in_terminal(*arguments, **environment):
     """Return what a command writes to a terminal."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "dpaudit", *arguments]
-    done = subprocess.Popen(
-        command, stdout=theirs, env=os.environ | environment, stderr=subprocess.DEVNULL
-    )
+    asked = os.environ | {"TERM": "xterm", "NO_COLOR": ""} | environment
+    done = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=asked)
     os.close(theirs)
     written = b""
     while True:
@@ -91,8 +90,10 @@ def in_terminal(*arguments, **environment):
 
 def test_a_refutation_is_red_on_a_terminal_and_nowhere_else():
     red = click.style("REFUTED", fg="red", bold=True)
-    assert f"symmetric-noise: {red} at" in in_terminal(*NOISE, NO_COLOR="")
+    assert f"symmetric-noise: {red} at" in in_terminal(*NOISE)
     assert "\x1b" not in run(*NOISE).stdout
+    assert "\x1b" not in in_terminal(*NOISE, TERM="dumb")
+    assert red not in in_terminal(*NOISE, NO_COLOR="1")
     for wanted, name in ((True, "NOT_SET"), (False, "NO_COLOR")):
         done = CliRunner(env={"NO_COLOR": None, name: "1"}).invoke(
             main, NOISE, color=True

@@ -17,6 +17,7 @@ __all__ = [
     "completed_names",
     "grouped",
     "instance_of",
+    "is_dumb",
     "json_option",
     "look_for_modules",
     "print_json",
@@ -109,6 +110,11 @@ def instance_of(subject: Any) -> Any:
     return subject() if isinstance(subject, type) else subject
 
 
+def is_dumb() -> bool:
+    """Say whether the terminal is dumb: without colours, and a cursor to move."""
+    return os.environ.get("TERM") == "dumb"
+
+
 def print_json(record: Any) -> None:
     """Print what is ready for JSON."""
     click.echo(json.dumps(record, indent=2, allow_nan=False))
@@ -117,9 +123,9 @@ def print_json(record: Any) -> None:
 def print_result(result: Any, as_json: bool, *, refuted: bool = False) -> None:
     """Print a result, or a list of them, as text or as JSON.
 
-    In a text, the verdict of what is refuted is red. On a terminal, that is: elsewhere
-    click leaves colours out; and NO_COLOR, if it is set and not empty, leaves them out
-    everywhere (https://no-color.org).
+    In a text, the verdict of what is refuted is red. On a terminal, that is, which is
+    not dumb: elsewhere click leaves colours out; and NO_COLOR, if it is set and not
+    empty, leaves them out everywhere (https://no-color.org).
     """
     results = result if isinstance(result, list) else [result]
     if as_json:
@@ -127,7 +133,7 @@ def print_result(result: Any, as_json: bool, *, refuted: bool = False) -> None:
         print_json(records if isinstance(result, list) else records[0])
         return
     for text in map(str, results):
-        if refuted and not os.environ.get("NO_COLOR"):
+        if refuted and not os.environ.get("NO_COLOR") and not is_dumb():
             red = click.style("REFUTED", fg="red", bold=True)
             text = text.replace("REFUTED", red, 1)
         click.echo(text)

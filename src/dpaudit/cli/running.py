@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from dpaudit.cli.options import is_dumb
 from dpaudit.printable import printable
 
 __all__ = ["Interrupt", "auditing", "printing_aside", "watch", "working"]
@@ -174,7 +175,7 @@ def _short_warnings() -> Iterator[None]:
 @contextmanager
 def watch() -> Iterator[Callable[[Any], None]]:
     """Yield a callback that keeps one line on a terminal, and hardly speaks off it."""
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr.isatty() and not is_dumb()
     last = time.monotonic() + _QUIET - _PAUSE
     begun = False
 
@@ -233,7 +234,7 @@ def _steps() -> Iterator[Callable[[Any], None]]:
 
     On a terminal that is one line, elsewhere one for every part of the work.
     """
-    terminal, told = sys.stderr.isatty(), set[str]()
+    terminal, told = sys.stderr.isatty() and not is_dumb(), set[str]()
 
     def show(progress: Any) -> None:
         if terminal:
