@@ -36,6 +36,7 @@ from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
+from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
 from dpaudit.subspace import (
     largest_principal_angle_sine,
@@ -132,9 +133,9 @@ def errors(
     """Return the errors of some releases of a mechanism, shape (size,).
 
     It `takes` k and delta. The data are those of `moment`; options are the epsilon, and
-    the relation. For `OF_ROWS` they are rows that have its eigenvalues, all of one
-    length: corners of a box about the origin, drawn at random. (Where n is large, fewer
-    are drawn, and each is there as often.)
+    the relation. For `OF_ROWS` they are normal rows, clipped to length 1 and so many
+    more that their second moment has the trace that is asked for. (Where n is large,
+    fewer are drawn, and each is there as often.)
     """
     chosen, d = entry(name), len(spectrum)
     if chosen.approximate:
@@ -144,9 +145,11 @@ def errors(
     mechanism: Any = chosen.build(**options)
     if name in OF_ROWS:
         count = int(max(min(n, _NUMBERS / d), 1))
-        rows = rng.choice([-1.0, 1.0], (count, d)) * np.sqrt(spectrum)
-        components = top_components(second_moment(rows), k)
-        bases = mechanism.draw_repeated(rows, n / count, size, rng=rng)
+        rows = clip_rows(rng.standard_normal((count, d)) * np.sqrt(spectrum), 1.0)
+        seen = second_moment(rows)
+        components = top_components(seen, k)
+        times = n * spectrum.sum() / np.trace(seen)
+        bases = mechanism.draw_repeated(rows, times, size, rng=rng)
         return largest_principal_angle_sine(bases, components)
     matrix, components = moment(spectrum, n, k, rng)
     found = np.ones(size)

@@ -60,8 +60,8 @@ _EVEN = (
     "moment turns others less, so a spectrum may give another order"
 )
 _ROWS = (
-    "{} reads rows, and is measured on such as are all of one length; of others, with "
-    "the same eigenvalues, it may err less or more"
+    "{} reads rows, and is measured on normal ones; of others, with the same "
+    "eigenvalues, it may err less or more"
 )
 
 
