@@ -17,6 +17,7 @@ version = release = version_of("dpaudit")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "notebooks",
     "mathml",
     "docstrings",
     "reference",
