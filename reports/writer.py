@@ -4,8 +4,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from math import isfinite, isnan
 from pathlib import Path
+from typing import Any
 
+from dpaudit import __version__
+from dpaudit.printable import said
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
 from dpaudit.reports.output import INDEX, staging
@@ -26,6 +30,18 @@ __all__ = ["write_report"]
 
 DIGITS = 9
 """Of numbers in CSV files: as many as are compared, and half of the bytes."""
+
+
+VERDICT = {
+    name: name
+    for name in (
+        *("mechanism", "source", "relation", "claim_text", "verdict", "confidence"),
+        *("epsilon_lower", "claimed_epsilon", "exact_epsilon"),
+        *("delta_lower", "claimed_delta", "exact_delta"),
+        *("samples", "samples_to_refute", "attack", "event", "seed"),
+    )
+} | {"claim_text": "claim"}
+"""Columns of a table of audits, by what they are called in ``report.json``."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +65,11 @@ def write_report(
     """Run the experiments of a profile and write the comparison report.
 
     ``output``: a folder, created if need be. It receives the site (``index.html`` and
-    the folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
-    file per figure and one JSON file per witness, which replace at the very end what an
-    earlier report left there; anything else in the folder stays. Text in a CSV file
-    that a spreadsheet would take for a formula has an apostrophe in front
+    the folders of its other pages), ``report.md``, the verdicts as ``report.json``,
+    one CSV file per experiment, one SVG file per figure and one JSON file per witness,
+    which replace at the very end what an earlier report left there; anything else in
+    the folder stays. Text in a CSV file that a spreadsheet would take for a formula has
+    an apostrophe in front
     (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits. ``profile``: one of
     `PROFILES`. ``seed``: >= 0. The same seed gives the same results, except for run
     times. What ``dpaudit bench-audit`` and ``make third-party`` have left in the
@@ -115,6 +132,8 @@ def write_results(
             failed[section.name] = error
         for name, text in section.files(results).items():
             (folder / name).write_text(text, encoding="utf-8")
+    text = json.dumps(told(results, sections or chosen_sections()), indent=1)
+    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections(), executor)
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
@@ -124,6 +143,37 @@ def write_results(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return {**failed, **site.failed}
+
+
+def told(results: Results, sections: Sequence[Section]) -> dict[str, Any]:
+    """Return what ``report.json`` holds: every verdict, for other programs."""
+    verdicts, failed = [], {}
+    for section in sections:
+        for name in section.audits:
+            table = results.tables.get(name)
+            if table is None or isinstance(table, Exception):
+                failed[name] = "not run" if table is None else said(table)
+                continue
+            for row in records(table):
+                found = {key: _plain(row.get(x)) for x, key in VERDICT.items()}
+                there = isinstance(row.get("witness"), str)
+                witness = witness_file(row["mechanism"]) if there else None
+                verdicts.append({"table": name, **found, "witness": witness})
+    return {
+        **{"format": "dpaudit-report", "version": 1, "dpaudit": __version__},
+        **{"profile": results.profile, "seed": results.seed},
+        **{"verdicts": verdicts, "failed": failed},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell for JSON: None where there is nothing, infinity as a word."""
+    if isinstance(value, str) or value is None:
+        return value
+    number = float(f"{value:.{DIGITS}g}")
+    if isnan(number):
+        return None
+    return number if isfinite(number) else str(number)
 
 
 def draw_figures(

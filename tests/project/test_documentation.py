@@ -26,7 +26,10 @@ from dpaudit.pytest_plugin import BUDGETS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = {path.stem: path for path in DOCS.glob("*.md")}
+PAGES = {
+    path.relative_to(DOCS).with_suffix("").as_posix(): path
+    for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md")])
+}
 PUBLIC = run_path(str(DOCS / "extensions" / "public.py"))["modules"]
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES.values()]
 
@@ -54,7 +57,7 @@ def slugs(path):
 def test_every_page_is_in_the_contents_once_and_linked_from_the_first():
     assert sorted(contents()) == sorted([*PAGES.keys() - {"index"}, "api/dpaudit"])
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\(([\w-]+)\.md", text))
+    linked = set(re.findall(r"\]\(([\w/-]+)\.md", text))
     assert linked == PAGES.keys() - {"index"}
 
 

@@ -17,6 +17,7 @@ from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from refusals import refuses
+from schemas import check
 from theorems_tables import theorems_tables
 from tiny_profile import BLANK, PAGES, RUN, TINY, tiny_plan
 
@@ -67,6 +68,23 @@ def shown(written, tmp_path_factory):
         patch.setattr(writer, "draw_figures", lambda *_: BLANK)
         assert write_results(replace(found, beside=beside), folder) == {}
     return Site(folder)
+
+
+def test_every_verdict_is_in_a_file_for_programs(written, shown):
+    for site in (written, shown):
+        found = json.loads((site.root / "report.json").read_text(encoding="utf-8"))
+        check("report", found)
+        tables = {row["table"] for row in found["verdicts"]}
+        assert tables
+        for name in tables:
+            rows = [row for row in found["verdicts"] if row["table"] == name]
+            table = pd.read_csv(site.root / f"{name}.csv")
+            assert [row["verdict"] for row in rows] == list(table["verdict"])
+            assert [row["mechanism"] for row in rows] == list(table["mechanism"])
+            bounds = np.array([row["epsilon_lower"] for row in rows], dtype=float)
+            np.testing.assert_array_equal(bounds, table["epsilon_lower"])
+        for row in found["verdicts"]:
+            assert row["witness"] is None or (site.root / row["witness"]).is_file()
 
 
 @pytest.fixture(scope="module")

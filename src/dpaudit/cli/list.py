@@ -78,8 +78,8 @@ def list_command(
 def schema_command(name: str | None) -> None:
     """Print the JSON schema of what a command writes, or of all.
 
-    NAME is a command with --json (report-diff for report diff), or witness or pytest,
-    for a file that audits write. The schemas are of draft 2020-12.
+    NAME is a command with --json (report-diff for report diff), or witness, report or
+    pytest, for a file that is written. The schemas are of draft 2020-12.
     """
     text = files("dpaudit").joinpath("schemas.json").read_text(encoding="utf-8")
     schemas = json.loads(text)
