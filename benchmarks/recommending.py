@@ -119,7 +119,8 @@ def compared(asked: Setting, rng: Any) -> tuple[str, str, float, float, float]:
     """Return two choices, their errors over the least one, and the prediction's."""
     d, told = asked.rows.shape[1], {"n": asked.n, "spectrum": asked.spectrum}
     found = recommend(d=d, k=asked.k, **asked.budget, **told).choices
-    auto = recommended(*asked.budget.values(), d, asked.k, restarts=True)
+    epsilon, delta, relation = asked.budget.values()
+    auto = recommended(epsilon, delta, relation, d, asked.k, restarts=True)
     names = list(dict.fromkeys([*(each.mechanism for each in found), auto]))
     errors = {name: error(name, asked, rng) for name in names}
     least, first = min(errors.values()), found[0]
