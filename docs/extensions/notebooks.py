@@ -49,8 +49,9 @@ def _shown(output: Any) -> str:
     if "image/svg+xml" in data:
         # An image of its own: what has a name in one picture has it in others.
         drawn = b64encode("".join(data["image/svg+xml"]).encode()).decode()
-        what = "What the code above draws"
-        return f"\n![{what}](data:image/svg+xml;base64,{drawn})\n"
+        image = f"data:image/svg+xml;base64,{drawn}"
+        tag = f'<img alt="What the code above draws" src="{image}">'
+        return f"\n```{{raw}} html\n{tag}\n```\n"
     text = output.get("text", "") if output.get("name") == "stdout" else ""
     if not text:
         return ""

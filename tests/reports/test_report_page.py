@@ -457,7 +457,7 @@ def test_report_from_start_to_end(written):
     kinds = set(KINDS) - {"libraries", "theorems"}
     assert {path.name for path in site.root.iterdir()} == {
         *("index.html", "glossary.html", "assets", "sections", *kinds),
-        *("report.md", "tour.csv", STORE, LIST),
+        *("report.md", "report.json", "tour.csv", STORE, LIST),
         *(f"{name}.csv" for name in plan("tiny", 1, run)),
         *(f"{name}.svg" for each in run for name in each.figures),
         *("witness-symmetric-noise.json", "witness-oja.json"),
