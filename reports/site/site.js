@@ -276,7 +276,7 @@ document.querySelectorAll("svg .told").forEach((group) => {
       // Of marks that overlap, the one whose middle is nearest; a panel after all.
       return [Math.hypot(x, y), each.localName === "rect" && box.width > 60 ? 1e4 + middle : middle];
     });
-    const there = marks.map((_, i) => i).filter((i) => away[i][0] < FAR);
+    const there = marks.map((_, i) => i).filter((i) => away[i][0] < (event.pointerType === "touch" ? 1.5 : 1) * FAR);
     there.sort((a, b) => away[a][1] - away[b][1]);
     if (there.length) tell(there[0]);
     else hush();
