@@ -26,6 +26,7 @@ _LEAST = 0.3  # C, over the geometric mean of the variances inside and outside
 _LONG = 0.5  # how fast C grows where noise matters less than the clip would
 _BENT = 0.85  # the response is about 1 - exp(-_BENT C over that mean)
 _SHRINKS = 8.0  # C at most so many times, after a step
+_SURPRISE = 2.0  # deviations of a chi-square law
 _WIDE = 2.0  # b, over the mean length
 _NEAR = 1e-6  # a share of a squared length, and of the digits
 _OUTSIDE = 0.02  # of the trace at least, as noise may hide what is outside of V
@@ -45,8 +46,9 @@ class Plan(NamedTuple):
         The trace, at least 1.
     clip, wide, ratio : ndarray, shape (size,)
         C and b, and C over the geometric mean of the variances inside and outside.
-    variance : ndarray, shape (size, k)
-        Of an entry of V in a direction outside of its span.
+    variance, gained : ndarray, shape (size, k)
+        Of an entry of V in a direction outside of its span; and what of its inverse is
+        of steps.
     found, steps : ndarray of bool, shape (size,)
         Whether the components stand out of the noise, with a gap after the last, and
         whether step 4 follows.
@@ -60,6 +62,7 @@ class Plan(NamedTuple):
     wide: Array
     ratio: Array
     variance: Array
+    gained: Array
     found: NDArray[np.bool_]
     steps: NDArray[np.bool_]
 
@@ -112,6 +115,7 @@ class Plan(NamedTuple):
             clip=clip,
             wide=_WIDE * clip * np.sqrt(inside / outside),
             variance=(noise / gaps) ** 2,
+            gained=np.zeros_like(gaps),
             ratio=ratio,
             found=found,
             steps=found & (stepping < whole_noise * unit) & (k < d),
@@ -144,9 +148,29 @@ class Plan(NamedTuple):
         return self._replace(
             basis=basis,
             variance=weights * own + rest,
+            gained=self.gained + 1 / own,
             clip=self.clip * shrunk,
             wide=self.wide * shrunk,
         )
+
+    def fits(
+        self, moments: Array, counts: Array, noise: float, step: int
+    ) -> NDArray[np.bool_]:
+        """Say whether noisy moments, (size, d, d), turn V no further than chance may.
+
+        The deviation of their noise off the diagonal is given, and the number of rows:
+        of a sample, its own moments turn V, too, by some other chance than the steps.
+        The first of these miss by as much again, as their response is not well known.
+        """
+        _, d, k = self.basis.shape
+        numbers = (d - k) * k
+        left = np.square(_left(moments @ self.basis, self.basis)).sum(axis=1)
+        # What the moments have given V themselves does not part them.
+        apart = noise**2 * self.gained / (self.gained + (self.gaps / noise) ** 2)
+        sampled = self.values * (self.values - self.gaps) / counts[:, np.newaxis]
+        surprise = (left / (apart + sampled)).sum(axis=1)
+        most = numbers * (1 + 1 / step) + _SURPRISE * sqrt(2 * numbers)
+        return np.asarray(surprise <= most)
 
 
 def clipped_sums(rows: Array, plan: Plan) -> Array:

@@ -35,7 +35,10 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
    of its noise too), over the gaps between eigenvalues times the response, and times a
    weight: the variance of V over itself and that of the step. Where the response shows
    that C was too large, C and b are smaller in the next step.
-5. Output V, orthonormal.
+5. After each step but the last V is held against N_1, whose rows were not clipped to C.
+   If (I - V V^T) N_1 V is longer than its noise and the chance of a sample make it, the
+   clip has moved V, and step 3 follows with what is left of mu^2.
+6. Output V, orthonormal.
 
 **Sensitivities.** For rows of length at most 1:
 
@@ -56,12 +59,12 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
 Delta/mu in an orthonormal basis is mu-GDP (Dong, Roth, Su, *Gaussian differential
 privacy*, JRSS B 2022, Theorem 2.7). For symmetric matrices with the Frobenius norm the
 diagonal, and sqrt 2 times what is above it, are coordinates in such a basis. Step 1 is
-mu_1-GDP. Given what it released, V, C, b, and whether step 3 or 4 follows, are fixed
-numbers: the same for both of two neighbours (n is public, or the noisy one). Then step
-3 is sqrt(mu^2 - mu_0^2)-GDP, or step 4 is an adaptive composition of L queries, each
-mu_l-GDP whatever came before: C and b of each follow from that alone. Corollary 3.3
-there allows the second mechanism to depend on the output of the first, so all that is
-ever released is sqrt(sum mu_l^2) = mu-GDP; the output is a function of it. QED.
+mu_1-GDP. Given what was released so far, V, C, b, and what follows, step 3 or 4, are
+fixed numbers: the same for both of two neighbours (n is public, or the noisy one). Step
+l of 4 is mu_l-GDP, and step 3 after it (or after step 1, with l = 0) is
+sqrt(sum_(j > l) mu_j^2)-GDP and the last. Corollary 3.3 there allows each mechanism to
+depend on the outputs before it, so all that is ever released is sqrt(sum mu_l^2) =
+mu-GDP; the output is a function of it. QED.
 `calibrated` takes the mu that is exactly (epsilon, delta), by
 `dpaudit.gaussian.gaussian_mu`.
 
@@ -74,7 +77,9 @@ of k dimensions, and for rows whose length varies (there C follows their mean). 
 C, the less noise for the response that is left: it falls in proportion to C at last,
 and the noise does (at C of 0.3 times the geometric mean little is to be had from less).
 Under laws that are symmetric about V, as elliptical ones are, the clip moves B to no
-side. It needs a V that is found: where it is not, step 3 is what there is.
+side. Under others it does, which is more than noise where n mu is large. Step 5 finds
+what is more than another sample would differ by, and one step has cost s_1 of mu^2. All
+that needs a V that is found: where it is not, step 3 is what there is.
 """
 
 from dataclasses import dataclass
@@ -189,8 +194,8 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         """Return the queries of `size` independent runs, over the deviation of noise.
 
         ``first``: the matrix in coordinates that keep its length, and under ADD_REMOVE
-        the number of rows. ``second``: the matrix of step 3, or 0 where step 4 is
-        taken; ``steps``, shape (size, L, (d + 1) k): B and M of step 4, or 0. From the
+        the number of rows. ``second``: the matrix of step 3, or 0 where there is none;
+        ``steps``, shape (size, L, (d + 1) k): B and M of each step 4, or 0. From the
         same state of `rng`, `draw` returns what follows from them.
         """
         size = check_count("size", size, minimum=0)
@@ -219,7 +224,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         All of it is a function of what is private, and may be published.
         """
         seen, _, bases = self._run(data, 1, rng)
-        plan = self._plan(seen["first"], bases.shape[1], 1.0)
+        plan = self._planned(*self._first(seen["first"], bases.shape[1], 1.0))
         values, total = (x[0] * self.row_norm**2 for x in (plan.values, plan.total))
         return Described(bases[0], values, bool(plan.found[0]), float(total))
 
@@ -229,7 +234,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
         Whoever has the transcript knows it, so it may be published. Where they do not,
         the release is mostly noise: more rows are needed, or a smaller `row_norm`.
         """
-        return self._plan(transcript["first"], dimension, 1.0).found
+        return self._planned(*self._first(transcript["first"], dimension, 1.0)).found
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair on which nearly all of mu is lost, seen in all the queries.
@@ -311,34 +316,49 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
             return np.asarray(values[name][at])
 
         first = answer("first", slice(None), known / self._deviation(0))
-        plan = self._plan(first, d, count)
+        moments, counts = self._first(first, d, count)
+        plan = self._planned(moments, counts)
         bases = plan.basis
-        redrawn, stepping = np.flatnonzero(~plan.steps), np.flatnonzero(plan.steps)
-        if len(redrawn):
-            precision = self._mu(*self._later) / self._moved
-            second = answer("second", redrawn, moment * precision) * precision
-            second += first[redrawn, : len(moment)] / self._deviation(0)
-            bases[redrawn] = leading(matrices(second, d), k)[1]
-        if len(stepping):
-            plan = plan.of(stepping)
-            for step in self._later:
-                scale = self._deviation(step) * plan.clip
-                mean = self._cross_moments(data, plan) * (times / scale)[:, np.newaxis]
-                plan = plan.moved(answer("steps", (stepping, step - 1), mean), scale)
-            bases[stepping] = plan.basis
+
+        def redraw(at: NDArray[np.intp], later: range) -> None:
+            if len(at):
+                precision = self._mu(*later) / self._moved
+                second = answer("second", at, moment * precision) * precision
+                second += first[at, : len(moment)] / self._deviation(0)
+                bases[at] = leading(matrices(second, d), k)[1]
+
+        redraw(np.flatnonzero(~plan.steps), self._later)
+        at = np.flatnonzero(plan.steps)
+        plan = plan.of(at)
+        for step in self._later:
+            if not len(at):
+                break
+            scale = self._deviation(step) * plan.clip
+            mean = self._cross_moments(data, plan) * (times / scale)[:, np.newaxis]
+            plan = plan.moved(answer("steps", (at, step - 1), mean), scale)
+            if later := self._later[step:]:
+                noise = self._deviation(0) / sqrt(2)
+                fits = plan.fits(moments[at], counts[at], noise, step)
+                redraw(at[~fits], later)
+                at, plan = at[fits], plan.of(fits)
+        bases[at] = plan.basis
         return values, means, bases
 
-    def _plan(self, first: Array, d: int, count: float) -> Plan:
-        """Return step 2, with the number of rows where it is public."""
+    def _first(self, first: Array, d: int, count: float) -> tuple[Array, Array]:
+        """Return the first query's matrices and numbers of rows; n may be public."""
         deviation = self._deviation(0)
         known, counts = first * deviation, np.full(len(first), count)
         if not self._replaced:
             known, counts = known[:, :-1], known[:, -1] / _COUNT
+        return matrices(known, d), np.maximum(counts, 1.0)
+
+    def _planned(self, moments: Array, counts: Array) -> Plan:
+        """Return step 2."""
         return Plan.made(
-            matrices(known, d),
-            np.maximum(counts, 1.0),
+            moments,
+            counts,
             self.n_components,
-            noise=deviation / sqrt(2),
+            noise=self._deviation(0) / sqrt(2),
             whole_noise=self._moved / (sqrt(2) * self.mu),
             step_noise=self._stepped / self._mu(*self._later),
         )
