@@ -19,6 +19,7 @@ from dpaudit.audit.replay.follow.forms import form_of
 from dpaudit.audit.replay.judge import forms
 from dpaudit.audit.replay.judge.forms import FormDifference
 from dpaudit.audit.replay.judge.repeated import often, repeat
+from dpaudit.audit.replay.judge.settling import Settlement
 from dpaudit.object_pairs import ObjectPair
 
 FORMS = [e for e in corpus().values() if e.mechanism.__module__.endswith(".forms")]
@@ -140,3 +141,13 @@ def test_a_search_goes_on_with_a_pair_whose_releases_have_other_forms():
         large, domain="scalar:0,1", relation="add-remove", claim=PureDP(1.0)
     )
     assert (result.verdict, result.proof) == ("REFUTED", True)
+
+
+def test_tests_of_forms_and_of_releases_share_the_error():
+    """Each takes half of what is left, so that together they never have more."""
+    settlement = object.__new__(Settlement)
+    object.__setattr__(settlement, "options", {"confidence": 0.9})
+    spent = [settlement._share_error() for _ in range(3)]
+    assert spent == pytest.approx([0.05, 0.025, 0.0125])
+    left = 1 - settlement.options["confidence"]
+    assert sum(spent) + left == pytest.approx(0.1)
