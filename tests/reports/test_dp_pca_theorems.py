@@ -200,6 +200,12 @@ def test_the_floors_fall_as_the_theorems_say():
     # Where there is no heavy row nothing is found at all.
     without = 0.98**10 * HEAVY.blind
     assert without / 2 < HEAVY.floor(10, 900.0) < without
+    # However large epsilon is, more of it never raises the floor.
+    wide = HeavyLaw(dimension=5000, share=0.9)
+    floors = [wide.floor(1, epsilon) for epsilon in (1.0, 400.0, 900.0, 1e5)]
+    assert floors == sorted(floors, reverse=True)
+    assert floors[-1] == pytest.approx(0.1 * wide.blind, rel=0.01)
+    assert GAUSSIAN.private_floor(10, 1e5, 0.0) < 1e-200
 
 
 test_bad_arguments_are_named = refused(

@@ -82,6 +82,7 @@ Duchi, *Privacy and statistical risk*, 2014, do: constants 50 and ten times smal
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import atan, cos, exp, expm1, log, pi, sin, sinh, sqrt
 from typing import Any, ClassVar, Self
@@ -103,6 +104,7 @@ from dpaudit.validation import (
 
 _POWERS = np.arange(2, 200)  # q
 _NEAR = np.linspace(0.0, 1.0, 201)[1:]  # x
+_OVER, _TINY = 690.0, 1e-300  # e to the first is the inverse of the second
 _SHARES = np.geomspace(1e-9, 0.5, 200)  # p
 _RADII = np.linspace(0.8, 3.0, 221)  # 2 T over the root of the mean of |S|^2
 
@@ -117,6 +119,9 @@ class HardLaw(Checked, ABC):
     dimension: int
     first: Positive = 2.0
     second: Positive = 1.0
+
+    choices: ClassVar[Sequence[Mapping[str, Any]]] = ({},)
+    """The values of other parameters among which the hardest law is chosen."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,8 +142,9 @@ class HardLaw(Checked, ABC):
         delta: float = 0.0,
         **others: float,
     ) -> Self:
-        """Return the one with the largest floor: see `floor`."""
-        return cls(dimension=dimension, **others)
+        """Return the one of `choices` with the largest floor: see `floor`."""
+        made = (cls(dimension=dimension, **others, **each) for each in cls.choices)
+        return max(made, key=lambda law: law.floor(count, epsilon, delta))
 
     def floor(self, count: int, epsilon: float, delta: float = 0.0) -> float:
         """Return a lower bound for the mean sine, over directions and rows.
@@ -150,7 +156,7 @@ class HardLaw(Checked, ABC):
         count = check_count("count", count)
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta, allow_zero=True)
-        return max(0.0, self._floor(count, min(epsilon, 300.0), delta))
+        return max(0.0, self._floor(count, epsilon, delta))
 
     @abstractmethod
     def _floor(self, count: int, epsilon: float, delta: float) -> float: ...
@@ -200,7 +206,7 @@ class GaussianLaw(HardLaw):
             threshold = np.exp((np.log(q - 1) + self._excess(1) - log(delta)) / q)
             leak = float(np.min(delta * threshold * q / (q - 1)))
             leak *= count * (1 + exp(-epsilon))
-        seen = count * sinh(epsilon) * 2 / pi * sqrt(self.information)
+        seen = count * sinh(min(epsilon, _OVER)) * 2 / pi * sqrt(self.information)
         return (self.dimension - 1 - leak) / (seen + self.dimension)
 
     def sampling_floor(self, count: int) -> float:
@@ -249,23 +255,9 @@ class HeavyLaw(HardLaw):
     # g > 0: what heavy rows add to fourth moments, in units of lambda_1^2
     weight: Positive = 1.0
 
-    shares: ClassVar[Array] = _SHARES
-    """The shares among which the hardest is chosen."""
-
-    @classmethod
-    def hardest(
-        cls,
-        dimension: int,
-        count: int,
-        epsilon: float,
-        delta: float = 0.0,
-        **others: Any,
-    ) -> Self:
-        made = (
-            cls(dimension=dimension, share=float(share), **others)
-            for share in cls.shares
-        )
-        return max(made, key=lambda law: law.floor(count, epsilon, delta))
+    choices: ClassVar[Sequence[Mapping[str, Any]]] = [
+        {"share": float(share)} for share in _SHARES
+    ]
 
     @property
     def heavy(self) -> float:
@@ -284,16 +276,16 @@ class HeavyLaw(HardLaw):
 
     def _floor(self, count: int, epsilon: float, delta: float) -> float:
         m = self.dimension - 1
-        near = betainc((m - 1) / 2, 0.5, _NEAR**2) / 2
+        near = np.maximum(betainc((m - 1) / 2, 0.5, _NEAR**2) / 2, _TINY)
         # Beyond the last K all may be told; so it may where K hardly ever is.
-        last = int(-log(max(near[0], 1e-300)) / epsilon) + 1
+        last = int(_OVER / epsilon)
         mean = count * self.share
         width = 9 * sqrt(mean) + 20
         heavy = np.arange(max(0, int(mean - width)), min(last, int(mean + width)) + 1)
         heavy = heavy[heavy <= count][:, np.newaxis]
         mass = binom.pmf(heavy, count, self.share)
-        grown = np.exp(np.minimum(heavy * epsilon, 700.0))
-        lost = delta * (grown - 1) / expm1(epsilon)
+        grown = np.exp(heavy * epsilon)
+        lost = delta * (grown - 1) / expm1(min(epsilon, _OVER))
         missed = (mass * np.maximum(1 - grown * near - lost, 0.0)).sum(axis=0)
         return sin(self.angle) * float(missed.mean())
 
