@@ -1,6 +1,7 @@
 import numpy as np
 from attack_cases import ROWS
 
+from dpaudit import Pair
 from dpaudit.attacks import gradient_boosting as trees
 from dpaudit.attacks.gradient_boosting import _evaluate_trees, _fit_trees, _invariants
 
@@ -68,3 +69,12 @@ def test_invariants_do_not_change_with_signs_and_bases():
     parameters = _fit_trees(np.ones((30, 2)), np.ones((10, 2)))
     scores = _evaluate_trees(parameters, np.zeros((3, 2)))
     np.testing.assert_allclose(scores, np.log(3.0))
+
+
+def test_each_pair_has_the_directions_of_its_own_data():
+    generator = np.random.default_rng(0)
+    pairs = [Pair(rows[:-1], rows) for rows in generator.normal(size=(2, 9, 5))]
+    for pair in (*pairs, *pairs):
+        expected = np.linalg.eigh(pair.data.T @ pair.data)[1].T[:-4:-1]
+        found = trees._principal_directions(pair)
+        np.testing.assert_allclose(np.abs(found @ expected.T), np.eye(3), atol=1e-9)
