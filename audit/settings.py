@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit.attacks import Attack
@@ -14,15 +15,16 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode
 from dpaudit.errors import InputError
-from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
+from dpaudit.streams import FunctionMechanism
 from dpaudit.validation import (
     Checked,
     Nonnegative,
     Positive,
     check_confidence,
     check_count,
+    check_importable,
 )
 
 if TYPE_CHECKING:
@@ -321,6 +323,8 @@ def stored_mechanism(mechanism: Any, reference: str | None) -> Any:
     if reference is not None:
         return {"$reference": reference}
     try:
+        if isinstance(mechanism, FunctionType):
+            return {"$reference": check_importable(mechanism)}
         return encode(mechanism)
     except InputError:
         return None

@@ -11,6 +11,7 @@ one.
 """
 
 import json
+import secrets
 import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -27,7 +28,6 @@ from dpaudit.domains import Domain
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
-from dpaudit.streams import fresh_seed
 from dpaudit.validation import check_count
 
 __all__ = ["StoredWitness", "array", "text"]
@@ -158,7 +158,11 @@ class StoredWitness(ABC):
         InputError
             If it is the witness's own.
         """
-        seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
+        seed = (
+            secrets.randbits(63)
+            if seed is None
+            else check_count("seed", seed, minimum=0)
+        )
         if seed == self.seed:
             raise InputError(f"seed must differ from the witness's own, got {seed}")
         return seed

@@ -19,7 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.functions import FunctionMechanism
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.neighbours import fresh
 from dpaudit.outputs import (
@@ -33,7 +32,7 @@ from dpaudit.outputs import (
     telling_interrupts,
 )
 from dpaudit.printable import said
-from dpaudit.streams import stream, streams
+from dpaudit.streams import FunctionMechanism, stream, streams
 
 __all__ = [
     "Here",

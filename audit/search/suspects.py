@@ -22,8 +22,8 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.search.cut import Cut
 from dpaudit.domains import Domain
-from dpaudit.functions import FunctionMechanism
 from dpaudit.neighbours import Relation
+from dpaudit.streams import FunctionMechanism
 
 __all__ = ["suspects"]
 

@@ -34,6 +34,7 @@ from dpaudit.claims import CLAIMS, Claim
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 from dpaudit.strict_json import check_depth
+from dpaudit.validation import check_importable
 
 __all__ = [
     "decode",
@@ -102,7 +103,7 @@ def encode(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if field.init]
         return _encode_object(value, {name: getattr(value, name) for name in names})
-    return {"$reference": _reference_to(value)}
+    return {"$reference": check_importable(value)}
 
 
 def decode(value: Any) -> Any:
@@ -216,17 +217,11 @@ def _module_of_file(file: Path) -> str:
     return file.stem
 
 
-def _reference_to(value: Any) -> str:
-    """Return the ``module:name`` under which another process imports an object."""
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
-    if not module or not name or module == "__main__" or "<" in name:
-        raise InputError(f"{value!r} cannot be imported by name elsewhere")
-    return f"{module}:{name}"
-
-
 def _encode_object(value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {"$object": _reference_to(type(value)), "arguments": encode(dict(arguments))}
+    return {
+        "$object": check_importable(type(value)),
+        "arguments": encode(dict(arguments)),
+    }
 
 
 def _encode_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:

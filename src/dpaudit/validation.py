@@ -37,6 +37,7 @@ __all__ = [
     "check_count",
     "check_fraction",
     "check_generator",
+    "check_importable",
     "check_length",
     "check_matrix",
     "check_name",
@@ -123,6 +124,15 @@ def check_generator(rng: object) -> None:
     """Raise unless it is a `numpy.random.Generator`."""
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
+
+
+def check_importable(value: object) -> str:
+    """Return the ``module:name`` under which another process imports an object."""
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        raise InputError(f"{value!r} cannot be imported by name elsewhere")
+    return f"{module}:{name}"
 
 
 def check_real(name: str, value: ArrayLike, form: str = "a numeric array") -> Array:

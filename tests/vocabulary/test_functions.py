@@ -9,7 +9,7 @@ import dpaudit
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Run, audit, replay
-from dpaudit.functions import FunctionMechanism
+from dpaudit.streams import FunctionMechanism
 
 PAIR = Pair([0.0], [0.0, 3.0])
 pytestmark = pytest.mark.usefixtures("in_few_rounds")

@@ -33,7 +33,7 @@ from dpaudit.audit.replay.follow.selection import searchsorted, select
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import Tracked, has_noise, isinstance_tracked
 from dpaudit.audit.replay.laws.one_draw import Noise
-from dpaudit.functions import FunctionMechanism
+from dpaudit.streams import FunctionMechanism
 
 __all__ = ["conversions", "drawn_by_name", "like", "named"]
 

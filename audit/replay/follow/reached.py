@@ -17,7 +17,7 @@ from typing import Any
 import dpaudit
 from dpaudit.audit.replay.follow.places import is_code, place_in
 from dpaudit.audit.sampling.draws import ways_to_draw
-from dpaudit.functions import FunctionMechanism
+from dpaudit.streams import FunctionMechanism
 
 __all__ = [
     "file_of",

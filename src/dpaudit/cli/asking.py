@@ -24,10 +24,10 @@ from dpaudit.cli.options import instance_of, look_for_modules
 from dpaudit.cli.running import printing_aside
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
-from dpaudit.functions import FunctionMechanism, parameters_of
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable
+from dpaudit.streams import FunctionMechanism, parameters_of
 
 if TYPE_CHECKING:
     from dpaudit.domains import Domain
