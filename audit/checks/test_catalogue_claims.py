@@ -53,7 +53,7 @@ import pytest
 
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, TwoStagePCA, build, names_of
-from dpaudit.algorithms.entries import Refutation
+from dpaudit.algorithms.catalogue import Refutation
 from dpaudit.audit import AuditResult, Budget, Progress, Run, Verdict, audit, verify
 from dpaudit.mechanism import (
     HasCanonicalPairs,

@@ -58,14 +58,15 @@ _WRAPPED = ("__func__", "__self__", "__wrapped__", "fget", "fset", "fdel")
 def code_version() -> str:
     """Return dpaudit's version and a hash of the sources that results depend on.
 
-    These are all modules but the reports and the command line.
+    These are all modules, and what they declare, but the reports and the command line.
     """
     rooms = {room: Path(str(files(f"dpaudit{room}"))) for room in _ROOMS}
     sources = (
         (f"{room}/{inside.as_posix()}", path.read_bytes())
         for room, root in rooms.items()
-        for path in sorted(root.rglob("*.py"))
-        if (inside := path.relative_to(root)).parts[0] not in _BESIDE
+        for path in sorted(root.rglob("*"))
+        if path.suffix in (".py", ".toml")
+        and (inside := path.relative_to(root)).parts[0] not in _BESIDE
     )
     return f"{__version__}+{_digest_of_sources(sources)[:12]}"
 

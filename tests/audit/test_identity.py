@@ -361,6 +361,7 @@ def test_sources_go_by_their_names_and_contents(tmp_path, monkeypatch):
         [
             *({"a.py": "x", "b.py": "y"}, {"a.py": "y", "b.py": "x"}),
             *({"a.py": "x", "c.py": "y"}, {"a.py": "xb.pyy"}, {"a.py": "x"}),
+            *({"a.py": "x", "a.toml": "y"}, {"a.py": "x", "a.toml": "z"}),
         ]
     ):
         room = tmp_path / f"{number}"

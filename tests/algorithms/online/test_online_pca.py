@@ -19,7 +19,13 @@ from scipy.stats import binom
 from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation
-from dpaudit.algorithms import DoublingOnlinePCA, FollowPerturbedLeader, OnlinePCA
+from dpaudit.algorithms import (
+    CATALOGUE,
+    DoublingOnlinePCA,
+    FollowPerturbedLeader,
+    OnlinePCA,
+    names_of,
+)
 from dpaudit.algorithms.online.doubling import ExactTestDoubling
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
@@ -27,7 +33,6 @@ from dpaudit.algorithms.online.doubling_rules import (
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.noise import PublishedStepNoise, tree_height
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.regret import (
@@ -57,12 +62,13 @@ FORMS = {
     ),
 }
 forms = pytest.mark.parametrize("form", FORMS)
-entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
+entries = pytest.mark.parametrize("name", names_of("online"))
 
 
 # The catalogue
 @entries
-def test_entries_are_built(entry):
+def test_entries_are_built(name):
+    entry = CATALOGUE[name]
     mechanism = entry.build()
     assert entry.family == "online"
     assert mechanism.claim == ApproxDP(entry.epsilon, 1e-5)

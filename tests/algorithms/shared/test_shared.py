@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
+from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -9,7 +10,6 @@ from dpaudit.algorithms.shared.step_sizes import (
     ListedSteps,
     as_step_sizes,
 )
-from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.codec import encode, rebuild
 
 A, B = BudgetTree("a", 1.0, 1e-6), BudgetTree("b", 0.5, 1e-5, note="of b")
@@ -41,10 +41,10 @@ test_bad_nodes_are_named = refused(
 
 
 # Those before are forms of Oja, which have no tree.
-@pytest.mark.parametrize("entry", STREAMING[5:], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("name", names_of("streaming")[5:])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 1e-6), (3.0, 1e-3)])
-def test_the_root_is_the_claim(entry, epsilon, delta):
-    mechanism = entry.build(epsilon=epsilon, delta=delta)
+def test_the_root_is_the_claim(name, epsilon, delta):
+    mechanism = build(name, epsilon=epsilon, delta=delta)
     root = mechanism.budget
     claimed = mechanism.claim.parameters
     assert root.epsilon == pytest.approx(claimed["epsilon"], rel=1e-12)
