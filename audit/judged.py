@@ -1,10 +1,11 @@
 """What the results of all kinds of audits have in common."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from enum import Enum, StrEnum
 from html import escape
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -79,9 +80,13 @@ class PrintedResult:
     A notebook shows it as a table.
     """
 
+    derived: ClassVar[tuple[str, ...]] = ()
+    """What is told of it beside its fields: properties."""
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python."""
+        """Return the result as JSON-ready Python; infinity and NaN are words."""
         names = [each.name for each in fields(cast(Any, self))]
+        names.extend(self.derived)
         return {name: _plain(getattr(self, name)) for name in names}
 
     def rows(self) -> list[tuple[str, str]]:
@@ -103,9 +108,16 @@ class PrintedResult:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: infinity and NaN are words."""
     match value:
         case Enum():
             return value.value
         case np.ndarray():
-            return value.tolist()
+            return _plain(value.tolist())
+        case float() if not math.isfinite(value):
+            return str(float(value))
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
     return value.to_dict() if hasattr(value, "to_dict") else value

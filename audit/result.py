@@ -1,7 +1,7 @@
 """What an audit says, and what it does not."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult, Verdict
 from dpaudit.audit.keeping.witness import Witness
@@ -108,6 +108,8 @@ class AuditResult(PrintedResult):
         Whether an earlier run, kept in a store, brought this result.
     """
 
+    derived = "allowed_epsilon", "allowed_delta"
+
     name: str
     verdict: Verdict
     claim: Claim
@@ -188,14 +190,6 @@ class AuditResult(PrintedResult):
     def findings(self) -> tuple[str, ...]:
         """The event that breaks the claim, in words, if it is refuted."""
         return (self.event,) if self.refuted and self.event is not None else ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python, the witness included."""
-        allowed = {
-            "allowed_epsilon": self.allowed_epsilon,
-            "allowed_delta": self.allowed_delta,
-        }
-        return super().to_dict() | allowed
 
     def plot(self) -> "Figure":
         """Draw the bound against releases, and the attack's ROC against the claim.

@@ -107,6 +107,8 @@ class ExactVerdict(PrintedResult):
         The end of the range that was searched, from 0.
     """
 
+    derived = ("excess",)
+
     outcome: ExactOutcome
     epsilon: float
     exact_delta: float | None
@@ -130,8 +132,7 @@ class ExactVerdict(PrintedResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready Python."""
-        shown = {"profile": str(self.profile), "excess": self.excess}
-        return {**super().to_dict(), **shown}
+        return super().to_dict() | {"profile": str(self.profile)}
 
     def __str__(self) -> str:
         words = {

@@ -1,7 +1,6 @@
 """What a white-box run says: two-sided bounds for a pair's privacy profile."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,8 @@ class WhiteBoxResult(PrintedResult):
     upper_assumptions : tuple of str
         What the upper bounds rest on in addition.
     """
+
+    derived = "delta_low", "delta_high", "estimate"
 
     epsilon: Array
     low_by_direction: Array
@@ -108,15 +109,6 @@ class WhiteBoxResult(PrintedResult):
         if not useful.any():
             return float("inf")
         return Profile(epsilon[useful], high[useful]).epsilon_at(delta)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python."""
-        more = ("delta_low", "delta_high", "estimate")
-        values = super().to_dict() | {
-            name: getattr(self, name).tolist() for name in more
-        }
-        lists = ("proposals", "assumptions", "upper_assumptions")
-        return values | {name: list(values[name]) for name in lists}
 
     def __str__(self) -> str:
         lines = [

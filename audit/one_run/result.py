@@ -1,7 +1,6 @@
 """What many canaries say of a claim."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.judged import UNFOUNDED, PrintedResult, Verdict
@@ -84,10 +83,6 @@ class CanaryAudit(PrintedResult):
         """Return what is left of the result where its runs prove nothing."""
         bound = replace(self.bound, value=0.0)
         return replace(self, verdict=Verdict.NO_VERDICT, p_value=1.0, bound=bound)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-ready Python."""
-        return super().to_dict() | {"warnings": list(self.warnings)}
 
     def __str__(self) -> str:
         counts = self.bound.counts

@@ -197,7 +197,6 @@ class ReplayResult(PrintedResult):
             "remedy": self.remedy,
             "findings": [finding.to_dict() for finding in self.findings],
             "steps": [{k: _finite(step[k]) for k in step} for step in steps],
-            "loss": _finite(self.loss),
         }
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -226,8 +225,8 @@ class ReplayResult(PrintedResult):
         lines = [
             f"{printable(self.name)}: {self.verdict}{how} "
             f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",
-            f"  claim          {self.claim} under {self.relation}, for whoever sees "
-            f"{seen}",
+            f"  claim          {self.claim} under {self.relation}, against an observer "
+            f"of {seen}",
             f"  loss           {loss}",
         ]
         if self.event is not None:

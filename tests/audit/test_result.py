@@ -36,6 +36,18 @@ def results():
     return {claim: audit(gaussian_sum, claim=claim, **options) for claim in CLAIMS}
 
 
+def test_numbers_that_json_does_not_have_are_words(results):
+    result = replace(
+        results[CLAIMS[0]],
+        at_delta=0.0,
+        claim=GaussianDP(1.0),
+        trajectory=((1, np.inf),),
+    )
+    written = result.to_dict()
+    assert written["allowed_epsilon"] == "inf"
+    assert written["trajectory"] == [[1, "inf"]]
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_bounds_the_claim_and_what_was_detectable_can_be_compared(results, claim):
     """All are epsilons at one delta, in this order unless the claim is refuted."""

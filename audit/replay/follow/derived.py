@@ -88,6 +88,7 @@ class _Parts:
             return Number(float(number.flat[0]))
         if value.tape is not self.tape:
             return None
+        value = value.spread(self.shape)  # a choice is looked at if that repeats it
         value.settle()
         if not value.noisy or not value.size:
             return None
@@ -97,7 +98,7 @@ class _Parts:
             return None
         if (value.centre != centre).any() or (coef != coef[0]).any():
             return None
-        base = self._drawn(value.spread(self.shape).index[:, 0], bare=value.bare)
+        base = self._drawn(index[:, 0], bare=value.bare)
         if base is None:
             return None
         if coef[0, 0] != 1:
@@ -289,8 +290,9 @@ def _in_groups(
         if isinstance(each, Number):
             return NotImplemented
         if isinstance_tracked(each) and each.noisy:
-            each.settle()
             each = each.spread(shape)
+            each.settle()
+        if isinstance_tracked(each) and each.noisy:
             index = each.index[:, :1]
             if each.index.shape[1] > 1:
                 return NotImplemented

@@ -216,13 +216,20 @@ def _kind(file: str) -> str:
     folder = os.path.dirname(whole)
     if file.startswith("<") or whole in (*_BETWEEN, *_ASKING):
         return "own"
-    if any(f"{folder}/".startswith(f"{each}/") for each in (_REPLAY, *_NUMERIC)):
+    libraries = (_REPLAY, *_NUMERIC, *_called_elsewhere())
+    if any(f"{folder}/".startswith(f"{each}/") for each in libraries):
         return "own"
     _, installed, path = folder.rpartition(f"{os.sep}site-packages{os.sep}")
     if installed and path.split(os.sep)[0] in _CALLED:
         return "own"
     within = f"{folder}/".startswith(f"{_LIBRARY}/")
     return "own" if within and "site-packages" not in folder else "code"
+
+
+def _called_elsewhere() -> Iterator[str]:
+    """Give the folders of libraries that are called, wherever they are installed."""
+    for name in _CALLED & sys.modules.keys():
+        yield from map(os.path.abspath, getattr(sys.modules[name], "__path__", ()))
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def polar(one: Any, two: Any) -> Any:
     """Return a radius times the cosine, or sine, of an angle; else NotImplemented."""
     if not all([isinstance_tracked(each) and each.noisy for each in (one, two)]):
         return NotImplemented
-    if one.tape is not two.tape:
+    if one.tape is not two.tape or one.is_choice or two.is_choice:
         return NotImplemented
     shape = np.broadcast_shapes(one.shape, two.shape)
     if not 0 < math.prod(shape) <= _MOST:

@@ -300,3 +300,22 @@ def test_what_coins_decide_seldom_is_seen_from_14_seeds(looked_at_from_all_seeds
     found = [replay(each, pair=PAIR, claim=PureDP(9.0), budget=2) for each in TURNING]
     assert [str(each.verdict) for each in found] == ["NOT_FOLLOWED", "NOT_REFUTED"]
     assert found[1].executions == 6 + 3 * 14
+
+
+# -- a choice that noise is computed with, which looks at it
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda rng, sign: rng.geometric(0.5, size=2) * sign,
+        lambda rng, sign: np.maximum(np.round(rng.laplace(size=2)), sign),
+        lambda rng, sign: rng.gamma(2.0, size=2) * sign * rng.dirichlet([1.0, 1.0]),
+    ],
+)
+def test_a_choice_turned_into_numbers_is_computed_with_as_one(noise):
+    def mechanism(x, rng):
+        return len(x) + noise(rng, rng.choice([-1.0, 1.0]))
+
+    result = replay(mechanism, pair=PAIR, claim=PureDP(9.0), budget=2)
+    assert not any("raises" in str(finding) for finding in result.findings)

@@ -345,6 +345,14 @@ def test_a_line_is_that_of_the_code_which_calls_the_library():
     assert places._kind("/home/torch/train.py") == "code"
 
 
+def test_a_library_may_be_installed_anywhere(monkeypatch):
+    package = ModuleType("jax")
+    package.__path__ = ["/opt/wheels/jax"]
+    monkeypatch.setitem(sys.modules, "jax", package)
+    assert places._kind("/opt/wheels/jax/core.py") == "own"
+    assert places._kind("/opt/wheels/jaxed/core.py") == "code"
+
+
 def test_no_noise_at_all_is_refuted(library):
     exact = partial(train, library=library, scale=0.0, fixed=True)
     result = judged(exact, budget=2)
