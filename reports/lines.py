@@ -1,4 +1,4 @@
-"""How a series is drawn: its line, what that says of a claim, and its name.
+"""How a series is drawn: its line, what that says of a claim, its band and its name.
 
 All figures draw a verdict in one way, `Verdicts.line`, so that a series whose claim was
 refuted is the same red in line, band, marker and name; and one whose claim was not
@@ -7,7 +7,7 @@ marker of its own beside its colour: who cannot tell two colours apart, or print
 grey, tells the markers.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from dpaudit.arrays import Array
 from dpaudit.reports import plots, svg
-from dpaudit.reports.tables import refuted_mechanisms
+from dpaudit.reports.tables import Quartiles, quartiles, refuted_mechanisms
+from dpaudit.reports.words import spread
 
 WHOLE, DOTTED = "-", (0, (1, 2))
 FALLEN: Any = (0, (3, 1.5))
@@ -36,6 +38,7 @@ _PALETTE = (*svg.SERIES, svg.INK)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # no factor in common with the palette
 _BETWEEN = 44.0  # CSS pixels between the markers of a line
 _MOVED = 4.0  # CSS pixels: a name that is farther from its line is led to it
+_LISTED = 22.0  # CSS pixels of a name below a figure, on phones
 _SAMPLE = 32.0  # CSS pixels: of a line in the key
 
 
@@ -290,3 +293,76 @@ def apart(
     if within is not None:
         found = np.maximum(np.minimum(found, within[1] - np.sum(high)), within[0])
     return [float(place) for place in (found + steps)[np.argsort(order)]]
+
+
+def by_mechanism(
+    table: pd.DataFrame, variable: str, column: str
+) -> dict[str, dict[float, Quartiles]]:
+    """Return the quartiles of a column by mechanism, and by a variable."""
+    return {
+        str(name): quartiles(own, variable, column)
+        for name, own in table.groupby("mechanism", sort=False)
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line of a figure: quartiles at places, how they are drawn, and whose."""
+
+    said: str  # its name where there are words only, with the verdict on its claim
+    line: Line
+    x: Array  # ascending
+    quartiles: Array
+
+    @classmethod
+    def of(cls, said: str, line: Line, values: Mapping[float, Quartiles]) -> "Curve":
+        x = sorted(values)
+        return cls(said, line, np.array(x), np.array([values[each] for each in x]).T)
+
+    @property
+    def last(self) -> tuple[float, float]:
+        """Where it ends, and its median there."""
+        return float(self.x[-1]), float(self.quartiles[1, -1])
+
+    def draw(
+        self,
+        axes: Axes,
+        places: Sequence[str],
+        text: Callable[[float], str],
+        heights: Callable[[Array], Any] = np.asarray,
+        around: str = "middle half",
+    ) -> tuple[Line, tuple[float, float]]:
+        """Draw the band; return what `name_ends` needs.
+
+        ``axes``: with its scales. ``places``: each place in words. ``text``: how a
+        value is written. ``heights``: from values to where they stand. ``around``: what
+        the band is.
+        """
+        texts = [
+            f"{self.said}, {place}: {spread(three, text, around)}"
+            for place, three in zip(places, self.quartiles.T, strict=True)
+        ]
+        drawn = heights(self.quartiles)
+        band(axes, self.x, drawn, self.line, texts)
+        return self.line, (float(self.x[-1]), float(drawn[1, -1]))
+
+
+def stacked(
+    count: int, high: float, listed: Sequence[Line], *, narrow: bool
+) -> tuple[Figure, list[plots.Box]]:
+    """Return a figure of panels one below the other, and their places.
+
+    On phones there is room below for the names of lines, see `close`.
+    """
+    below = _LISTED * len(listed) + 14 if narrow else 0.0
+    foot = below + FOOT[narrow]
+    figure = plots.canvas(high * count + foot, narrow=narrow)
+    return figure, plots.boxes(figure, count, across=1, foot=foot)
+
+
+def close(figure: Figure, listed: Sequence[Line], *, narrow: bool) -> None:
+    """List the names of lines below a `stacked` figure on phones, and write the key."""
+    foot = FOOT[narrow]
+    if narrow and figure.axes:
+        list_below(figure.axes[-1], listed, foot + 12, _LISTED)
+    key(figure, (line.dash for line in listed), narrow=narrow)

@@ -2,7 +2,7 @@
 
 A folder has a module ``section`` with a `Section` of the name ``SECTION`` and functions
 that say what there is to say, by names that `Section` lists, a file
-``experiments.toml`` of what it runs (`dpaudit.reports.declarations`), and a template
+``experiments.toml`` of what it runs (`dpaudit.reports.experiment`), and a template
 ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that, what it
 needs of ``measures`` (what is measured, by workers), ``figures`` (tables in, SVG out)
 and ``findings`` (tables in, words and rows that are ready to print out); what is short
@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.declarations import declarations, experiment_of
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, declarations, experiment_of
 from dpaudit.validation import check_count, check_name
 
 __all__ = ["all_sections", "plan", "sizes"]

@@ -19,11 +19,12 @@ from dpaudit.algorithms.online.regret import (
 from dpaudit.reports.experiment import Experiment, cells
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.online import measures as measured
-from dpaudit.reports.sections.online.figures import regret_by_length, regret_by_optimum
 from dpaudit.reports.sections.online.section import (
     head,
     online_notes,
     online_rows,
+    regret_by_length,
+    regret_by_optimum,
     score_notes,
     score_rows,
     scores,

@@ -6,7 +6,7 @@ from seeded import set_few_rounds
 
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.profiles import PROFILES
-from dpaudit.reports import declarations, sections
+from dpaudit.reports import experiment, sections
 from dpaudit.reports.sections import Size, all_sections
 from dpaudit.reports.site import mechanisms
 from dpaudit.reports.writer import draw_figures
@@ -110,7 +110,7 @@ def install_tiny(patch):
     set_few_rounds(patch)
     some = {name: each for name, each in CATALOGUE.items() if name in PAGES}
     patch.setattr(mechanisms, "CATALOGUE", some)
-    patch.setattr(declarations, "names_of", FEW.get)
+    patch.setattr(experiment, "names_of", FEW.get)
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
     patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))

@@ -33,7 +33,7 @@ from dpaudit.algorithms.estimators.measured import (
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.reports import plots, svg
-from dpaudit.reports.experiment import Cell, Experiment, Record, declared
+from dpaudit.reports.experiment import Cell, Experiment, Record
 from dpaudit.reports.sections import Part, Results, Section, Size
 from dpaudit.reports.svg import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.tables import Printed
@@ -238,16 +238,23 @@ _CLOSE = 1.5  # a printed error is right if it is not this many times off
 def programmed(size: Size) -> tuple[Experiment, ...]:
     axes = {name: list(axis) for name, axis in GRID.items()}
     axes["d"] = [GRID["d"][0], float(size.held_out_columns)]
-    made = partial(declared, source="dpaudit", mechanisms=MECHANISMS)
-    held = made("recommend-held-out", "Advice held to fresh releases")(
+    made = partial(Experiment, source="dpaudit", mechanisms=MECHANISMS)
+    held = made(
+        "recommend-held-out",
+        "Advice held to fresh releases",
         measure=held_out,
         grid={"setting": tuple(map(float, range(size.settings)))},
         repetitions=size.held_out_releases,
         options={"grid": axes},
         effort=3.0,
     )
-    grid = made("recommend-grid", "The grid behind recommendations")(
-        measure=measured, grid=GRID, repetitions=size.grid_releases, effort=30.0
+    grid = made(
+        "recommend-grid",
+        "The grid behind recommendations",
+        measure=measured,
+        grid=GRID,
+        repetitions=size.grid_releases,
+        effort=30.0,
     )
     return (held, grid) if size.grid_releases else (held,)
 

@@ -23,9 +23,8 @@ from scipy.stats import t as student
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Cell, Record, repeated
-from dpaudit.reports.lines import Line, Verdicts
+from dpaudit.reports.lines import Curve, Line, Verdicts, close, stacked
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.curves import Curve, close, stacked
 from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
 from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HardLaw, HeavyLaw

@@ -19,9 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.lines import Verdicts
+from dpaudit.reports.lines import Curve, Verdicts, by_mechanism
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.robust.findings import failed, final_error, time_taken
 from dpaudit.reports.sections.robust.measures import CORRECTED, NOISELESS, PUBLISHED
 from dpaudit.reports.svg import INK, MUTED, RULE, SERIES

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 
 from dpaudit.datasets import published
 from dpaudit.reports import lines, plots
-from dpaudit.reports.experiment import Experiment, declared
-from dpaudit.reports.lines import Line, Verdicts
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.lines import Curve, Line, Verdicts, by_mechanism, close, stacked
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size
-from dpaudit.reports.sections.curves import Curve, by_mechanism, close, stacked
 from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.svg import INK, MUTED
@@ -155,10 +154,9 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
             (("n", f"by rows, {dataset}", "Fig. 2", rows), "", options),
         ):
             found.append(
-                declared(
+                Experiment(
                     f"sn-{variable}-{dataset}{end}",
                     f"Captured variance {title}{_told(end)}",
-                )(
                     source=f"{paper}, {figure}",
                     measure=measures.captured,
                     mechanisms=MECHANISMS,
@@ -169,7 +167,9 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
                 )
             )
         found.append(
-            declared(f"sn-errors-{dataset}", f"Errors of a classifier, {dataset}")(
+            Experiment(
+                f"sn-errors-{dataset}",
+                f"Errors of a classifier, {dataset}",
                 source=f"{paper}, Table 1",
                 measure=measures.errors,
                 mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),

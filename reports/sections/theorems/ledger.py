@@ -34,7 +34,7 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.algorithms import CATALOGUE
-from dpaudit.reports.declarations import declarations
+from dpaudit.reports.experiment import declarations
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.tables import Printed, fallen
 from dpaudit.reports.words import count, listed

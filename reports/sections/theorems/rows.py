@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaudit.reports.declarations import declarations, measure_named
-from dpaudit.reports.experiment import Measure
+from dpaudit.reports.experiment import Measure, declarations, measure_named
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpaudit.reports import lines, plots, svg
-from dpaudit.reports.lines import DOTTED, Line, Verdicts
+from dpaudit.reports.lines import DOTTED, Curve, Line, Verdicts, by_mechanism
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import WIDE
 from dpaudit.reports.sections import Results
-from dpaudit.reports.sections.curves import Curve, by_mechanism
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.svg import INK, MUTED, PAPER, REFUTED, SERIES
 from dpaudit.reports.tables import quartiles
