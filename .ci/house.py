@@ -12,6 +12,7 @@ import io
 import subprocess
 import sys
 import tokenize
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -147,7 +148,18 @@ def graph() -> dict[str, set[str]]:
         }
         defines = name not in faces or public_names(path)
         arrows[name] = (found & set(modules)) - {name} if defines else set()
+    arrows["dpaudit.algorithms.catalogue"] |= declared()
     return arrows
+
+
+def declared() -> set[str]:
+    """Return the modules that the catalogue imports by names in its files."""
+    return {
+        f"{dotted(path.parent)}.{table['made_by'].partition(':')[0]}"
+        for path in (ROOT / "algorithms").glob("*/entries.toml")
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        if name not in ("about", "all")
+    }
 
 
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:

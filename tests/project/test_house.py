@@ -68,6 +68,10 @@ def test_arrows_are_of_functions_and_type_checkers_too(arrows):
     assert "dpaudit.reports.writer" in arrows["dpaudit.cli.report"]
     # Of a name that a package hands on, the module that it is from.
     assert "dpaudit.audit.settings" in arrows["dpaudit.cli.audit"]
+    # By its name in a file.
+    assert (
+        "dpaudit.algorithms.streaming.dp_pca" in arrows["dpaudit.algorithms.catalogue"]
+    )
 
 
 def test_audit_takes_few_arguments_and_its_room_has_few_modules():
