@@ -56,6 +56,7 @@ def recovery_tables(wall):
                 **{"mechanism": NOISELESS, "pca_error": [1e-3, 2e-3, 0.5]},
                 **{"pca_error_bound": [4e-3, 4e-3, nan], "stability": [0.1, -0.1, nan]},
                 "reaper_stability": [0.1, -0.1, -0.1],
+                **{"batch_stability": 0.01, "batch_stability_printed": -9.0},
             }
         ),
         "robust-phases": phases(PAIRED[:2], (100.0, 200.0), (10.0, 40.0)),

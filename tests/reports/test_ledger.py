@@ -15,11 +15,12 @@ from dpaudit.reports.sections.theorems import ledger
 from dpaudit.reports.sections.theorems.findings import CHANCES, ROWS
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.ledger import PAPERS, STATEMENTS, Statement
+from dpaudit.reports.sections.theorems.pictures import RULES
 from dpaudit.reports.sections.theorems.section import theorem_words
 
 ROOT = Path(__file__).parents[2]
 THEOREMS = {row.theorem for row in (*ROWS, *CHANCES)}
-BESIDE = ("Section", "Equation")
+BESIDE = ("Section", "Equation", "Abstract")
 AUDITED = {
     name
     for each in [*all_sections().values()]
@@ -63,6 +64,9 @@ def faults(statements):
     broken["places"] = not all(map(exists, places))
     computed = [s for s in statements if s.rows or s.claims or s.experiments or s.code]
     computed += [s for s in statements if s.false]
+    ruled = [s for s in statements if s.rule]
+    broken["rule"] = {s.rule for s in ruled} != {*RULES}
+    broken["rule"] |= any(s.rows or s.claims or not s.experiments for s in ruled)
     broken["declared"] = any(s.verdict for s in computed)
     broken["word"] = any(
         s.verdict not in ledger.DECLARED for s in statements if s not in computed
@@ -77,6 +81,7 @@ def test_every_statement_is_there_and_refers_to_what_there_is():
 
 
 SOME = next(s for s in STATEMENTS if s.at == "Theorem 13")
+RULED = next(s for s in STATEMENTS if s.rule)
 TOOL = next(s for s in STATEMENTS if s.at == "Lemma 10")
 
 
@@ -96,6 +101,10 @@ TOOL = next(s for s in STATEMENTS if s.at == "Lemma 10")
         ("declared", SOME, {"verdict": "tool"}),
         ("word", TOOL, {"verdict": "supported"}),
         ("why", TOOL, {"why": ""}),
+        ("rule", RULED, {"rule": "nothing"}),
+        ("rule", RULED, {"rule": ""}),
+        ("rule", RULED, {"experiments": []}),
+        ("rule", RULED, {"claims": ["oja"]}),
         ("idle row", SOME, {"rows": []}),
     ],
 )
@@ -137,6 +146,9 @@ FELL = {"oja": True, "dp-pca": False}
         ({"false": "p", "why": "w"}, "false as printed", "w"),
         ({"false": "p", "claims": ["dp-pca"]}, "false as printed", "dp-pca: not ref"),
         ({"false": "p", "claims": ["oja"]}, "REFUTED", "oja: REFUTED"),
+        ({"rule": "half", "experiments": ["a"]}, "supported in part", "steeper in d"),
+        ({"rule": "gone", "experiments": ["a"]}, "not measured here", ""),
+        ({"false": "p", "rule": "yes"}, "false as printed", "yes: supported"),
         ({"experiments": ["a", "b"]}, "measured", ""),
         ({"experiments": ["a"], "at": "Figure 1"}, "drawn again", ""),
         ({"experiments": ["b"]}, "not measured here", ""),
@@ -191,13 +203,14 @@ def test_a_claim_falls_if_one_audit_of_the_report_refutes_it_or_the_exact_loss()
 def test_the_ledger_as_it_is_printed():
     words = dict.fromkeys(THEOREMS, ("supported", ""))
     words["Analyze Gauss, Theorem 7"] = ("new", "")
-    tables = {"robust-recovery": pd.DataFrame(), "robust-budgets": ValueError()}
-    found = ledger.judged(results_of(tables), words)
+    tables = {"robust-phases": pd.DataFrame(), "genotypes": ValueError()}
+    experiments = {"robust-phases": plan("quick", 0)["robust-phases"]}
+    found = ledger.judged(results_of(tables, **experiments), words)
     table = ledger.table(found)
     assert len(table) == len(STATEMENTS)
     assert {"supported", "new", "not audited here", "tool"} <= {*table["verdict"]}
     drawn = table[table["verdict"] == "drawn again"]
-    assert [*drawn["theorem"]] == ["Robust PCA, Figure 1"]
+    assert [*drawn["theorem"]] == ["Robust PCA, Figure 8", "Robust PCA, Figure 9"]
     assert table["theorem"].is_unique
     (told, *_) = re.findall(r"^Of (\d+) statements: ", ledger.summary(found))
     assert int(told) == sum(map(int, re.findall(r"\d+", ledger.summary(found)))) / 2

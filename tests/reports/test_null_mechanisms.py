@@ -16,6 +16,7 @@ from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.oja import Oja, PrivateOja
 from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.subspace.exact_exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.published_private_subspace import NoisyProjector
 from dpaudit.reports.experiment import run
 from dpaudit.reports.sections import plan
@@ -102,7 +103,8 @@ def test_no_row_is_supported_by_what_looks_at_no_row(null, monkeypatch):
     than they are: each null would fail by more."""
     patch = monkeypatch.setattr
     patch(SecondMomentMechanism, "draw_from", partialmethod(matrices, null))
-    patch(NoisyProjector, "draw_from", partialmethod(projectors, null))
+    for each in (NoisyProjector, ExponentialMechanism):
+        patch(each, "draw_from", partialmethod(projectors, null))
     patch(BasisSequence, "draw", partialmethod(sequences, null))
     for each in STREAMS:
         patch(each, "draw", partialmethod(vectors, null))

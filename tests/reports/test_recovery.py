@@ -16,6 +16,7 @@ from tiny_profile import TINY, tiny_plan
 from dpaudit.algorithms.robust.geometries import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.cli import main
+from dpaudit.datasets import Dataset
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
@@ -24,6 +25,9 @@ from dpaudit.reports.sections.robust import figures as heatmaps
 from dpaudit.reports.sections.robust import findings
 from dpaudit.reports.sections.robust import measures as recovery
 from dpaudit.reports.sections.robust.conditions import (
+    BATCH_ROWS,
+    BATCHES,
+    batch_stability,
     conditions,
     pca_error_bound,
     reaper_stability,
@@ -154,6 +158,23 @@ def test_conditions_are_those_of_each_haystack():
         said = [row["pca_error_bound"], row["stability"], row["reaper_stability"]]
         expected = [bound, stability, reaper_stability(data)]
         assert said == pytest.approx(expected, nan_ok=True)
+
+
+def test_batches_are_judged_by_their_own_rows():
+    """Of rows that are all alike but for inlying: what is bounded is a number."""
+    labels = np.arange(400) < 200
+    rows = np.where(labels[:, None], [[1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]])
+    data = Dataset(
+        "made", rows, "here", labels=labels.astype(int), subspace=np.eye(3)[:, :1]
+    )
+    own, printed = batch_stability(data, 1, 0.25, np.random.default_rng(0))
+    chosen = np.random.default_rng(0)
+    inliers = [
+        int((chosen.integers(400, size=BATCH_ROWS) < 200).sum()) for _ in range(BATCHES)
+    ]
+    share = np.mean(inliers) / BATCH_ROWS
+    assert own == pytest.approx(0.75 * share - (1 - share))
+    assert printed == pytest.approx(0.75 * share - (1 - share) * BATCH_ROWS)
 
 
 def test_maps_without_noise_are_those_of_the_inliers():

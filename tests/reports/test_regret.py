@@ -119,6 +119,21 @@ def test_algorithm_3_is_tuned_to_the_optimum():
     assert row["guess"] == guess
 
 
+def test_a_tree_is_tuned_with_a_logarithm_more():
+    options = {**RIVALRY, "tuned": True, "epsilon": 5.0, "length": 400}
+    (row,) = measured.online_regret(cell_of(measured.TREE, options, 1))
+    size = 2 * np.sqrt(8) * np.log(400) * np.log(400**2)
+    assert row["epsilon_used"] == pytest.approx(np.sqrt(size / row["optimum"]))
+    setting = {"length": 400, "dimension": 8, "n_components": 2}
+    bound = corollary_17_bound(optimum=row["optimum"], **setting)
+    assert row["formula"] == pytest.approx(bound * np.sqrt(np.log(400**2)))
+    (row,) = measured.online_regret(
+        cell_of(measured.TREE, {**RIVALRY, "epsilon": 5.0, "delta": 1e-4}, 1)
+    )
+    assert row["epsilon_used"] == 5.0
+    assert np.isnan(row["formula"])
+
+
 def test_follow_the_leader_is_no_mechanism_and_has_no_bound():
     table = pd.DataFrame(measured.online_regret(cell_of(measured.LEADER, RIVALRY)))
     assert table["regret"].nunique() == 1
@@ -154,15 +169,17 @@ def test_verdicts_are_those_of_the_scoreboard_and_none_of_nothing():
 def test_heads_and_scoreboards_say_what_is_supported():
     assert head(scores(TABLES)) == (
         "What is measured supports in some variables only Theorem 14 and Corollary 17 "
-        "(3 of 4 exponents consistent, one steeper than the bound on this grid) and "
-        "does not decide on Theorem 18 (5 of 6 exponents consistent, one steeper than "
-        "the bound on this grid; hypothesis not met: ε < 0.1)."
+        "(3 of 4 exponents consistent, one steeper than the bound on this grid), "
+        "supports in some variables only Section 4.2, regret (3 of 4 exponents "
+        "consistent, one steeper than the bound on this grid) and does not decide on "
+        "Theorem 18 (5 of 6 exponents consistent, one steeper than the bound on this "
+        "grid; hypothesis not met: ε < 0.1)."
     )
     text = head(scores(lower_bounds_tables(exponent=0.1, worst=3.0)))
     assert "contradicts Theorem 14 and Corollary 17 (0 of 4" in text
     assert "Theorem 18 (0 of 6 exponents consistent, six faster" in text
     rows = score_rows(scores(TABLES))
-    assert len(rows) == 10
+    assert len(rows) == 14
     first = rows[0]
     assert (first.theorem, first.variable) == ("Theorem 14 and Corollary 17", "OPT")
     assert (first.predicted, first.formula, first.exponent) == ("1/2", "0.50", "0.50")
@@ -198,12 +215,12 @@ def test_notes_say_scores_and_what_privacy_costs():
     assert "On 4,000 rows of rivals follow-the-leader loses 99.0 % of OPT" in notes
     assert "is 30.0 % of the bound" in notes
     assert "Contradicted: " not in notes
-    beyond = "follow-perturbed-leader-published in d and online-pca-doubling in d."
-    assert f"Steeper than the bound on this grid: {beyond}" in notes
+    beyond = "follow-perturbed-leader-published in d, online-pca in d and online-pca-"
+    assert f"Steeper than the bound on this grid: {beyond}doubling in d." in notes
     tables = lower_bounds_tables(worst=3.0, exponent=0.1)
     notes = " ".join(score_notes(scores(tables), tables["regret-optimum"]))
     assert "is above the bound that is proven" in notes
-    assert "Faster than the bound: online-pca-doubling in OPT" in notes
+    assert "Faster than the bound: online-pca in OPT, online-pca in d" in notes
     assert "and online-pca-doubling in OPT, ε = 10." in notes
     notes = " ".join(online_notes(TABLES["online-regret"]))
     assert "is 5 behind" in notes

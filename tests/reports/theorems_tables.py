@@ -22,7 +22,8 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                 columns = parts.setdefault(row.mechanism, first)
                 ratio = x / x[0]
                 errors = share * ratio ** (row.predicted + (off or {}).get(row.name, 0))
-                noise = np.exp(spread * rng.standard_normal(len(x)))
+                drawn = rng.standard_normal(count)  # the same at each point: no slope
+                noise = np.exp(spread * np.tile(drawn, len(x) // count))
                 columns[row.column] = errors * noise
                 columns[row.null] = 1e9
                 if row.bound:

@@ -21,7 +21,9 @@ Theta) keeps it below 45 degrees. Hence d_r^2 <= 1 - cos(arcsin(C/lambda)/2), wi
 **Theorems 2-5** (`stability_bound`) need S_rho = (1 - rho) P - A > 0 for a start within
 rho/2, with P = lambda_r((1/N) sum_in x x^T/||x||) and A the largest
 sigma_1((1/N) sum_out Q x x^T V/||Q x||) over V. By Cauchy-Schwarz A is at most
-sqrt(n_out) ||X_out||/N, the paper's bound, so what is returned is a lower bound.
+sqrt(n_out) ||X_out||/N, the paper's bound, so what is returned is a lower bound. Of
+batches (`batch_stability`) the mean must be positive, (3.2), and (3.3) bounds it by the
+means of the two terms, with sqrt(n_out) ||X_out|| in print: without the 1/B of a mean.
 
 **Theorem 10** (`reaper_stability`) needs S_REAP = P_REAP/(4 sqrt r) - A_REAP > 0, where
 P_REAP = inf over unit u in V_* of (1/N) sum_in |u^T x| and A_REAP =
@@ -77,13 +79,15 @@ def conditions(cell: Cell) -> list[Record]:
 
     Columns: ``repetition``; ``pca_error``, d_r^2 of PCA, and ``pca_error_bound``, by
     Theorem 1 corrected, NaN if it says nothing; ``stability``, a lower bound of S_rho
-    for the rho that a start at that bound needs; ``reaper_stability``, S_REAP.
+    for the rho that a start at that bound needs; ``reaper_stability``, S_REAP;
+    ``batch_stability`` and ``batch_stability_printed``, see `batch_stability`.
     """
     setting = cell_setting(cell)
-    r, found = int(setting["n_components"]), []
+    r, found, rng = int(setting["n_components"]), [], cell.rng(1)
     for first, several in haystacks(cell, setting):
         for i, data in enumerate(several, first):
             bound = pca_error_bound(data, r)
+            own, printed = batch_stability(data, r, 2 * bound, rng)
             pca = top_components(data.rows.T @ data.rows, r)
             found.append(
                 {
@@ -94,6 +98,8 @@ def conditions(cell: Cell) -> list[Record]:
                     "pca_error_bound": bound,
                     "stability": stability_bound(data, r, 2 * bound),
                     "reaper_stability": reaper_stability(data),
+                    "batch_stability": own,
+                    "batch_stability_printed": printed,
                 }
             )
     return found
@@ -111,6 +117,26 @@ def stability_bound(data: Dataset, n_components: int, rho: float) -> float:
     inliers, outliers = sides(data)
     harm = sqrt(len(outliers)) * float(np.linalg.norm(outliers, 2))
     return ((1 - rho) * _spread(inliers, n_components) - harm) / len(data.rows)
+
+
+def batch_stability(
+    data: Dataset, n_components: int, rho: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return what S_rho of a batch is at least, on average; and by (3.3) as printed.
+
+    Of `BATCHES` batches of `BATCH_ROWS` rows, drawn with replacement.
+    """
+    inlying, found = np.asarray(data.labels) == 1, []
+    for _ in range(BATCHES):
+        chosen = rng.integers(len(data.rows), size=BATCH_ROWS)
+        inliers, outliers = (
+            data.rows[chosen][inlying[chosen] == side] for side in (True, False)
+        )
+        good = (1 - rho) * _spread(inliers, n_components) / BATCH_ROWS
+        harm = sqrt(len(outliers)) * float(np.linalg.norm(outliers, 2))
+        found.append((good - harm / BATCH_ROWS, good - harm))
+    own, printed = np.mean(found, axis=0)
+    return float(own), float(printed)
 
 
 def reaper_stability(data: Dataset) -> float:
@@ -142,6 +168,7 @@ def _spread(rows: Array, place: int) -> float:
 
 
 _BATCH = 5
+BATCH_ROWS, BATCHES = 64, 50
 
 
 def audited_constants(cell: Cell) -> list[Record]:

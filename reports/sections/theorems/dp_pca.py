@@ -18,6 +18,12 @@ directions,
 .. math:: 2\beta\alpha \Big(\sum_t \frac{\eta_t^2}{(1 + \eta_t\lambda_1)^2}
     \prod_{s>t} \Big(\frac{1 + \eta_s\lambda_2}{1 + \eta_s\lambda_1}\Big)^2\Big)^{1/2}.
 
+**Equation (3)** (`moment_noise`) is what the paper says of noise on the covariance of
+rows within beta, beta^2 = lambda_1 d log(n/zeta): of variance (beta^2/n)^2 times that
+for unit rows. To first order it turns the first eigenvector of Gaussian rows by
+s beta^2/(n gap) in each of d - 1 directions; and so it is again pairs of releases on
+the same rows that are measured. beta has zeta = `OUTSIDE`.
+
 **Gradients** (`failures`) are g_i = x_i x_i^T v of Gaussian rows with the eigenvalues
 `FIRST` and `REST`, so that Lambda = lambda_1^2 ||H_v|| = 2 lambda_1^2. They keep
 Assumption A.4 with a = 1 and K = `TAIL`: for unit u and z with correlation r of x.u and
@@ -51,6 +57,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.algorithms import entry
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.oja import PrivateOja
@@ -62,11 +69,13 @@ from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.sections.dp_pca.measures import FIRST, REST, gaussian
 from dpaudit.reports.sections.streaming.measures import normal_length, random_sines
+from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_fraction
 
 ALPHA, DELAY = 2.0, 200.0
 TAIL = 1.75
+OUTSIDE = 0.01
 WINDOW_ROWS = 20_000
 AWAY = 1000.0
 _SCALE = 2 * FIRST**2
@@ -101,6 +110,34 @@ def private_oja_noise(cell: Cell) -> list[Record]:
         noise_error=[float(largest_principal_angle_sine(*p)) / sqrt(2) for p in pairs],
         noise_error_null=random_sines(cell.size, d, cell.rng(1)) / sqrt(2),
         formula=mechanism.noise_scale(n) * normal_length(d - 1) * sqrt(square),
+    )
+
+
+def moment_noise(cell: Cell) -> list[Record]:
+    """Return what noise on the covariance adds to the error, see the module.
+
+    The point and the options give ``n``, ``d``, ``epsilon`` and ``delta``. The columns
+    are those of `private_oja_noise`; the rows are the same in all repetitions.
+    """
+    setting = {**cell.options, **cell.point}
+    n, d = int(setting["n"]), int(setting["d"])
+    square = FIRST * d * log(n / OUTSIDE)  # beta^2
+    mechanism: Any = entry(cell.mechanism).build(
+        epsilon=setting["epsilon"], delta=setting["delta"]
+    )
+    deviations = np.sqrt([FIRST] + [REST] * (d - 1))
+    rows = deviations * stream(cell.seed, n, d).standard_normal((n, d))
+    rows *= np.minimum(1, sqrt(square) / np.linalg.norm(rows, axis=1, keepdims=True))
+    moment = rows.T @ rows / square
+    releases = mechanism.draw_from(moment, 2 * cell.size, rng=cell.rng())
+    vectors = np.linalg.eigh(releases).eigenvectors[..., -1:]
+    pairs = zip(vectors[::2], vectors[1::2], strict=True)
+    turned = mechanism.sigma * square / (n * (FIRST - REST))
+    return repeated(
+        cell,
+        noise_error=[float(largest_principal_angle_sine(*p)) / sqrt(2) for p in pairs],
+        noise_error_null=random_sines(cell.size, d, cell.rng(1)) / sqrt(2),
+        formula=turned * normal_length(d - 1),
     )
 
 

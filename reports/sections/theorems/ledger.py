@@ -13,6 +13,9 @@ wherever there is something to compute it from:
 - ``claims``: catalogue entries whose claim is that of the statement: refuted if an
   audit of this report refutes it, or the exact loss; not refuted if all that were
   carried out did not; else not audited here.
+- ``rule``: a function of `dpaudit.reports.sections.theorems.verdicts`, or of
+  ``pictures`` beside it, that reads the tables of all of its ``experiments``; without
+  one of these it is not measured here.
 - ``experiments``: a figure or table is drawn again, and anything else measured without
   a verdict, if one of them has a table in this report.
 - ``code``: catalogue entries, or files, that carry an algorithm out.
@@ -27,7 +30,7 @@ have more to say.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +39,14 @@ import pandas as pd
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.reports.experiment import declarations
 from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.theorems.rows import (
+    CHANCES,
+    ROWS,
+    Chance,
+    ExponentRow,
+)
 from dpaudit.reports.tables import Printed, fallen
-from dpaudit.reports.words import count, listed
+from dpaudit.reports.words import count, listed, setting
 
 PARTLY, UNMET, OPEN = "supported in part", "hypotheses not met", "not decided"
 SUPPORTED, CONTRADICTED, VACUOUS = "supported", "CONTRADICTED", "vacuous"
@@ -60,6 +69,10 @@ _TOLD = {  # verdicts in the order in which they are told, and how
 }
 
 
+Told = tuple[str, str]
+"""A verdict, and what else there is to say."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """One statement of a paper, and what here speaks of it; see the module."""
@@ -73,7 +86,9 @@ class Statement:
     given: str = ""
     rows: Sequence[str] = ()
     claims: Sequence[str] = ()
+    rule: str = ""
     experiments: Sequence[str] = ()
+    size: str = ""  # of the paper's experiment
     code: Sequence[str] = ()
     places: Sequence[str] = ()
     false: str = ""
@@ -104,30 +119,33 @@ def audits(results: Results) -> dict[str, bool]:
 
 def ruling(
     each: Statement,
-    words: Mapping[str, tuple[str, str]],
+    words: Mapping[str, Told],
     fell: Mapping[str, bool],
     had: set[str],
 ) -> tuple[str, str]:
     """Return the verdict on a statement, and what else there is to say.
 
     ``words``: the verdict on each theorem of the scoreboard, and which of its rows do
-    not support it. ``fell``: see `audits`. ``had``: the experiments that have a table
-    in this report.
+    not support it; and that of each rule whose tables are there. ``fell``: see
+    `audits`. ``had``: the experiments that have a table in this report.
     """
-    told = {row: words[row][0] for row in each.rows}
+    named = [*each.rows, *[each.rule] * (each.rule in words)]
+    told = {row: words[row][0] for row in named}
     told |= {name: _heard(name, fell) for name in each.claims}
     details = [each.why] if each.why else []
     if len({*told.values()}) > 1 or (each.false and told):
         details += [f"{name}: {word}" for name, word in told.items()]
-    details += dict.fromkeys(words[row][1] for row in each.rows if words[row][1])
+    details += dict.fromkeys(words[row][1] for row in named if words[row][1])
     details += filter(None, (_too_few(name, fell) for name in each.claims))
     if each.false and REFUTED not in told.values():
         verdict = FALSE
     elif told:
         verdict = _together([*told.values()])
-    elif each.experiments:
+    elif each.experiments and not each.rule:
         again = DRAWN if each.at.startswith(_SHOWN) else MEASURED
         verdict = again if had.intersection(each.experiments) else ABSENT
+    elif each.rule:
+        verdict = ABSENT
     else:
         verdict = CARRIED if each.code else each.verdict
     return verdict, "; ".join(details)
@@ -159,12 +177,57 @@ def _together(words: Sequence[str]) -> str:
 
 
 def judged(
-    results: Results, words: Mapping[str, tuple[str, str]]
+    results: Results, words: Mapping[str, Told]
 ) -> list[tuple[Statement, str, str]]:
     """Return every statement with its verdict and details, in the papers' order."""
     fell = audits(results)
     had = {n for n, t in results.tables.items() if isinstance(t, pd.DataFrame)}
-    return [(each, *ruling(each, words, fell, had)) for each in STATEMENTS]
+    return [
+        (
+            replace(each, size=_sizes(each, results, had)),
+            *ruling(each, words, fell, had),
+        )
+        for each in STATEMENTS
+    ]
+
+
+def _sizes(each: Statement, results: Results, had: set[str]) -> str:
+    """Return how large the paper's experiment is, and that of this report."""
+    rows: list[ExponentRow | Chance] = [*ROWS, *CHANCES]
+    read = [row.experiment for row in rows if row.theorem in each.rows]
+    names = dict.fromkeys((*each.experiments, *read))
+    found = [results.experiments[name] for name in names if name in had]
+    if not found:
+        return each.size
+    spans: dict[str, list[float]] = {}
+    for one in found:
+        for variable, values in {**one.grid, **_fixed(one.options)}.items():
+            spans.setdefault(variable, []).extend(values)
+    draws = [float(one.repetitions) for one in found]
+    parts = [f"{_span(draws)} draws a point"]
+    parts += [f"{name} {_span(values)}" for name, values in spans.items()]
+    return "; ".join(
+        [f"in print {each.size}"] * bool(each.size) + [f"here {', '.join(parts)}"]
+    )
+
+
+def _fixed(options: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    sizes = {
+        "n",
+        "d",
+        "rows",
+        "dimension",
+        "length",
+        "inliers",
+        "outliers",
+        "gradients",
+    }
+    return {name: (float(options[name]),) for name in options if name in sizes}
+
+
+def _span(values: Sequence[float]) -> str:
+    ends = [min(values), max(values)]
+    return " to ".join(dict.fromkeys(count(x) if x >= 10 else setting(x) for x in ends))
 
 
 def table(found: Iterable[tuple[Statement, str, str]]) -> pd.DataFrame:
@@ -221,4 +284,5 @@ def _printed(each: Statement, verdict: str, details: str) -> Printed:
         verdict=verdict,
         refuted=verdict in (CONTRADICTED, REFUTED, FALSE),
         details=details,
+        size=each.size if "in print" in each.size else "",
     )

@@ -3,11 +3,13 @@ r"""Errors of noisy second moments and of Oja's algorithm, beside proven bounds.
 **Data by their second moment.** The theorems speak of A = sum_i x_i x_i^T for rows in
 the unit ball, and the mechanisms see nothing else of the data. So A is put to them
 itself, diagonal: row e_i, lambda_i times over (and once shorter, if lambda_i is no
-whole number), has it. Two spectra:
+whole number), has it. Three spectra:
 
 - `GAP`: k eigenvalues at ``gap``, the others 0. The gap is many times the norm of the
   noise, as Theorems 5, 7 and 13 want it. With ``kept``, k' >= k, that many eigenvectors
   of the release are kept, and not k: lambda_k - lambda_(k'+1) is the gap as well.
+- `STEPS`: k eigenvalues at k, k - 1, ..., 1 times ``gap``, the others 0: gaps between
+  all of the first k + 1, as Mangoubi and Vishnoi want them.
 - `FLAT`: k eigenvalues at `SPIKE` s sqrt d above the others, where s is the deviation
   of the noise, whose norm that is, about. Below s sqrt d all is lost that can be (Baik,
   Ben Arous, Peche, Ann. Probab. 2005), and a random subspace is as good; at x s sqrt d
@@ -42,9 +44,19 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
   the constants of its proof (for k = 1 that is no more).
 - Theorem 13. 2 ||E|| for the noise of the projector, whose norm is 2 s sqrt d, give or
   take: the typical size of the bound, and none for every draw.
+- Section 3.2. ||P - Q||_F <= sqrt(2 k) ||P - Q||: that matrix has rank 2 k at most.
+- Rank k. ||C_k - A_k||_F <= sqrt(2 k) (lambda_(k+1)(C) + e + lambda_(k+1)(A)), by rank
+  and the triangle inequality, and Weyl's makes that 2 sqrt(2 k) (lambda_(k+1)(A) + e).
+- Section 2.5. The exponential mechanism for k = 1 has no E. Its density is that of
+  exp(-epsilon gap |x|^2/(1 - |x|^2)) or so in the d - 1 directions x across the first
+  eigenvector, so that it loses (d - 1)/(2 epsilon), whatever the gap, if that is large.
 
-Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014. Theorem 2 of
-Imtiaz, Sarwate, ICASSP 2016 is Theorem 7 with a Wishart matrix for E.
+Sources: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014. Theorem 2 of
+Imtiaz, Sarwate, ICASSP 2016 is Theorem 7 with a Wishart matrix for E. Mangoubi,
+Vishnoi, *Re-analyze Gauss*, NeurIPS 2022, and *Private low-rank approximation for
+covariance matrices*, 2025 (arXiv 2502.07657), of which the abstracts were read: with
+gaps, ||C_k - A_k||_F is of order sqrt(k d) s lambda_k/gap up to logarithms, and so is
+||P - Q||_F without the lambda_k.
 
 **Oja** (`oja_error`): Gaussian rows with eigenvalues 1, 1/4, ..., 1/4, one pass, and
 the steps of Theorem 2.2 of Liu, Kong, Jain, Oh, NeurIPS 2022, with alpha = `ALPHA` and
@@ -66,6 +78,7 @@ from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.oja import Oja
+from dpaudit.algorithms.subspace.exact_exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.published_private_subspace import NoisyProjector
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
@@ -75,9 +88,11 @@ from dpaudit.reports.sections.streaming.measures import random_sines
 from dpaudit.subspace import largest_principal_angle_sine
 from dpaudit.validation import check_positive
 
-FLAT, GAP = "flat", "gap"
+FLAT, GAP, STEPS = "flat", "gap", "steps"
 SPIKE = 2.0
 ALPHA, DELAY = 2.0, 2.0
+
+Measured = SecondMomentMechanism | NoisyProjector | ExponentialMechanism
 
 _LARGE = 8  # times the norm of the noise: what "many times" is for a gap
 _LONGEST = 2**12  # d, of which there are d x d matrices
@@ -87,13 +102,15 @@ _WORK = 2**21  # entries of the matrices that are drawn at once
 def second_moment_errors(cell: Cell) -> list[Record]:
     """Return every error of a mechanism, and its bound, in every draw.
 
-    The point and the options give ``spectrum`` (`GAP` or `FLAT`), ``d``, ``k``,
-    ``epsilon`` and ``delta``, and ``gap`` and (optionally) ``kept``, or (optionally)
-    ``n``: see `check_point`.
+    The point and the options give ``spectrum`` (`GAP`, `STEPS` or `FLAT`), ``d``,
+    ``k``, ``epsilon`` and ``delta``, and ``gap`` and (optionally) ``kept``, or
+    (optionally) ``n``: see `check_point`.
 
     Columns: ``repetition``; ``variance_lost``, tr(A P) - tr(A Q);
-    ``projector_distance``, ||P - Q||; ``low_rank_spectral`` and ``low_rank_frobenius``,
-    ||A - C_k|| less what the best matrix of rank k leaves; the bound of each,
+    ``projector_distance``, ||P - Q||, and ``projector_frobenius``, in that norm;
+    ``low_rank_spectral`` and ``low_rank_frobenius``, ||A - C_k|| less what the best
+    matrix of rank k leaves; of `STEPS` alone ``projector_frobenius`` and
+    ``rank_k_frobenius``, ||C_k - A_k||; the bound of each,
     ``..._bound``, and of those of which the print has another, ``..._printed``. NaN
     where there is none, or the release is a subspace and no matrix. With ``kept``, the
     variance lost alone. ``..._null`` is the error of what looks at no row: a random
@@ -105,6 +122,8 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     measure: Any = _errors
     if "kept" in setting:
         measure = partial(_kept_errors, kept=int(setting["kept"]))
+    if setting["spectrum"] == STEPS:
+        measure = _frobenius_errors
     width = max(1, _WORK // len(spectrum) ** 2)
     parts = [
         measure(mechanism, spectrum, k, min(width, cell.size - first), rng, null)
@@ -114,9 +133,7 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     return repeated(cell, **columns)
 
 
-def check_point(
-    name: str, setting: dict[str, Any]
-) -> tuple[SecondMomentMechanism | NoisyProjector, Array]:
+def check_point(name: str, setting: dict[str, Any]) -> tuple[Measured, Array]:
     """Return a mechanism and the eigenvalues of A, descending; or say what is wrong.
 
     Raises `InputError` if a number is none, k is not below d, kept not from k to d - 1
@@ -137,7 +154,7 @@ def check_point(
         _whole("kept", setting["kept"], d - 1, least=k)
         if setting["spectrum"] != GAP or not hasattr(mechanism, "sigma"):
             raise InputError(f"kept is for {GAP!r} and noisy matrices, got {name}")
-    if setting["spectrum"] == GAP:
+    if setting["spectrum"] in (GAP, STEPS):
         gap = check_positive("gap", setting["gap"])
         least = _LARGE * _typical_norm(mechanism, d, gap, name)
         if not gap >= least:
@@ -146,10 +163,12 @@ def check_point(
                 f"of the noise of {name} at d = {d}, epsilon = {epsilon:g}, got {gap:g}"
             )
         values[:k] = gap
+        if setting["spectrum"] == STEPS:
+            values[:k] *= np.arange(k, 0, -1)
         return mechanism, values
     if setting["spectrum"] != FLAT or not isinstance(mechanism, GaussianPerturbation):
         raise InputError(
-            f"spectrum must be {GAP!r}, or {FLAT!r} for Gaussian noise on A, got "
+            f"spectrum must be {GAP!r}, {STEPS!r}, or {FLAT!r} for noise on A, got "
             f"{setting['spectrum']!r} for {name}"
         )
     values[:k] = SPIKE * mechanism.sigma * sqrt(d)
@@ -179,11 +198,13 @@ def _typical_norm(mechanism: object, d: int, gap: float, name: str) -> float:
         return gap * 2 * sqrt(d) * float(mechanism.projector_scale(gap))
     if isinstance(mechanism, SymmetricNoise):
         return 4 * d * mechanism.scale  # (sqrt d + sqrt(d + 1))^2, about
+    if isinstance(mechanism, ExponentialMechanism):
+        return d / (2 * mechanism.epsilon)  # what it loses
     raise InputError(f"no theorem here says how large the noise of {name} is")
 
 
 def _errors(
-    mechanism: SecondMomentMechanism | NoisyProjector,
+    mechanism: Measured,
     values: Array,
     k: int,
     size: int,
@@ -194,10 +215,11 @@ def _errors(
     rest, gap = values[k:], values[k - 1] - values[k]
     releases = mechanism.draw_from(np.diag(values), size, rng=rng)
     nothing = np.full(size, nan)
-    if isinstance(mechanism, NoisyProjector):
+    if not isinstance(mechanism, SecondMomentMechanism):
         bases, spectral, frobenius = releases, nothing, nothing
-        turned = np.full(size, 4 * sqrt(d) * float(mechanism.projector_scale(gap)))
-        norm = nothing
+        turned = norm = nothing
+        if isinstance(mechanism, NoisyProjector):
+            turned = np.full(size, 4 * sqrt(d) * float(mechanism.projector_scale(gap)))
     else:
         found, vectors = np.linalg.eigh(releases)
         bases = vectors[:, :, -k:]
@@ -220,6 +242,7 @@ def _errors(
         "projector_distance": np.linalg.norm(outside, 2, axis=(-2, -1)),
         "projector_distance_null": np.linalg.norm(blind, 2, axis=(-2, -1)),
         "projector_distance_bound": turned,
+        **_projector_frobenius(outside, blind, turned, k),
         "low_rank_spectral": spectral,
         "low_rank_spectral_null": np.full(size, gap),
         "low_rank_spectral_bound": 2 * norm,
@@ -229,6 +252,43 @@ def _errors(
         ),
         "low_rank_frobenius_bound": (1 + sqrt(2) + sqrt(3)) * sqrt(k) * norm,
         "low_rank_frobenius_printed": (4 * k + sqrt(k)) * norm,
+    }
+
+
+def _projector_frobenius(
+    outside: Array, blind: Array, turned: Array, k: int
+) -> dict[str, Array]:
+    """Return ||P - Q||_F, by what a basis of Q has outside of P, and its bound."""
+    apart, apart_blind = (
+        sqrt(2) * np.linalg.norm(each, axis=(-2, -1)) for each in (outside, blind)
+    )
+    return {
+        "projector_frobenius": apart,
+        "projector_frobenius_null": apart_blind,
+        "projector_frobenius_bound": sqrt(2 * k) * turned,
+    }
+
+
+def _frobenius_errors(
+    mechanism: Any,
+    values: Array,
+    k: int,
+    size: int,
+    rng: np.random.Generator,
+    null: np.random.Generator,
+) -> dict[str, Array]:
+    """Return what is apart in Frobenius norm where all of the first k gaps are wide."""
+    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
+    norm, turned = _noise(releases, values, values[k - 1] - values[k])
+    found, vectors = np.linalg.eigh(releases)
+    bases, best = vectors[:, :, -k:], values * (np.arange(len(values)) < k)
+    left = (bases * found[:, None, -k:]) @ bases.swapaxes(-2, -1) - np.diag(best)
+    blind = random_bases(size, len(values), k, null)[:, k:]
+    return {
+        **_projector_frobenius(bases[:, k:], blind, turned, k),
+        "rank_k_frobenius": np.linalg.norm(left, axis=(-2, -1)),
+        "rank_k_frobenius_null": np.full(size, np.linalg.norm(best)),
+        "rank_k_frobenius_bound": 2 * sqrt(2 * k) * (norm + values[k]),
     }
 
 

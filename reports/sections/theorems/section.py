@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from dpaudit.reports import plots, svg
 from dpaudit.reports.page import in_both_widths
 from dpaudit.reports.sections import Part, Results, Section, TopicPage
-from dpaudit.reports.sections.theorems import findings, judgement, ledger
+from dpaudit.reports.sections.theorems import findings, judgement, ledger, pictures
 from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
 from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
@@ -28,10 +28,14 @@ _MOST = 1.0  # how far from what is proven an exponent is drawn
 _SHORT = {
     "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
     "Analyze Gauss, Theorem": "AG",
+    "Analyze Gauss, Section": "AG",
+    ", exponential mechanism": " exp.",
+    "Re-analyze Gauss, ": "RAG ",
     "Symmetric noise, Theorem": "SN",
     "DP-PCA, Theorem 2.2": "Oja 2.2",
     "DP-PCA, Theorem": "DP-PCA",
     "DP-PCA, equation (7), Example": "Oja (7), ex.",
+    "DP-PCA, Equation (3)": "DP-PCA (3)",
     "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
     "Robust PCA, Theorem 1 as corrected": "RP 1",
     "Robust PCA, Theorem": "RP",
@@ -238,7 +242,8 @@ def _ledger(results: Results) -> list[tuple[ledger.Statement, str, str]]:
     found, seen = results.once(_judged)
     words = theorem_words(found, seen).items()
     told = {name: (word, _dissent(name, found)) for name, word in words}
-    return ledger.judged(results, told)
+    heard = pictures.heard(results, ledger.STATEMENTS, ledger.audits(results))
+    return ledger.judged(results, {**told, **heard})
 
 
 def _dissent(theorem: str, found: Sequence[Score]) -> str:
