@@ -154,7 +154,7 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
-	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants \
+	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants,cluster \
 			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \

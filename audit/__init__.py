@@ -32,7 +32,7 @@ from dpaudit.audit.one_run.canaries import CanaryAttack, audit_canaries
 from dpaudit.audit.one_run.guesses import audit_guesses, audit_scores
 from dpaudit.audit.one_run.result import CanaryAudit
 from dpaudit.audit.result import AuditResult
-from dpaudit.audit.sampling.workers import process_pool
+from dpaudit.audit.sampling.pools import process_pool
 from dpaudit.audit.settings import Budget, Progress, Run
 from dpaudit.audit.verification import Verification, verify
 from dpaudit.mechanism import Mechanism

@@ -131,8 +131,8 @@ class Progress:
     Examples
     --------
     >>> print(Progress(1_000, 90_000, 1, 0.25, 1e-5, "identity", 0.8, 71.2, 0))
-    1,000 of 90,000 releases a side, epsilon >= 0.25 at delta 1e-05 by identity, \
-1 min 11 s left
+    1,000 of 90,000 releases a side, 1,250 a second, epsilon >= 0.25 at delta 1e-05 \
+by identity, 1 min 11 s left
     """
 
     samples: int
@@ -147,8 +147,13 @@ class Progress:
 
     def __str__(self) -> str:
         by = "" if self.attack is None else f" by {printable(self.attack)}"
+        left = self.max_samples - self.samples
+        pace = ""
+        if self.seconds_left > 0:
+            each = left / self.seconds_left
+            pace = f"{each:,.0f} a second, " if each >= 1 else f"{each:.2g} a second, "
         return (
-            f"{self.samples:,} of {self.max_samples:,} releases a side, "
+            f"{self.samples:,} of {self.max_samples:,} releases a side, {pace}"
             f"epsilon >= {self.epsilon_lower:.3g} at delta {self.at_delta:.3g}{by}, "
             f"{_duration(self.seconds_left)} left"
         )
@@ -167,10 +172,11 @@ class Run:
         `dpaudit.attacks.BITS`, the audit is of the doubles that are returned, rather
         than of the mechanism over the real numbers.
     executor : concurrent.futures.Executor, optional
-        Who draws the releases, and who is sent the mechanism and a dataset with every
-        few of them: `dpaudit.audit.process_pool`, the ``get_executor()`` of a Dask
-        client, ... Threads gain only where the mechanism leaves Python's lock, and may
-        call it twice at a time. By default this thread draws.
+        Who draws the releases: `dpaudit.audit.process_pool`, or a Dask client, whose
+        workers hold the mechanism and the pair; or another, which is sent both with
+        every task. Threads gain only where the mechanism leaves Python's lock, and may
+        call it twice at a time. By default, and where that is less work than to ask
+        others, this thread draws.
     store : Store or path, optional
         Where the audit is kept while it runs. The same audit (of the same code) with
         the same store goes on where the last was interrupted; if it was finished, its

@@ -9,7 +9,13 @@ that started them writes the store.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    as_completed,
+)
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +140,9 @@ def _outcomes(
                 futures[executor.submit(_timed, job.work)] = job
             for future in as_completed(futures):
                 yield futures[future], *_outcome(future)
-        except BrokenExecutor as error:
+        except Exception as error:
+            if not _lost(error):
+                raise
             raise ExecutorError(
                 "a worker process ended without notice; what was finished is kept, and "
                 "the same command goes on from there"
@@ -155,9 +163,15 @@ def _outcomes(
 
 def _outcome(future: Future[tuple[Any, float]]) -> tuple[Any, float]:
     error = future.exception()
-    if isinstance(error, BrokenExecutor) or not isinstance(error, Exception | None):
+    if error is not None and (_lost(error) or not isinstance(error, Exception)):
         raise error
     return future.result() if error is None else (Failure(error), 0.0)
+
+
+def _lost(error: BaseException) -> bool:
+    """Say whether it is who works that failed, rather than the work."""
+    of_dask = type(error).__module__.startswith("distributed.")
+    return of_dask or isinstance(error, BrokenExecutor | CancelledError)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:

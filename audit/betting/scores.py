@@ -42,9 +42,10 @@ from scipy.special import expit
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events
 
-__all__ = ["ScoreRecord", "count_hits", "sides_of"]
+__all__ = ["ScoreRecord", "sides_of"]
 
 Counts = NDArray[np.intp]
+Tally = Array | tuple[int, Counts, Array]
 
 _RANK_RATIO = 1.25
 _REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
@@ -66,41 +67,56 @@ class ScoreRecord:
     def __init__(self) -> None:
         # Of either side: first what is in increasing order, then what came later.
         self._scores: tuple[list[Array], list[Array]] = ([np.empty(0)], [np.empty(0)])
-        self._thresholds: Array | None = None
+        self.thresholds: Array | None = None
         self._hits = np.zeros((2, 0), dtype=np.intp)
         self._shares = np.zeros((2, 1))
         self.scored = np.zeros(2, dtype=np.intp)
 
-    def add(self, side: int, scores: Array) -> Counts | None:
-        """Remember scores that the attack did not learn from.
+    def add(self, side: int, tally: Tally, thresholds: Array | None = None) -> Counts:
+        """Remember scores that the attack did not learn from, or their `tally`.
 
         Returns
         -------
-        ndarray of int, shape (T,), or None
-            How many of them reach each threshold, once thresholds are fixed.
+        ndarray of int, shape (T,)
+            How many of them reach each of the decreasing thresholds that are fixed,
+            or until then of those that are given.
         """
-        self.scored[side] += len(scores)
-        if self._thresholds is None:
-            self._scores[side].append(scores)
-            return None
-        reached = _reached(scores, self._thresholds)
-        hits = _from_the_rarest(reached, self._thresholds)[:-1]
+        if not isinstance(tally, tuple):
+            tally = self.tally(tally, self.thresholds)
+        if not isinstance(tally, tuple):
+            self.scored[side] += len(tally)
+            self._scores[side].append(tally)
+            return count_hits(tally, np.empty(0) if thresholds is None else thresholds)
+        size, hits, shares = tally
+        self.scored[side] += size
         self._hits[side] += hits
-        self._shares[side] += _from_the_rarest(reached, self._thresholds, expit(scores))
+        self._shares[side] += shares
         return hits
+
+    @staticmethod
+    def tally(scores: Array, thresholds: Array | None) -> Tally:
+        """Return what `add` needs of scores: themselves, unless thresholds are fixed.
+
+        Then their number, how many reach each threshold, and what these weigh.
+        """
+        if thresholds is None:
+            return scores
+        reached = _reached(scores, thresholds)
+        shares = _from_the_rarest(reached, thresholds, expit(scores))
+        return len(scores), _from_the_rarest(reached, thresholds)[:-1], shares
 
     def events(self, attack: int, *, exclusive: bool = False) -> Events:
         """Return the candidate events of the attack of that index."""
-        if self._thresholds is None:
+        if self.thresholds is None:
             both = self._in_order()
             thresholds = _thresholds(np.sort(np.concatenate(both), kind="stable"))
             hits = np.stack([_hits(scores, thresholds) for scores in both])
             if self.scored.min() >= _REMEMBERED:
-                self._thresholds, self._hits = thresholds, hits
+                self.thresholds, self._hits = thresholds, hits
                 self._shares = self._sums(thresholds, expit)
                 self._scores = ([np.empty(0)], [np.empty(0)])
         else:
-            thresholds, hits = self._thresholds, self._hits
+            thresholds, hits = self.thresholds, self._hits
         shape = (2, len(thresholds))
         return Events(
             np.full(len(thresholds), attack, dtype=np.intp),
@@ -112,10 +128,10 @@ class ScoreRecord:
 
     def counts(self, threshold: float) -> tuple[int, int, int, int]:
         """Return hits and scores on D, then on D', of one of the candidate events."""
-        if self._thresholds is None:
+        if self.thresholds is None:
             hits = [int((np.concatenate(x) >= threshold).sum()) for x in self._scores]
         else:
-            place = int(np.flatnonzero(self._thresholds == threshold)[0])
+            place = int(np.flatnonzero(self.thresholds == threshold)[0])
             hits = self._hits[:, place].tolist()
         return hits[0], int(self.scored[0]), hits[1], int(self.scored[1])
 
@@ -126,7 +142,7 @@ class ScoreRecord:
         of their probabilities is not in doubt. Where the counts contradict the losses,
         the events come back as they were.
         """
-        if self._thresholds is None:
+        if self.thresholds is None:
             shares = self._sums(events.threshold, expit)
         else:
             shares = self._shares
@@ -141,7 +157,7 @@ class ScoreRecord:
         thresholds are fixed, or contradicts the fit.
         """
         few = self.scored.min() < _FEWEST or len(events) < _FEWEST_EVENTS
-        if self._thresholds is not None or few:
+        if self.thresholds is not None or few:
             return events
         both = self._in_order()
         largest = max(abs(scores[end]) for scores in both for end in (0, -1))

@@ -1,11 +1,11 @@
-"""One attack that was fitted: its scores on a grid, and what is asked of them.
+"""Attacks that were fitted: their scores on a grid, and what is asked of them.
 
 A score must depend on its release alone, and an event on more than last bits.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from dpaudit.arrays import Array
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, violation
 from dpaudit.audit.betting.families import NullFamily
-from dpaudit.audit.betting.scores import ScoreRecord
+from dpaudit.audit.betting.scores import ScoreRecord, Tally
 from dpaudit.audit.canonical import Canon
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.errors import MechanismError
 
-__all__ = ["BITS_ONLY", "CandidateAttack", "FittedAttack"]
+__all__ = ["BITS_ONLY", "CandidateAttack", "FittedAttack", "Reading", "Seen"]
 
 BITS_ONLY = (
     "what seemed a violation differs in its last bits only: over the real numbers this "
@@ -199,6 +199,61 @@ class CandidateAttack:
         if self.attack.sufficient:
             return self.record.informed(events) if unbeaten else events
         return events if self.attack.exclusive else self.record.modelled(events)
+
+
+class Seen(NamedTuple):
+    """What a round learns of a batch of releases.
+
+    Parameters
+    ----------
+    size : int
+        How many there are.
+    bytes_each : float
+        As of the batch.
+    kept : Batch
+        The first of them: none where enough are remembered.
+    tallies : mapping of int to Tally
+        Of the attacks that score, by their index: what `ScoreRecord.add` takes.
+    """
+
+    size: int
+    bytes_each: float
+    kept: Batch
+    tallies: dict[int, Tally]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a round asks of its releases: a function of each batch, fixed before it.
+
+    So it may be asked wherever the batch is drawn.
+
+    Parameters
+    ----------
+    target : Target
+    canon : Canon or None
+    until : tuple of float
+        Up to which number releases are kept, on D and on D'.
+    fits : tuple
+        Of each attack its index, its fit, its thresholds if these are fixed, and up to
+        which number of a release it scores.
+    """
+
+    target: Target
+    canon: Canon | None
+    until: tuple[int, int]
+    fits: tuple[tuple[int, FittedAttack, Array | None, float], ...]
+
+    def __call__(self, side: int, first: int, batch: Batch) -> Seen:
+        """Read a batch of one side, whose first release has that number."""
+        canonical = batch if self.canon is None else self.canon(batch)
+        tallies = {
+            index: ScoreRecord.tally(fitted.score(self.target, canonical), thresholds)
+            for index, fitted, thresholds, last in self.fits
+            if first <= last
+        }
+        kept = batch.section(0, max(self.until[side] - first, 0))
+        return Seen(batch.size, batch.bytes_each, kept, tallies)
 
 
 def _read_by(attack: Attack, batch: Batch, layout: str) -> Any:

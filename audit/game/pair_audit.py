@@ -291,10 +291,11 @@ class PairAudit:
         hits = np.zeros((2, len(events)), dtype=np.intp)
         openings = self.sampler.opening((n_p, n_q), _FEW)
         first = [Batch(0, {})], [Batch(0, {})]
-        for side, batch in self.sampler.round((n_p, n_q)):
+        reading = self.portfolio.reading(_FEW)
+        for side, seen in self.sampler.round((n_p, n_q), reading):
             missing = _FEW - sum(part.size for part in first[side])
-            first[side].append(batch.section(0, missing))
-            hits[side] += self.portfolio.absorb(side, batch, events)
+            first[side].append(seen.kept.section(0, missing))
+            hits[side] += self.portfolio.note(side, seen, events)
         for test in tests if bets else ():
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         self.looks.append(Look(openings, fingerprint(*map(Batch.join, first))))

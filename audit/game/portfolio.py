@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import NullFamily
-from dpaudit.audit.betting.scores import count_hits
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack
+from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack, Reading, Seen
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
 from dpaudit.outputs import UNREAD
@@ -154,38 +153,35 @@ class Portfolio:
         for index, candidate in enumerate(self._candidates):
             candidate.in_use = index in needed or candidate.attack.sufficient
 
-    def absorb(self, side: int, batch: Batch, events: Events) -> NDArray[np.intp]:
-        """Score new outputs, remember them, and count the events they hit.
+    def reading(self, few: int = 0) -> Reading:
+        """Return what the coming round asks of its releases.
 
-        Parameters
-        ----------
-        side : int
-        batch : Batch
-        events : Events
-            As `prepare` returned them.
+        Some are kept: those to learn from, and the first `few` of either side.
+        """
+        fits = tuple(
+            (index, each.fitted, each.record.thresholds, _TRIAL if idle else np.inf)
+            for index, each in enumerate(self._candidates)
+            for idle in [not (each.in_use or each.attack.patient)]
+            if each.fitted is not None
+        )
+        on_data, on_neighbour = np.maximum(self._pool_limit, self.seen + few).tolist()
+        return Reading(self._target, self.canon, (on_data, on_neighbour), fits)
 
-        Returns
-        -------
-        ndarray of int, shape (len(events),)
-            The counts of events of attacks that no null bets on may be left 0.
+    def note(self, side: int, seen: Seen, events: Events) -> NDArray[np.intp]:
+        """Remember what the `reading` saw of outputs; return how many hit each event.
+
+        The events are as `prepare` returned them. The counts of those of attacks that
+        no null bets on may be left 0.
         """
         hits = np.zeros(len(events), dtype=np.intp)
-        returned, batch = batch, self._canonical(batch)
-        for index, candidate in enumerate(self._candidates):
-            if candidate.fitted is None:
-                continue
-            idle = not (candidate.in_use or candidate.attack.patient)
-            if idle and self.seen[side] > _TRIAL:
-                continue
-            scores = candidate.fitted.score(self._target, batch)
-            counted = candidate.record.add(side, scores)
+        for index, tally in seen.tallies.items():
             mine = events.attack == index
-            if counted is None:
-                counted = count_hits(scores, events.threshold[mine])
+            record = self._candidates[index].record
+            counted = record.add(side, tally, events.threshold[mine])
             if mine.any():
                 hits[mine] = counted
-        self._remember(side, returned)
-        self.seen[side] += batch.size
+        self._remember(side, seen.kept)
+        self.seen[side] += seen.size
         return hits
 
     def fitted(self, index: int) -> FittedAttack:
@@ -276,9 +272,6 @@ class Portfolio:
             ),
         )
 
-    def _canonical(self, batch: Batch) -> Batch:
-        return batch if self.canon is None else self.canon(batch)
-
     def _learn_sizes(self) -> None:
         """Fix the grids of what is new, or of which much more is known by now."""
         counts = {layout: self._counts[layout] for layout in self._numeric}
@@ -313,7 +306,8 @@ class Portfolio:
         if len(self._pool[side]) > 1:
             self._pool[side][:] = [Batch.join(self._pool[side])]
         if side not in self._seen_as:
-            self._seen_as[side] = self._canonical(self._pool[side][0])
+            pooled = self._pool[side][0]
+            self._seen_as[side] = pooled if self.canon is None else self.canon(pooled)
         return self._seen_as[side]
 
     def _recruit(self) -> None:

@@ -1,18 +1,17 @@
 """Drawing one unit of work: some releases on one dataset.
 
-A unit is what is handed to a worker. What it gives depends on the mechanism, the
-dataset and the names of its streams, and on nothing else: not on who draws it, nor on
-what was drawn before. Each single release has a stream of its own, named by its number,
-and each batched draw one that is named by the number of its first release. So a
-mechanism that seeds another library from its generator does so once for every release,
-or draw.
+What a unit gives depends on the mechanism, the dataset and the names of its streams,
+and on nothing else: not on who draws it, nor on what was drawn before. Each single
+release has a stream of its own, named by its number, and each batched draw one that is
+named by the number of its first release. So a mechanism that seeds another library from
+its generator does so once for every release, or draw.
 """
 
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -20,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
-from dpaudit.neighbours import fresh
+from dpaudit.neighbours import Pair, fresh
 from dpaudit.outputs import (
     Output,
     arrays_of,
@@ -36,94 +35,131 @@ from dpaudit.streams import FunctionMechanism, stream, streams
 
 __all__ = [
     "Here",
-    "Task",
+    "Piece",
+    "Source",
     "draw_one",
-    "draw_unit",
     "single_threaded",
     "ways_to_draw",
 ]
 
-Task: TypeAlias = tuple[Any, Any, int, tuple[int, ...], int, int]
-"""The arguments of `draw_unit`: mechanism, data, seed, key, first, count."""
-
 _PATIENCE = 1000
 # What streams are for: single releases, batched draws, single ones in place of a batch.
 _SINGLE, _BATCH, _INSTEAD = range(3)
+_LOOK = 2  # the side, in the names of streams, of releases that are no evidence
 
 
-class Here:
-    """Carries out units of work in this thread, in their order."""
+class Piece(NamedTuple):
+    """Releases of one side that are put together: some units, one after the other.
 
-    def draw(
-        self, tasks: Iterable[Task], in_flight: int
-    ) -> Generator[Batch, None, None]:
-        """Yield what each task draws.
+    Parameters
+    ----------
+    side : int
+    first : int
+        The number of the first one on that side.
+    size : int
+        How many.
+    unit : int
+        Of how many a unit is; the last may have fewer.
+    """
+
+    side: int
+    first: int
+    size: int
+    unit: int
+
+    @property
+    def units(self) -> list[tuple[int, int]]:
+        """Where each unit begins, and how many releases it has."""
+        end = self.first + self.size
+        return [(i, min(self.unit, end - i)) for i in range(self.first, end, self.unit)]
+
+
+class Source(NamedTuple):
+    """What releases are drawn from: a mechanism, a pair, and streams.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    pair : Pair
+    seed, key : int
+        Which name the streams, with the side and the number of a release.
+    """
+
+    mechanism: Mechanism | Callable[..., Any]
+    pair: Pair
+    seed: int
+    key: int
+
+    def unit(self, side: int, first: int, count: int, *, look: bool = False) -> Batch:
+        """Draw the releases of one unit, on one side from number `first` on.
+
+        Single releases are the same in whichever units they are drawn.
 
         Parameters
         ----------
-        tasks : iterable of Task
-        in_flight : int
-            Most tasks that are handed out and not taken back, which bounds the memory.
+        side, first, count : int
+        look : bool
+            Whether they are no evidence, and have streams of their own.
+
+        Raises
+        ------
+        MechanismError
+            If a batched draw returns another number of outputs, or what is no sequence
+            of outputs, or fails where single releases do not.
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own: it refuses the data.
+        """
+        data = (self.pair.data, self.pair.neighbour)[side]
+        name = self.seed, self.key, _LOOK if look else side
+        with telling_interrupts():
+            one, many = ways_to_draw(self.mechanism)
+            if many is None:
+                generators = streams(*name, _SINGLE, first=first, count=count)
+                return Batch.gather([*map(partial(_attempt, one, data), generators)])
+            drawn = _stacked(many, data, count, stream(*name, _BATCH, first))
+            if not isinstance(drawn, BaseException):
+                return drawn
+            # That some release failed is known by now. To draw anew without that
+            # condition would make failures rarer than they are; drawn until one fails,
+            # the outputs have the law of `count` independent ones.
+            for turn in range(_PATIENCE):
+                again = streams(*name, _INSTEAD, first, turn, first=0, count=count)
+                batch = Batch.gather([_attempt(one, data, rng) for rng in again])
+                if any(layout.startswith("raises ") for layout in batch.parts):
+                    return batch
+            raise MechanismError(
+                f"the mechanism's draw raised {said(drawn)}; single "
+                "releases did not, though both must have the same distribution"
+            ) from drawn
+
+
+class Here:
+    """Draws in this thread, one piece after the other."""
+
+    def draw(
+        self, source: Source, pieces: Sequence[Piece], room: int, reading: Any = None
+    ) -> Generator[Any, None, None]:
+        """Yield what each piece holds, in their order.
+
+        Parameters
+        ----------
+        source : Source
+        pieces : sequence of Piece
+        room : int
+            How many releases may be held that were not asked for yet.
+        reading : callable, optional
+            What is to be known of a piece, by its side, its first number and its
+            releases: who draws elsewhere may answer with that instead.
 
         Raises
         ------
         ExecutorError
             If an executor fails, rather than the mechanism.
         DPAuditError
-            As `draw_unit` does.
+            As `Source.unit` does.
         """
-        for task in tasks:
-            yield draw_unit(*task)
-
-
-def draw_unit(
-    mechanism: Mechanism | Callable[..., Any],
-    data: Any,
-    seed: int,
-    key: tuple[int, ...],
-    first: int,
-    count: int,
-) -> Batch:
-    """Draw the releases from number `first` on of those that a seed and a key name.
-
-    Single releases are the same in whichever units they are drawn.
-
-    Parameters
-    ----------
-    mechanism : Mechanism or callable
-    data : ndarray
-    seed : int
-    key : tuple of int
-    first, count : int
-
-    Raises
-    ------
-    MechanismError
-        If a batched draw returns another number of outputs, or what is no sequence of
-        outputs, or fails where single releases do not.
-    DPAuditError
-        Whatever the mechanism raises of dpaudit's own: it refuses the data.
-    """
-    with telling_interrupts():
-        one, many = ways_to_draw(mechanism)
-        if many is None:
-            generators = streams(seed, *key, _SINGLE, first=first, count=count)
-            return Batch.gather([*map(partial(_attempt, one, data), generators)])
-        drawn = _stacked(many, data, count, stream(seed, *key, _BATCH, first))
-        if not isinstance(drawn, BaseException):
-            return drawn
-        # That some release failed is known by now. To draw anew without that condition
-        # would make failures rarer than they are; drawn until one fails, the outputs
-        # have the law of `count` independent ones.
-        for turn in range(_PATIENCE):
-            again = streams(seed, *key, _INSTEAD, first, turn, first=0, count=count)
-            batch = Batch.gather([_attempt(one, data, rng) for rng in again])
-            if any(layout.startswith("raises ") for layout in batch.parts):
-                return batch
-        raise MechanismError(
-            f"the mechanism's draw raised {said(drawn)}; single "
-            "releases did not, though both must have the same distribution"
-        ) from drawn
+        for piece in pieces:
+            yield Batch.join([source.unit(piece.side, *each) for each in piece.units])
 
 
 @telling_interrupts()

@@ -4,9 +4,9 @@ The releases of a side are numbered, over all rounds, and the number names the s
 a release. A round is cut into units of work (`dpaudit.audit.sampling.draws`), in a way
 that depends on the round and on the size of a release, and single releases do not
 depend on it. Nor does any depend on who works: units may be drawn anywhere and at any
-time, and are put together in order. They come back in batches of bounded memory, in
-which releases are scored. Whatever comes back is an output (`dpaudit.outputs`), an
-exception too.
+time, and are put together in order, in batches of bounded memory. In these releases are
+scored, where they were drawn or here. Whatever comes back is an output
+(`dpaudit.outputs`), an exception too.
 
 Signs of dependence
 -------------------
@@ -32,11 +32,12 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.audit.sampling.draws import Here, draw_one, draw_unit, ways_to_draw
+from dpaudit.audit.sampling.draws import Here, Piece, Source, draw_one, ways_to_draw
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError
 from dpaudit.mechanism import Mechanism
@@ -58,7 +59,7 @@ _UNITS = 8
 _SINGLES = (1, 256)
 _DRAWN = (2**12, _MAX_BATCH)
 _FLIGHT_BYTES = 256 * 2**20
-_MOST_IN_FLIGHT = 256
+_STRETCH = 2**18  # batches that are thought of at a time
 # Whether the releases of a batch share noise: threes of releases that are compared, and
 # a bet on it.
 _THREES = 100
@@ -76,7 +77,6 @@ _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
     "they share noise, so that they are fewer independent releases than they seem"
 )
-_LOOK = 2  # the side, in the names of streams, of releases that are no evidence
 
 
 class Opening(NamedTuple):
@@ -126,7 +126,7 @@ class Sampler:
     ) -> None:
         self._batched = ways_to_draw(mechanism)[1] is not None
         self._mechanism, self._pair = mechanism, pair
-        self._seed, self._key = seed, key
+        self._source = Source(mechanism, pair, seed, key)
         self._workers = workers or Here()
         self._bytes_each: float | None = None
         self._drawn = [0, 0]
@@ -134,13 +134,21 @@ class Sampler:
         self.varies = False
         """Whether two releases on one dataset differed, of those of all rounds."""
 
-    def round(self, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
+    def round(
+        self,
+        sizes: tuple[int, int],
+        reading: Callable[[int, int, Batch], Any] | None = None,
+    ) -> Iterator[tuple[int, Any]]:
         """Yield the next outputs of either side, in batches, each with its side.
 
         Parameters
         ----------
         sizes : tuple of int
             How many on the data, and on the neighbour.
+        reading : callable, optional
+            What is yielded in place of a batch: what this returns of its side, of the
+            number of its first release, and of itself. It has a ``bytes_each``, and
+            may be called where the releases are drawn.
 
         Raises
         ------
@@ -152,44 +160,38 @@ class Sampler:
         DPAuditError
             Whatever the mechanism raises of dpaudit's own: it refuses the data.
         """
-        sides = (self._pair.data, self._pair.neighbour)
-        units = []
-        for side, size in enumerate(sizes):
-            for count in self._cut(size):
-                units.append((side, self._drawn[side], count))
-                self._drawn[side] += count
-        tasks = (
-            (self._mechanism, sides[side], self._seed, (self._key, side), first, count)
-            for side, first, count in units
-        )
+        pieces = (piece for side in enumerate(sizes) for piece in self._pieces(*side))
         largest = self._bytes_each or 0.0
-        for side, batch in self._batches(tasks, units):
-            largest = max(largest, batch.bytes_each)
-            if not self.varies:
-                first = self._first.setdefault(side, batch.section(0, 1))
-                self.varies = not batch.repeats(first)
-            yield side, batch
+        while stretch := list(islice(pieces, _STRETCH)):
+            asked = reading if self.varies else None
+            drawn = self._workers.draw(self._source, stretch, self._room, asked)
+            with closing(drawn) as outcomes:
+                for piece, found in zip(stretch, outcomes, strict=True):
+                    largest = max(largest, found.bytes_each)
+                    if isinstance(found, Batch):
+                        if not self.varies:
+                            one = self._first.setdefault(
+                                piece.side, found.section(0, 1)
+                            )
+                            self.varies = not found.repeats(one)
+                        if reading is not None:
+                            found = reading(piece.side, piece.first, found)
+                    yield piece.side, found
         self._pair.check_untouched()
         # Only now, so that how a round is cut depends on earlier rounds alone.
         self._bytes_each = largest or None
 
-    def _batches(
-        self, tasks: Iterator[Any], units: list[Any]
-    ) -> Iterator[tuple[int, Batch]]:
-        """Put what is drawn together in batches, each of one side."""
+    def _pieces(self, side: int, size: int) -> Iterator[Piece]:
+        """Yield what the next releases of a side are put together in: whole units."""
+        unit = self._unit(size)
         # What a mechanism stacked by itself is long enough, and copied for nothing.
-        most = 0 if self._batched else self._batch_size()
-        waiting: list[Batch] = []
-        held, of_side = 0, DATA
-        with closing(self._workers.draw(tasks, self._in_flight(units))) as outcomes:
-            for (side, _, count), drawn in zip(units, outcomes, strict=True):
-                if waiting and not (side == of_side and held + count <= most):
-                    yield of_side, Batch.join(waiting)
-                    waiting, held = [], 0
-                waiting.append(drawn)
-                held, of_side = held + count, side
-        if waiting:
-            yield of_side, Batch.join(waiting)
+        most = unit if self._batched else self._batch_size()
+        left = size
+        while left:
+            held = left if left <= most else most // unit * unit
+            yield Piece(side, self._drawn[side], held, min(unit, held))
+            self._drawn[side] += held
+            left -= held
 
     def batches(self, side: int, size: int) -> Iterator[Batch]:
         """Yield the next `size` outputs of one side, as `round` does."""
@@ -203,23 +205,17 @@ class Sampler:
 
     def _opening(self, side: int, size: int, few: int) -> "Opening":
         units: list[int] = []
-        for count in self._cut(size):
-            missing = few - sum(units)
-            if missing <= 0:
-                break
+        while (missing := min(few, size) - sum(units)) > 0:
+            unit = min(self._unit(size), size - sum(units))
             # Single releases of a unit follow each other; a draw is one piece.
-            units.append(count if self._batched else min(count, missing))
+            units.append(unit if self._batched else min(unit, missing))
         return Opening(self._drawn[side], tuple(units))
 
     def again(self, side: int, opening: "Opening") -> Batch:
         """Draw once more with what a side of a round opened, in this thread."""
-        data = (self._pair.data, self._pair.neighbour)[side]
         first, drawn = opening.first, []
         for count in opening.units:
-            key = (self._key, side)
-            drawn.append(
-                draw_unit(self._mechanism, data, self._seed, key, first, count)
-            )
+            drawn.append(self._source.unit(side, first, count))
             first += count
         return Batch.join(drawn)
 
@@ -260,14 +256,7 @@ class Sampler:
 
     def _is_nearer_beside(self, place: int) -> bool:
         batch, other = (
-            draw_unit(
-                self._mechanism,
-                self._pair.data,
-                self._seed,
-                (self._key, _LOOK),
-                number,
-                count,
-            )
+            self._source.unit(DATA, number, count, look=True)
             for number, count in ((3 * place, 2), (3 * place + 2, 1))
         )
         one, beside = batch.section(0, 1), batch.section(1, 2)
@@ -286,21 +275,20 @@ class Sampler:
                 return f" ({error})" if str(error) else ""
         return ""
 
-    def _cut(self, size: int) -> list[int]:
-        """Return the sizes of the units of one side of a round."""
+    def _unit(self, size: int) -> int:
+        """Return the size of the units of one side of a round; the last may be less."""
         least, most = _DRAWN if self._batched else _SINGLES
-        unit = min(max(math.ceil(size / _UNITS), least), most, self._batch_size())
-        return [min(unit, size - start) for start in range(0, size, unit)]
+        return min(max(math.ceil(size / _UNITS), least), most, self._batch_size())
 
     def _batch_size(self) -> int:
         if self._bytes_each is None:
             return _FIRST_BATCH
         return int(np.clip(_BATCH_BYTES / self._bytes_each, 1, _MAX_BATCH))
 
-    def _in_flight(self, units: list[Any]) -> int:
-        largest = max((count for *_, count in units), default=1)
+    @property
+    def _room(self) -> int:
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
-        return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
+        return int(_FLIGHT_BYTES / bytes_each)
 
 
 @dataclass(frozen=True)

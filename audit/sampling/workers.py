@@ -1,43 +1,66 @@
 """Who draws: this thread, or the workers of an executor.
 
-Units of work are cut, and named, before any work is done on them
-(`dpaudit.audit.sampling.sampler`), and come back in their order. So an audit is the
-same for no executor, one worker or eight, on this machine or on a cluster.
+Releases are named before any work is done on them (`dpaudit.audit.sampling.sampler`),
+and come back in their order. So an audit is the same for no executor, one worker or
+eight, on this machine or on a cluster, and when workers die, join, or work twice.
+
+The mechanism and the pair are placed once with each worker, under a hash of their
+content (`dpaudit.audit.sampling.parcels`); what is submitted holds their name, seeds,
+and numbers of releases: as many as are two seconds of work by what one has cost so far,
+or fewer, so that there is work for all. What costs less than its way there and back is
+drawn here. Whole batches are read where they were drawn, and counts come back instead
+of releases (`dpaudit.audit.game.fitted.Reading`). None of this changes a result: single
+releases do not depend on how they are cut, and batches are never cut.
 
 Two things differ between a worker and the audit's own thread, and are made equal here.
 BLAS rounds by the number of its threads, so it has one everywhere (its threads would
-fight over the cores with the workers besides). A dataset that has travelled to another
-process can be written to, so it is locked again.
+fight over the cores with the workers besides). A mechanism that keeps state would be in
+another one with each worker, so each unit is drawn from a fresh copy.
 """
 
-import io
-import pickle
-import random
-import signal
-import sys
+import math
+import shutil
+import tempfile
 import threading
+import time
 from collections import deque
-from collections.abc import Generator, Iterable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import nullcontext
-from multiprocessing import get_context, parent_process
-from os import _exit, getpid
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
+from contextlib import closing, contextmanager, nullcontext, suppress
+from itertools import chain
+from os import cpu_count, getpid
+from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import finalize
 
-import numpy as np
-
-from dpaudit.audit.sampling.draws import Here, Task, draw_unit, single_threaded
+from dpaudit.audit.sampling.draws import (
+    Here,
+    Piece,
+    Source,
+    single_threaded,
+    ways_to_draw,
+)
+from dpaudit.audit.sampling.parcels import Parcel, Subject
 from dpaudit.batches import Batch
-from dpaudit.errors import DPAuditError, ExecutorError, InputError, MechanismError
-from dpaudit.neighbours import WRITTEN, checksum
-from dpaudit.object_pairs import ObjectPair
+from dpaudit.errors import DPAuditError, ExecutorError, InputError
 from dpaudit.outputs import raised_by_signal
-from dpaudit.validation import check_count
 
-__all__ = ["Workers", "process_pool"]
+__all__ = ["Workers"]
 
 _TOKEN = token_hex(8)
+# Seconds of work: of what is drawn here, and of what is submitted at once.
+_WORTH, _LEAST, _MOST = 0.2, 0.1, 2.0
+_OVERHEAD = 0.005  # about, of this process for what it submits
+_SHARES = 4  # of a worker in a round, or more
+_PLACES = 8  # pairs that workers hold at a time
+_PATIENCE, _LOOK_AFTER = 60.0, 5.0  # seconds without any worker
+_TIMES = 20  # that a cluster may lose what it holds, without a result in between
 
 _UNSENDABLE = (
     "the mechanism cannot be sent to another process ({}): define it at the top level "
@@ -48,37 +71,35 @@ _COPIED = (
     "copies in one state, and release the same again and again: let it draw from the "
     "rng that it is handed, or have this process draw"
 )
-_GENERATORS = (
-    np.random.Generator,
-    np.random.BitGenerator,
-    np.random.RandomState,
-    random.Random,
-)
 _LOST = (
     "a worker was lost ({}): it was killed or ran out of memory, the mechanism ended "
     "its process, or cannot be imported there; with a store, the same audit goes on "
     "from its last checkpoint"
 )
+_ALONE = "the cluster has had no worker for a minute; start some, or let it start some"
+
+_LOCK = threading.Lock()
+_INSIDE: list[Any] = []  # BLAS's limit, and who works under it
 
 
-class _Sent(pickle.Pickler):
-    """Pickles to nowhere, and notes a generator on the way."""
+class _Task(NamedTuple):
+    """What is submitted at once: pieces, or parts of one, and whether they are read."""
 
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        self.generator: Any = None
+    pieces: tuple[Piece, ...]
+    reading: Parcel | None
 
-    def persistent_id(self, obj: Any) -> None:
-        if self.generator is None and isinstance(obj, _GENERATORS):
-            self.generator = obj
+    @property
+    def size(self) -> int:
+        return sum(piece.size for piece in self.pieces)
 
 
 class Workers(Here):
-    """Carries out units of work, and returns them in order.
+    """Draws by workers, and returns what they draw in order.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
+        Or a Dask client.
 
     Raises
     ------
@@ -87,101 +108,253 @@ class Workers(Here):
     """
 
     def __init__(self, executor: Executor) -> None:
+        executor = getattr(executor, "get_executor", lambda: executor)()
         if not callable(getattr(executor, "submit", None)):
             raise InputError(
                 f"executor must be a concurrent.futures.Executor, got {executor!r}"
             )
         self._executor = executor
+        on_dask = type(executor).__module__.startswith("distributed.")
+        self._dask: Any = vars(executor)["_client"] if on_dask else None
+        self._parcels: dict[int, tuple[Any, Parcel]] = {}
+        # By mechanism and pair: these, so that nothing else has their ids, and where
+        # they are.
+        self._placed: dict[tuple[int, int], tuple[Source, Any]] = {}
+        self._folder: Path | None = None  # for processes of this machine
+        self._each: float | None = None  # seconds of a release
+        self._counted = (0, -math.inf)  # workers, and when
 
-    def check(self, mechanism: Any) -> None:
+    def check(self, mechanism: Any = None) -> None:
         """Find out before any work whether the mechanism can be sent to the workers.
 
         Raises
         ------
         InputError
-            If it cannot, or takes a generator along, of which every unit of work would
-            have a copy: the same numbers in each. Only of Python's own pools of
-            processes is this known.
+            If it cannot, or takes a generator along, of which every unit would have a
+            copy: the same numbers in each (of other executors than Python's own and
+            Dask's this is not known); if a worker on Dask has other versions.
+        ExecutorError
+            If a Dask cluster has no workers.
         """
-        if isinstance(self._executor, ProcessPoolExecutor):
-            sent = _Sent()
+        if self._dask is not None:
+            self._greet()
+        if mechanism is not None and self._sends:
+            self._parcel(mechanism)
+
+    def _greet(self) -> None:
+        """Compare the versions of all workers of a cluster with those here."""
+        wanted = Subject.here()
+        try:
+            # One that starts workers where there is work has none yet.
+            self._executor.submit(getpid).result(timeout=_PATIENCE)
+            found = self._dask.run(Subject.differences, wanted, on_error="return")
+        except TimeoutError:
+            raise ExecutorError(_ALONE) from None
+        except Exception as error:
+            raise _failure(error) from error
+        for worker, said in found.items():
+            if isinstance(said, Exception):
+                said = f"it has no dpaudit like here: {type(said).__name__}: {said}"
+            if said:
+                raise InputError(f"worker {worker}: {said}")
+
+    def _parcel(self, mechanism: Any) -> Parcel:
+        """Return the mechanism as it was first seen."""
+        if id(mechanism) not in self._parcels:
             try:
-                sent.dump(mechanism)
+                parcel = Parcel.of(mechanism, by_value=self._dask is not None)
             except BaseException as error:
                 if raised_by_signal(error):
                     raise
                 raise InputError(_UNSENDABLE.format(error)) from error
-            if sent.generator is not None:
-                raise InputError(_COPIED.format(type(sent.generator).__name__))
+            if parcel.generator:
+                raise InputError(_COPIED.format(parcel.generator))
+            self._parcels[id(mechanism)] = mechanism, parcel
+        return self._parcels[id(mechanism)][1]
 
     def draw(
-        self, tasks: Iterable[Task], in_flight: int
-    ) -> Generator[Batch, None, None]:
-        waiting: deque[Future[Batch]] = deque()
+        self, source: Source, pieces: Sequence[Piece], room: int, reading: Any = None
+    ) -> Generator[Any, None, None]:
+        total = sum(piece.size for piece in pieces)
+        if self._each is not None and self._each * total < _WORTH:
+            for piece in pieces:
+                started = time.perf_counter()
+                (batch,) = super().draw(source, [piece], room)
+                self._note(time.perf_counter() - started, piece.size)
+                yield batch
+            return
+        tasks = self._tasks(source, pieces, room, reading)
+        with closing(self._answers(source, tasks, room)) as answers:
+            for piece in pieces:
+                parts, held = [], 0
+                while held < piece.size:
+                    part, answer = next(answers)
+                    parts.append(answer)
+                    held += part.size
+                yield parts[0] if len(parts) == 1 else Batch.join(parts)
+
+    def _note(self, seconds: float, size: int) -> None:
+        before = seconds / size if self._each is None else self._each
+        self._each = (before + seconds / size) / 2
+
+    def _tasks(
+        self, source: Source, pieces: Sequence[Piece], room: int, reading: Any
+    ) -> Iterator[_Task]:
+        """Yield what is submitted, by what a release has cost so far."""
+        workers = max(self._count(), 1)
+        total = sum(piece.size for piece in pieces)
+        most = math.ceil(total / self._number(total, workers))
+        asked = None
+        if reading is not None and most >= pieces[0].size and self._sends:
+            with suppress(Exception):  # else it is read here
+                known = source.mechanism, source.pair
+                asked = Parcel.of(reading, *known, by_value=self._dask is not None)
+        if asked is None:
+            most = max(min(most, room // (2 * workers + 1)), 1)
+        whole = asked is not None or ways_to_draw(source.mechanism)[1] is not None
+        together: list[Piece] = []
+        held = 0
+        for side, first, size, unit in pieces:
+            if whole and together and held + size > most:
+                yield _Task(tuple(together), asked)
+                together, held = [], 0
+            end = first + size
+            while first < end:
+                size = end - first if whole else min(end - first, most - held)
+                together.append(Piece(side, first, size, min(unit, size)))
+                first, held = first + size, held + size
+                if held >= most:
+                    yield _Task(tuple(together), asked)
+                    together, held = [], 0
+        if together:
+            yield _Task(tuple(together), asked)
+
+    def _number(self, total: int, workers: int) -> int:
+        """Return how many tasks so many releases make, by what one has cost so far."""
+        if not self._each:
+            return _SHARES * workers
+        cost = total * self._each
+        number = max(int(min(cost / max(_LEAST, 1e-9), _SHARES * workers)), 1)
+        number -= number % workers if number > workers else 0  # the same for all
+        return max(number, math.ceil(cost / max(_MOST, workers * _OVERHEAD)))
+
+    def _answers(
+        self, source: Source, tasks: Iterator[_Task], room: int
+    ) -> Generator[tuple[Piece, Any], None, None]:
+        """Have tasks carried out; yield each piece with what came of it, in order."""
+        waiting: deque[tuple[_Task, Future[Any]]] = deque()
+        most = 2 * max(self._count(), 1)
         try:
-            for task in tasks:
-                waiting.append(self._submit(task))
-                if len(waiting) >= in_flight:
-                    yield _result(waiting.popleft())
-            while waiting:
-                yield _result(waiting.popleft())
+            for task in chain(tasks, [None]):
+                if task is not None:
+                    waiting.append((task, self._submit(source, task)))
+                while waiting and (
+                    task is None
+                    or len(waiting) > most
+                    or sum(each.size for each, _ in waiting if not each.reading) >= room
+                ):
+                    first, future = waiting.popleft()
+                    seconds, answers = self._result(source, first, future)
+                    self._note(seconds, first.size)
+                    yield from zip(first.pieces, answers, strict=True)
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()  # after an error; else there are none
 
-    def _submit(self, task: Task) -> "Future[Batch]":
+    def _submit(self, source: Source, task: _Task) -> "Future[Any]":
         try:
-            return self._executor.submit(_draw_for, _this_process(), *task)
+            where = self._place(source)
+            what = source.seed, source.key, *task
+            return self._executor.submit(_work, _this_process(), where, *what)
         except Exception as error:
+            if isinstance(error, DPAuditError):
+                raise
             raise _failure(error) from error
 
+    def _place(self, source: Source) -> Any:
+        """Return the name under which workers find a mechanism and a pair."""
+        key = id(source.mechanism), id(source.pair)
+        _, placed = self._placed.pop(key, (None, None))
+        if placed is None or getattr(placed, "status", "finished") != "finished":
+            placed = self._sent(source)
+        self._placed[key] = source, placed
+        for old in [*self._placed][:-_PLACES]:
+            _, gone = self._placed.pop(old)
+            if isinstance(gone, Path):
+                gone.unlink(missing_ok=True)
+        return placed
 
-def process_pool(workers: int) -> ProcessPoolExecutor:
-    """Return a pool of processes for `audit`, to be used in a ``with`` statement.
+    def _sent(self, source: Source) -> Any:
+        if not self._sends:
+            return Subject(source.mechanism, source.pair)
+        parcel = self._parcel(source.mechanism)
+        if self._dask is None:
+            subject = Subject(parcel, source.pair)
+            try:
+                if self._folder is None:
+                    self._folder = Path(tempfile.mkdtemp(prefix="dpaudit-"))
+                    finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+                return subject.filed(self._folder)
+            except OSError:  # there is no room: it goes along with every task
+                return subject
+        subject = Subject(parcel, source.pair, Subject.here())
+        for _ in range(_TIMES):
+            try:
+                return self._dask.scatter(subject, broadcast=True, hash=True)
+            except (OSError, TimeoutError):  # a worker dies meanwhile
+                time.sleep(1.0)
+        raise ExecutorError(_ALONE)
 
-    Unlike those of a plain pool its workers leave Ctrl-C to the process that started
-    them, end when it ends, however it ends, and print to standard error.
+    def _result(
+        self, source: Source, task: _Task, future: "Future[Any]"
+    ) -> tuple[float, list[Any]]:
+        for _ in range(_TIMES):
+            try:
+                return self._waited(future)
+            except CancelledError as error:
+                if self._dask is None:
+                    raise _failure(error) from error
+                # With its last worker a cluster loses the pair: it is placed anew.
+                future = self._submit(source, task)
+        raise ExecutorError(_LOST.format("time and again"))
 
-    Parameters
-    ----------
-    workers : int
-        >= 1.
+    def _waited(self, future: "Future[Any]") -> tuple[float, list[Any]]:
+        alone = 0.0
+        try:
+            while self._dask is not None:
+                try:
+                    return future.result(timeout=_LOOK_AFTER)
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    alone = 0.0 if self._count() else alone + _LOOK_AFTER
+                    if alone >= _PATIENCE:
+                        raise ExecutorError(_ALONE) from None
+            return future.result()
+        except CancelledError:
+            raise
+        except DPAuditError:
+            self._placed.clear()  # what was written to is not used again
+            raise
+        except BaseException as error:  # those of the mechanism are outputs
+            if raised_by_signal(error):
+                raise
+            raise _failure(error) from error
 
-    Examples
-    --------
-    >>> with process_pool(2) as executor:
-    ...     executor.submit(divmod, 7, 3).result()
-    (2, 1)
-    """
-    # Spawned: a forked copy of a process with BLAS threads may hang.
-    executor = ProcessPoolExecutor(
-        check_count("workers", workers),
-        mp_context=get_context("spawn"),
-        initializer=_begin,
-    )
-    if threading.current_thread() is not threading.main_thread():
-        return executor
-    # A worker is born deaf to Ctrl-C, or it would die of one before it can say so.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        for _ in range(workers):
-            executor.submit(int)  # each has one more worker started
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return executor
+    @property
+    def _sends(self) -> bool:
+        """Whether workers are processes that can be told what they hold."""
+        return self._dask is not None or isinstance(self._executor, ProcessPoolExecutor)
 
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdout = sys.stderr  # what workers print is no part of any result
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    _exit(1)
+    def _count(self) -> int:
+        """Return how many workers there are, of a cluster with some delay."""
+        if self._dask is None:
+            return getattr(self._executor, "_max_workers", None) or cpu_count() or 1
+        count, when = self._counted
+        if not count or time.monotonic() > when + _LOOK_AFTER:
+            count = sum(self._dask.nthreads().values())
+            self._counted = count, time.monotonic()
+        return count
 
 
 def _this_process() -> tuple[int, str]:
@@ -189,30 +362,35 @@ def _this_process() -> tuple[int, str]:
     return getpid(), _TOKEN
 
 
-def _draw_for(audit: tuple[int, str], *task: Any) -> Batch:
+def _work(
+    audit: tuple[int, str],
+    where: Any,
+    seed: int,
+    key: int,
+    pieces: tuple[Piece, ...],
+    reading: Parcel | None,
+) -> tuple[float, list[Any]]:
     """Draw for the audit of that process."""
-    mechanism, data, *rest = task
-    data = ObjectPair.locked(data)
     # The audit itself sees to its own process, and for longer than any of its tasks.
-    here = audit == _this_process()
-    of_rows = isinstance(data, np.ndarray) and data.dtype == np.float64
-    before = checksum(data) if of_rows else None
-    with nullcontext() if here else single_threaded():
-        drawn = draw_unit(mechanism, data, *rest)
-    if of_rows and checksum(data) != before:  # of a copy that is not used elsewhere
-        raise MechanismError(WRITTEN)
-    return drawn
+    with nullcontext() if audit == _this_process() else _one_thread():
+        return Subject.found(where).draw(seed, key, pieces, reading)
 
 
-def _result(future: "Future[Batch]") -> Batch:
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let BLAS use one thread while any thread of this process is in the block."""
+    with _LOCK:
+        if not _INSIDE:
+            _INSIDE.append(single_threaded())
+            _INSIDE[0].__enter__()
+        _INSIDE.append(None)
     try:
-        return future.result()
-    except DPAuditError:
-        raise
-    except BaseException as error:  # those of the mechanism are outputs
-        if raised_by_signal(error):
-            raise
-        raise _failure(error) from error
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            if len(_INSIDE) == 1:
+                _INSIDE.pop().__exit__(None, None, None)
 
 
 def _failure(error: BaseException) -> ExecutorError:

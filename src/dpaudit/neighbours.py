@@ -14,18 +14,16 @@ from dpaudit.errors import InputError, MechanismError
 from dpaudit.validation import check_real
 
 __all__ = [
-    "WRITTEN",
     "Neighbouring",
     "Pair",
     "Relation",
     "check_relation",
-    "checksum",
     "fresh",
     "is_plain",
     "same_rows",
 ]
 
-WRITTEN = (
+_WRITTEN = (
     "the mechanism wrote to the dataset that it was given, which is locked: its "
     "releases are no longer of that dataset; let it work on a copy"
 )
@@ -150,10 +148,10 @@ class Pair:
             If either is not.
         """
         if self._checksums_now() != self._checksums:  # type: ignore[attr-defined]
-            raise MechanismError(WRITTEN)
+            raise MechanismError(_WRITTEN)
 
     def _checksums_now(self) -> tuple[int, int]:
-        return checksum(self.data), checksum(self.neighbour)
+        return _checksum(self.data), _checksum(self.neighbour)
 
     def is_data(self, data: Any) -> bool:
         """Say whether a dataset is `data`, rather than `neighbour`."""
@@ -214,7 +212,7 @@ def is_plain(data: Any) -> bool:
     return type(data) is np.ndarray and not data.dtype.hasobject
 
 
-def checksum(rows: NDArray[np.float64]) -> int:
+def _checksum(rows: NDArray[np.float64]) -> int:
     """Return a number that hardly stays the same when an array is written to."""
     return zlib.crc32(rows.ravel(order="K").data.cast("B"))
 

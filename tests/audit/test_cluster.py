@@ -1,15 +1,45 @@
-import pytest
-from audit_cases import audited, values
+import json
+import os
+import signal
 
-from dpaudit.audit import Run
+import numpy as np
+import pytest
+from audit_cases import CLAIM, PAIR, audited, laplace_sum, values
+
+from dpaudit import InputError
+from dpaudit.audit import Run, audit
+from dpaudit.audit.sampling import workers
+from dpaudit.audit.sampling.parcels import Subject
+from dpaudit.audit.sampling.workers import Workers
+from dpaudit.cli import main
+from dpaudit.errors import ExecutorError
 
 distributed = pytest.importorskip(
     "distributed", reason="the extra 'cluster' is not installed"
 )
 # What Dask's own threads and sockets say when they end is not the question.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("in_few_rounds"),
+]
 
-OPTIONS = {"budget": 50}
+OPTIONS = {"budget": 200}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def all_is_sent(monkeypatch):
+    monkeypatch.setattr(workers, "_WORTH", 0.0)
 
 
 def closure(scale):
@@ -17,13 +47,68 @@ def closure(scale):
     return lambda data, rng: data.sum() + rng.laplace(scale=scale)
 
 
-def test_an_audit_is_the_same_on_a_cluster():
+def test_an_audit_is_the_same_on_a_cluster_whose_workers_die(client):
+    """One after the other, and both at once, so that nobody has the pair any more."""
+    mechanism, kills = closure(1.0), iter([1, 2, 1])
+
+    def kill(progress):
+        if progress.samples > 20:
+            for process in list(client.run(os.getpid).values())[: next(kills, 0)]:
+                os.kill(process, signal.SIGKILL)
+
+    run = Run(executor=client.get_executor(), progress=kill)
+    found = audited(mechanism, **OPTIONS, run=run)
+    assert next(kills, None) is None
+    client.wait_for_workers(2)
+    assert values(found) == values(audited(mechanism, **OPTIONS))
+
+
+def test_a_client_is_an_executor_and_a_generator_is_not_copied(client):
+    found = audited(laplace_sum, **OPTIONS, run=Run(executor=client))
+    assert values(found) == values(audited(laplace_sum, **OPTIONS))
+    rng = np.random.default_rng(0)
+    own = lambda data: data.sum() + rng.laplace()  # noqa: E731
+    with pytest.raises(InputError, match=r"a generator of its own \(Generator\)"):
+        audit(own, pair=PAIR, claim=CLAIM, run=Run(executor=client))
+
+
+def test_workers_that_are_not_like_this_process_are_named(
+    client, tmp_path, monkeypatch
+):
+    (tmp_path / "only_here.py").write_text("def noisy(data, rng): return 1.0")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import only_here
+
+    with pytest.raises(InputError, match=r"worker.*cannot import only_here"):
+        audit(only_here.noisy, pair=PAIR, claim=CLAIM, run=Run(executor=client))
+    monkeypatch.setattr(Subject, "here", lambda: (("Python", "2.7.18"),) * 5)
+    with pytest.raises(InputError, match=r"tcp://.*another Python: 3.* process 2\.7"):
+        Workers(client).check()
+
+
+def test_a_cluster_without_workers_is_named(monkeypatch):
+    monkeypatch.setattr(workers, "_PATIENCE", 0.5)
     with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
-        client.get_executor() as executor,
+        pytest.raises(ExecutorError, match="no worker for"),
     ):
-        found = audited(closure(1.0), **OPTIONS, run=Run(executor=executor))
-    assert values(found) == values(audited(closure(1.0), **OPTIONS))
+        audited(laplace_sum, run=Run(executor=client))
+
+
+def test_a_scheduler_that_is_not_there_is_named(capsys):
+    command = ["audit", "laplace", "--scheduler", "tcp://127.0.0.1:9"]
+    assert main(command) == 2
+    assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_commands_work_on_a_cluster(client, capsys, tmp_path):
+    address = ["--scheduler", client.scheduler.address]
+    asked = ["audit", "laplace", "--max-samples", "200", "--json"]
+    told = []
+    for by in (address, []):
+        assert main([*asked, *by]) == 0
+        told.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+    assert told[0] == told[1]
+    wall = ["report", "run", "symmetric-noise-support", *address]
+    assert main([*wall, "--output", str(tmp_path)]) == 0

@@ -52,6 +52,12 @@ def ordinary(values):
     return Batch.of(Output(LAYOUT, numbers))
 
 
+def absorb(portfolio, side, batch, events):
+    """Read and note a batch, as a round does."""
+    seen = portfolio.reading()(side, int(portfolio.seen[side]), batch)
+    return portfolio.note(side, seen, events)
+
+
 def labelled(layouts, values=()):
     """Return outputs of these layouts; those of '' are numbers."""
     numbers = iter(values)
@@ -177,7 +183,7 @@ def test_learned_attacks_are_judged_on_what_they_did_not_learn_from():
     for size in (16, 40, 100):
         portfolio.trust(events, np.arange(len(events)))
         for side in (DATA, NEIGHBOUR):
-            portfolio.absorb(side, ordinary(rng.normal(size=size)), events)
+            absorb(portfolio, side, ordinary(rng.normal(size=size)), events)
         events = portfolio.prepare()
         assert np.max(np.abs(events.p - events.q), initial=0.0) == 0.0
 
@@ -195,8 +201,8 @@ def test_learned_attacks_wait_when_others_apply():
     assert set(alone.attack.tolist()) == {0}
     portfolio = begun([MeanShift(), LogisticClassifier()], *noise, target)
     assert set(portfolio.prepare().attack.tolist()) == {0}
-    portfolio.absorb(DATA, ordinary(np.arange(400.0)), portfolio.prepare())
-    portfolio.absorb(NEIGHBOUR, ordinary(np.arange(400.0) + 1), portfolio.prepare())
+    absorb(portfolio, DATA, ordinary(np.arange(400.0)), portfolio.prepare())
+    absorb(portfolio, NEIGHBOUR, ordinary(np.arange(400.0) + 1), portfolio.prepare())
     assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
@@ -222,7 +228,7 @@ def test_hits_equal_a_recount():
     assert set(events.attack.tolist()) >= {0, 1}
     for side in (DATA, NEIGHBOUR):
         fresh = both_sides(mechanism, 30, rng)[side]
-        hits = portfolio.absorb(side, fresh, events)
+        hits = absorb(portfolio, side, fresh, events)
         scores = [portfolio.fitted(i).score(target, fresh) for i in range(len(attacks))]
         assert hits.tolist() == [
             (scores[attack] >= threshold).sum()
@@ -269,7 +275,7 @@ def test_idle_attacks_stop_scoring_after_the_trial():
         portfolio.trust(events, np.flatnonzero(events.attack == 1))
         before = [spy.scored for spy in spies]
         hits = [
-            portfolio.absorb(side, ordinary(rng.normal(size=300)), events)
+            absorb(portfolio, side, ordinary(rng.normal(size=300)), events)
             for side in (DATA, NEIGHBOUR)
         ]
         idle.append(spies[0].scored - before[0])
@@ -286,7 +292,7 @@ def test_idle_attacks_stop_scoring_after_the_trial():
     assert {scored_by(portfolio, events, a) for a in (0, 1)} == {2400}
     # Somebody who bets on it again sets it to work again.
     portfolio.trust(events, np.flatnonzero(events.attack == 0))
-    portfolio.absorb(DATA, ordinary(rng.normal(size=300)), events)
+    absorb(portfolio, DATA, ordinary(rng.normal(size=300)), events)
     events = portfolio.prepare()
     assert scored_by(portfolio, events, 0) == 2700
 
@@ -301,7 +307,7 @@ def test_sufficient_attacks_are_never_idle_and_memory_is_bounded():
     portfolio.trust(events, np.flatnonzero(events.attack == 1))
     before = spies[0].scored
     for _ in range(4):
-        portfolio.absorb(DATA, ordinary(rng.normal(size=300)), events)
+        absorb(portfolio, DATA, ordinary(rng.normal(size=300)), events)
     assert spies[0].scored - before == 4 * 300
     rng = np.random.default_rng(2)
     spy = HungrySpy()
@@ -310,7 +316,7 @@ def test_sufficient_attacks_are_never_idle_and_memory_is_bounded():
         events = portfolio.prepare()
         portfolio.trust(events, np.arange(len(events)))
         for side in (DATA, NEIGHBOUR):
-            portfolio.absorb(side, ordinary(rng.normal(size=20_000)), events)
+            absorb(portfolio, side, ordinary(rng.normal(size=20_000)), events)
     assert max(spy.fits) == 2**12 // 32
     assert portfolio.seen.tolist() == [200_050, 200_050]
     # Nothing was refitted since the pool was full: all later scores are remembered.
@@ -341,9 +347,9 @@ def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
         assert set(events.attack.tolist()) == {0}
         portfolio.trust(events, NOBODY)
         for side in (DATA, NEIGHBOUR):
-            portfolio.absorb(side, ordinary(rng.normal(size=100)), events)
+            absorb(portfolio, side, ordinary(rng.normal(size=100)), events)
     late = labelled(["raises KeyError"] * 60 + [""] * 40, rng.normal(size=40))
-    portfolio.absorb(DATA, late, events)
+    absorb(portfolio, DATA, late, events)
     events = portfolio.prepare()
     assert set(events.attack.tolist()) == {0, 1}
     names = [portfolio.fitted(index).attack.name for index in (0, 1)]
@@ -363,7 +369,7 @@ def test_attacks_on_numbers_wait_for_some_and_others_are_asked_again():
     assert set(events.attack.tolist()) <= {0}
     mixed = labelled(["value 'no'", ""] * 30, np.arange(30.0))
     for side in (DATA, NEIGHBOUR):
-        portfolio.absorb(side, mixed, events)
+        absorb(portfolio, side, mixed, events)
     events = portfolio.prepare()
     assert {portfolio.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
     rng = np.random.default_rng(0)
@@ -371,7 +377,7 @@ def test_attacks_on_numbers_wait_for_some_and_others_are_asked_again():
     events = portfolio.prepare()
     assert not len(events)
     for side in (DATA, NEIGHBOUR):
-        portfolio.absorb(side, ordinary(rng.normal(size=300)), events)
+        absorb(portfolio, side, ordinary(rng.normal(size=300)), events)
     assert len(portfolio.prepare())
 
 

@@ -16,11 +16,26 @@ from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit import Run, Store, audit, process_pool
+from dpaudit.audit.sampling import workers
+from dpaudit.audit.sampling.draws import Piece, Source
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.errors import ExecutorError
 
 pytestmark = pytest.mark.usefixtures("in_few_rounds")
+
+
+@pytest.fixture(autouse=True)
+def all_is_sent(monkeypatch):
+    """Let workers draw what is drawn at home for want of worth, too."""
+    monkeypatch.setattr(workers, "_WORTH", 0.0)
+
+
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Submit each release by itself."""
+    monkeypatch.setattr(workers, "_LEAST", 0.0)
+    monkeypatch.setattr(workers, "_MOST", 0.0)
 
 
 def mixed(data, rng):
@@ -65,8 +80,8 @@ def transposed(data, rng):
 class Backwards(Executor):
     """Works only when somebody waits, and then on the last of its tasks first."""
 
-    def __init__(self):
-        self.waiting, self.most = [], 0
+    def __init__(self, workers=1):
+        self.waiting, self.most, self._max_workers = [], 0, workers
 
     def submit(self, function, /, *arguments):
         future = Future()
@@ -136,7 +151,9 @@ def test_the_cut_follows_the_round_and_the_size_of_a_release():
     def sizes(mechanism, size, first=10):
         sampler = Sampler(mechanism, PAIR, 0)
         list(sampler.round((first, first)))
-        return sampler._cut(size)
+        return [
+            count for piece in sampler._pieces(DATA, size) for _, count in piece.units
+        ]
 
     assert sizes(laplace_sum, 3) == [1, 1, 1]
     assert sizes(laplace_sum, 100) == [13] * 7 + [9]
@@ -147,15 +164,14 @@ def test_the_cut_follows_the_round_and_the_size_of_a_release():
     assert sizes(lambda d, rng: np.zeros(2**18), 300, 1) == [8] * 37 + [4]
 
 
-@pytest.mark.parametrize(("size", "most"), [(5000, 40), (10**5, 256)])
-def test_what_is_in_flight_is_bounded(size, most):
-    executor = Backwards()
-    sampler = Sampler(Batched(), PAIR, 0, workers=executor and Workers(executor))
+@pytest.mark.parametrize(("count", "most"), [(1, 3), (20, 41)])
+def test_what_is_in_flight_is_bounded(count, most, one_by_one):
+    executor = Backwards(count)
+    sampler = Sampler(laplace_sum, PAIR, 0, workers=Workers(executor))
     list(sampler.round((10, 10)))
     executor.most = 0
-    sampler._batched = False  # many units
-    list(sampler.round((size, size)))
-    assert 2 < executor.most <= most
+    list(sampler.round((100, 100)))
+    assert executor.most == most
 
 
 def refuses(data, rng):
@@ -163,9 +179,9 @@ def refuses(data, rng):
 
 
 def test_few_large_releases_are_in_flight_and_unwanted_tasks_cancelled():
-    executor = Backwards()
-    workers = Workers(executor)
-    sampler = Sampler(lambda d, rng: np.zeros(2**22), PAIR, 0, workers=workers)
+    executor = Backwards(16)
+    large = lambda d, rng: np.zeros(2**22)  # noqa: E731
+    sampler = Sampler(large, PAIR, 0, workers=Workers(executor))
     list(sampler.round((1, 1)))
     executor.most = 0
     for _ in sampler.round((6, 6)):
@@ -333,8 +349,8 @@ def threads_of_blas(data, rng):
 
 
 def test_blas_has_one_thread_everywhere(pools):
-    task = (threads_of_blas, PAIR.data, 0, (0,), 0, 3)
-    (drawn,) = Workers(pools.process).draw([task], 1)
+    source, piece = Source(threads_of_blas, PAIR, 0, 0), Piece(DATA, 0, 3, 3)
+    (drawn,) = Workers(pools.process).draw(source, [piece], 10)
     assert drawn.numbers("int64, shape ()").tolist() == [1] * 3
     seen = []
 

@@ -127,10 +127,17 @@ ERRORS = {
     ("--layer", "exact", "--workers", "2"): "takes no --domain, --bits, --witness, --w",
     ("--layer", "white-box", "--store", "a.db"): "takes no",
     ("--layer", "white-box", "--max-seconds", "1"): "or --max-seconds",
-    ("--layer", "replay", "--to-the-end"): "--workers, --refine or --to-the-end",
-    ("--layer", "replay", "--refine", "0.25"): "takes no --bits, --workers, --refine",
+    ("--layer", "replay", "--to-the-end"): "--scheduler, --refine or --to-the-end",
+    (
+        "--layer",
+        "replay",
+        "--refine",
+        "0.25",
+    ): "takes no --bits, --workers, --scheduler",
     ("--layer", "exact", "--refine", "0.5"): "--store, --refine or --max-seconds",
     ("--refine", "-1"): "--refine must be a finite number >= 0, got -1",
+    ("--scheduler", "nowhere"): "such as tcp://HOST:8786, got 'nowhere'",
+    ("--scheduler", "a:1", "--workers", "2"): "--workers and --scheduler exclude",
     ("--max-seconds", "0"): "--max-seconds must be a finite number > 0, got 0",
 }
 
@@ -250,7 +257,8 @@ def test_one_line_on_a_terminal(capsys, monkeypatch):
     lines = re.findall(r"\r\033\[K([^\r\n]*)", shown)
     assert 8 <= len(lines) <= 12  # a second of silence, then ten lines a second
     assert lines[-1] == ""
-    assert lines[0].startswith("49 of 100 releases a side, epsilon >= 0.5 at delta 0")
+    begin = "49 of 100 releases a side, 0.013 a second, epsilon >= 0.5"
+    assert lines[0].startswith(begin)
     assert all(len(line) < 60 for line in lines)
     assert "\n" not in shown
 

@@ -10,6 +10,7 @@ from dpaudit.cli.formats import Output, asked
 from dpaudit.cli.options import (
     FILE,
     completed_names,
+    executor_options,
     grouped,
     json_option,
     print_result,
@@ -104,11 +105,6 @@ _run_options = grouped(
     "run",
     seed_option,
     click.option(
-        "--workers",
-        default=1,
-        help="Processes that draw releases; they change nothing but the time.",
-    ),
-    click.option(
         "--store",
         type=FILE,
         help="Keep the audit in this file, and go on with it if it is there.",
@@ -168,6 +164,7 @@ _output_options = grouped(
 @click.option("--confidence", default=0.999)
 @_budget_options
 @_run_options
+@executor_options(1)
 @_output_options
 def audit_command(
     mechanism: str,
@@ -178,6 +175,7 @@ def audit_command(
     confidence: float,
     budget: dict[str, Any],
     run: dict[str, Any],
+    by: dict[str, Any],
     output: dict[str, Any],
 ) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
@@ -207,13 +205,14 @@ def audit_command(
         **{"pair": neighbours, "domain": legal, "relation": relation},
         **{"claim": claim, "confidence": confidence, "seed": run["seed"]},
     }
-    of_sampling = evidence["bits"] or run["workers"] != 1 or not _is_default("refine")
+    elsewhere = by != {"workers": 1, "scheduler": None}
+    of_sampling = evidence["bits"] or elsewhere or not _is_default("refine")
     if layer in ("exact", "white-box"):
         unused = (domain, wanted.witness, run["store"], budget["seconds"])
         if of_sampling or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
-                "--store, --refine or --max-seconds"
+                "--scheduler, --store, --refine or --max-seconds"
             )
         with printing_aside():
             outcome, refuted = _analysed(layer, subject, what, budget["releases"])
@@ -222,7 +221,8 @@ def audit_command(
     of_sampling |= not budget["stop"]
     if layer == "replay" and of_sampling:
         raise InputError(
-            "--layer replay takes no --bits, --workers, --refine or --to-the-end"
+            "--layer replay takes no --bits, --workers, --scheduler, --refine or "
+            "--to-the-end"
         )
     of_sampling |= run["store"] is not None
     both = layer is None and ":" in mechanism and not of_sampling
@@ -244,7 +244,7 @@ def audit_command(
     if layer != "replay" and not (results and results[0].refuted):
         if results and legal is not None:  # what replay found worst is tried first
             what["pair"] = results[0].pair
-        sampled, stopped = _sampled(subject, what, evidence, budget, run, named)
+        sampled, stopped = _sampled(subject, what, evidence, budget, run | by, named)
         results.append(sampled)
     wanted.tell(results, subject)
     result = results[-1]
@@ -290,7 +290,7 @@ def _sampled(
 
     attacks = BITS if evidence["bits"] else None
     layer = evidence["layer"] or "black-box"
-    with auditing(run["workers"]) as means:
+    with auditing(run["workers"], run["scheduler"]) as means:
         settings = Run(attacks=attacks, store=run["store"], **means, **named)
         limits = _budget_of(budget)
         result = audit(subject, layer=layer, budget=limits, run=settings, **what)

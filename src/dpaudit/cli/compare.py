@@ -71,7 +71,7 @@ def compare_command(
     epsilons: str,
     samples: int,
     store: Path | None,
-    workers: int | None,
+    by: dict[str, Any],
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -99,7 +99,7 @@ def compare_command(
     asked = _numbers(epsilons)
     if data is not None:
         options |= {"data": read_rows(data), "source": str(data)}
-    with working(workers) as means:
+    with working(**by) as means:
         run = Run(store=store, **means)
         found = compared(mechanisms, epsilons=asked, budget=samples, run=run, **options)
     page = options["output"] / "index.html"

@@ -15,6 +15,7 @@ __all__ = [
     "FILE",
     "FOLDER",
     "completed_names",
+    "executor_options",
     "grouped",
     "instance_of",
     "is_dumb",
@@ -24,7 +25,6 @@ __all__ = [
     "print_result",
     "seed_option",
     "work_options",
-    "workers_option",
 ]
 
 _Function = Callable[..., Any]
@@ -36,7 +36,6 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
 )
 seed_option = click.option("--seed", default=0)
-workers_option = click.option("--workers", type=int, help="Processes [one per core].")
 
 
 def work_options(output: str) -> Callable[[_Function], _Function]:
@@ -45,7 +44,7 @@ def work_options(output: str) -> Callable[[_Function], _Function]:
 
     def decorate(command: _Function) -> _Function:
         for option in (
-            workers_option,
+            executor_options(None),
             seed_option,
             click.option("--store", type=FILE, help=store),
             click.option("--output", type=FOLDER, default=Path(output)),
@@ -83,6 +82,28 @@ def grouped(
         return gathered
 
     return decorate
+
+
+def executor_options(workers: int | None) -> Callable[[_Function], _Function]:
+    """Return a decorator for a command whose work others may do: `by`, a dict.
+
+    Parameters
+    ----------
+    workers : int or None
+        How many processes there are by default, None for one per core.
+    """
+    told = "Processes that draw releases; they change nothing but the time."
+    address = "A Dask cluster that works instead, as tcp://HOST:8786; see clusters.md."
+    return grouped(
+        "by",
+        click.option(
+            "--workers",
+            type=int,
+            default=workers,
+            help="Processes [one per core]." if workers is None else told,
+        ),
+        click.option("--scheduler", metavar="ADDRESS", help=address),
+    )
 
 
 def completed_names(

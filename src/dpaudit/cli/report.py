@@ -13,13 +13,13 @@ from dpaudit.cli.exits import Command, Group, ended, failed
 from dpaudit.cli.options import (
     FILE,
     FOLDER,
+    executor_options,
     instance_of,
     json_option,
     look_for_modules,
     print_json,
     seed_option,
     work_options,
-    workers_option,
 )
 from dpaudit.cli.running import working
 from dpaudit.printable import printable, said
@@ -59,10 +59,10 @@ def report_command(ctx: click.Context, /, **options: Any) -> int:
     return ended(ctx, partial(_write, **options))
 
 
-def _write(workers: int | None, **options: Any) -> int:
+def _write(by: dict[str, Any], **options: Any) -> int:
     from dpaudit.reports import write_report
 
-    with working(workers) as means:
+    with working(**by) as means:
         written = write_report(**means, **options)
     click.echo(printable(written.index))
 
@@ -90,7 +90,7 @@ def _part(*examples: str) -> Callable[[Callable[..., Any]], click.Command]:
 @click.option("--output", type=FOLDER, help="Where to write tables as CSV files.")
 @click.option("--store", type=FILE, help="Where to keep finished work [nowhere].")
 @seed_option
-@workers_option
+@executor_options(None)
 def run_command(
     experiments: tuple[str, ...],
     profile: str,
@@ -98,7 +98,7 @@ def run_command(
     output: Path | None,
     store: Path | None,
     seed: int,
-    workers: int | None,
+    by: dict[str, Any],
 ) -> None:
     """Carry out single experiments of the report.
 
@@ -130,7 +130,7 @@ def run_command(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     tables = {}
-    with working(workers) as means:
+    with working(**by) as means:
         for name, each in chosen.items():
             start = time.monotonic()
             tables[name] = table = run(each, store=kept, **means)
@@ -214,9 +214,9 @@ def libraries_command(output: Path, **options: Any) -> None:
 @click.option("--limit", "limit_s", type=float, help="Seconds for a visit [120].")
 @click.option("--max-samples", type=int, help="Releases a side [200,000].")
 @seed_option
-@workers_option
+@executor_options(None)
 def tour_command(
-    names: tuple[str, ...], output: Path, workers: int | None, **options: Any
+    names: tuple[str, ...], output: Path, by: dict[str, Any], **options: Any
 ) -> None:
     """Audit what other libraries ship, by replay and as black boxes [all of it].
 
@@ -228,7 +228,7 @@ def tour_command(
 
     look_for_modules()
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    with working(workers) as means:
+    with working(**by) as means:
         records = toured(output, names, **means, **given)
     click.echo(tour_table(records))
     click.echo(printable(f"written to {output}"))
@@ -246,13 +246,13 @@ def tour_command(
     default=Path("build/bench"),
     help="Where finished work is kept, and found again.",
 )
-@workers_option
+@executor_options(None)
 @click.option("--only", multiple=True, metavar="STUDY", help="[all]")
 @click.option("--also", multiple=True, metavar="MODULE:OBJECT", help="A further study.")
 @click.option("--strict", is_flag=True, help="Fail if any target is not met.")
 def bench_audit_command(
     output: Path,
-    workers: int | None,
+    by: dict[str, Any],
     strict: bool,
     also: tuple[str, ...],
     **options: Any,
@@ -270,7 +270,7 @@ def bench_audit_command(
         look_for_modules()
         further = tuple(instance_of(load_reference(each)) for each in also)
         options["studies"] = (*STUDIES, *further)
-    with working(workers) as means:
+    with working(**by) as means:
         found = bench_audit(output, **means, **options)
     for each in found:
         for table in each.tables:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -11,17 +12,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, redirect_stdout, suppress
+from importlib import import_module
 from typing import Any
 
 import click
 
 from dpaudit.cli.options import is_dumb
-from dpaudit.printable import printable
+from dpaudit.errors import InputError
+from dpaudit.printable import printable, said
 
 __all__ = ["Interrupt", "auditing", "printing_aside", "watch", "working"]
 
 _NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
+_TIMEOUT = 5  # seconds, for a scheduler to answer
 
 
 class Interrupt:
@@ -122,16 +126,55 @@ class _LazyPool(Executor):
 
 
 @contextmanager
-def _processes(workers: int | None, *, later: bool = False) -> Iterator[Any]:
-    """Yield an executor of so many processes, or None for one; None is one per core.
+def _cluster(address: str) -> Iterator[Any]:
+    """Yield an executor of the Dask cluster whose scheduler is at an address."""
+    from dpaudit.audit.sampling.workers import Workers
 
-    The processes are started at once, or later, when there is work for them.
+    if not re.fullmatch(r"([a-z]+://)?\S+:\d+/?", address):
+        raise InputError(
+            f"--scheduler must be an address such as tcp://HOST:8786, got {address!r}"
+        )
+    try:
+        dask = import_module("distributed")
+    except ImportError:
+        raise InputError(
+            "--scheduler needs Dask: pip install 'dpaudit[cluster]'"
+        ) from None
+    try:
+        client = dask.Client(address, timeout=_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"--scheduler: no scheduler answers at {address} ({said(error)})"
+        ) from None
+    with client:
+        executor = client.get_executor()
+        try:
+            Workers(executor).check()
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False)  # it is not waited for
+            raise
+
+
+@contextmanager
+def _executor(
+    workers: int | None, scheduler: str | None, *, later: bool = False
+) -> Iterator[Any]:
+    """Yield who works: a cluster, so many processes, one per core, or None for one.
+
+    Processes are started at once, or later, when there is work for them.
     """
     from multiprocessing import active_children
 
     from dpaudit.audit import process_pool
     from dpaudit.validation import check_count
 
+    if scheduler is not None:
+        if workers not in (None, 1):
+            raise InputError("--workers and --scheduler exclude each other")
+        with _cluster(scheduler) as executor:
+            yield executor
+        return
     if workers is None:
         workers = os.cpu_count() or 1
     if check_count("workers", workers) == 1:
@@ -205,13 +248,13 @@ def _overwrite(line: object) -> None:
 
 
 @contextmanager
-def auditing(workers: int) -> Iterator[dict[str, Any]]:
+def auditing(workers: int, scheduler: str | None) -> Iterator[dict[str, Any]]:
     """Yield what an audit is run with, by the names of the fields of a `Run`."""
     with (
         printing_aside(),
         Interrupt() as interrupt,
         _short_warnings(),
-        _processes(workers) as executor,
+        _executor(workers, scheduler) as executor,
         watch() as progress,
     ):
         yield {
@@ -222,9 +265,11 @@ def auditing(workers: int) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def working(workers: int | None) -> Iterator[dict[str, Any]]:
+def working(
+    workers: int | None, scheduler: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield what long work is done with, by name: an executor, and the progress."""
-    with _processes(workers, later=True) as executor, _steps() as show:
+    with _executor(workers, scheduler, later=True) as executor, _steps() as show:
         yield {"executor": executor, "progress": show}
 
 
