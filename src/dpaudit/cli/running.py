@@ -137,9 +137,7 @@ def _cluster(address: str) -> Iterator[Any]:
     try:
         dask = import_module("distributed")
     except ImportError:
-        raise InputError(
-            "--scheduler needs Dask: pip install 'dpaudit[cluster]'"
-        ) from None
+        raise InputError("--scheduler needs the extra 'cluster'") from None
     try:
         client = dask.Client(address, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
