@@ -1,10 +1,12 @@
 import json
 import os
 import signal
+from concurrent.futures import Executor, Future
 
 import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, audited, laplace_sum, values
+from click.testing import CliRunner
 
 from dpaudit import InputError
 from dpaudit.audit import Run, audit
@@ -13,6 +15,7 @@ from dpaudit.audit.sampling.parcels import Subject
 from dpaudit.audit.sampling.workers import Workers
 from dpaudit.cli import main
 from dpaudit.errors import ExecutorError
+from dpaudit.reports.runner import Job, carry_out
 
 distributed = pytest.importorskip(
     "distributed", reason="the extra 'cluster' is not installed"
@@ -96,19 +99,35 @@ def test_a_cluster_without_workers_is_named(monkeypatch):
         audited(laplace_sum, run=Run(executor=client))
 
 
-def test_a_scheduler_that_is_not_there_is_named(capsys):
-    command = ["audit", "laplace", "--scheduler", "tcp://127.0.0.1:9"]
-    assert main(command) == 2
-    assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+def test_a_scheduler_that_is_not_there_is_named():
+    done = CliRunner().invoke(main, ["audit", "laplace", "--scheduler", "localhost:9"])
+    assert done.exit_code == 2
+    assert "no scheduler answers at localhost:9" in done.stderr
 
 
-def test_commands_work_on_a_cluster(client, capsys, tmp_path):
+def test_commands_work_on_a_cluster(client):
     address = ["--scheduler", client.scheduler.address]
-    asked = ["audit", "laplace", "--max-samples", "200", "--json"]
+    audits = ["audit", "laplace", "--max-samples", "200", "--json"]
     told = []
     for by in (address, []):
-        assert main([*asked, *by]) == 0
-        told.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+        done = CliRunner().invoke(main, [*audits, *by])
+        assert done.exit_code == 0
+        told.append(json.loads(done.stdout) | {"seconds": 0})
     assert told[0] == told[1]
-    wall = ["report", "run", "symmetric-noise-support", *address]
-    assert main([*wall, "--output", str(tmp_path)]) == 0
+    done = CliRunner().invoke(main, ["report", "run", "list-culling", *address])
+    assert done.exit_code == 0
+
+
+class Lost(Executor):
+    """Carries nothing out, as a cluster that is gone."""
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_exception(distributed.KilledWorker("task", None, 4))
+        return future
+
+
+def test_a_job_is_not_blamed_for_the_workers():
+    job = Job("job", 0, dict, "jobs")
+    with pytest.raises(ExecutorError, match="what was finished is kept"):
+        carry_out([job], executor=Lost(), go_on=True)
