@@ -216,12 +216,17 @@ class MinibatchPCA(TakesSteps, OnStream):
         for j in range(self.rank):
             deflated = found[:, :, :j] if j else None
             start = self._start(runs["starts"][:, j].shape, deflated, rng)
+            own = self.batches_of(j, batches)
             found[:, :, j], runs["scales"][:, j], runs["means"][:, j] = self._component(
-                batches, rates, start, deflated=deflated, rng=rng
+                own, rates, start, deflated=deflated, rng=rng
             )
             runs["starts"][:, j] = start
         # Bottom in one component is bottom in all.
         found[np.isnan(found).any(axis=(1, 2))] = np.nan
+
+    def batches_of(self, component: int, batches: list[RowBatch]) -> list[RowBatch]:
+        """Return the batches that a component reads: all of them read the same."""
+        return batches
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a far-away row of the last batch that changes sides.

@@ -72,6 +72,7 @@ A_TENTH = {
     "dp-pca",
     "dp-pca-rank-k",
     "dp-pca-tuned",
+    "k-dp-pca",
     "two-stage-pca",
     *names_of("robust"),
     *names_of("online"),

@@ -1,0 +1,128 @@
+r"""KDPPCA: k components by DP-PCA and deflation, each from rows of its own.
+
+Source: Duengler, Sanyal, *An iterative algorithm for differentially private k-PCA with
+adaptive noise*, NeurIPS 2025 (arXiv 2508.10879), k-DP-PCA: the top component by DP-PCA,
+then again in what is orthogonal to those found. Read were its abstract and
+introduction. That every component has a part of the rows for itself is our reading of
+it; constants and batches could not be checked, and are those of `DPPCA.tuned`. So
+nothing here is as published.
+
+1. V = (). The n items are k parts of m = floor(n/k), one after the other; those left
+   over, fewer than k, are not looked at.
+2. For j = 1, ..., k: the T steps of `DPPCA.tuned` on part j, with T by m, the gradients
+   (I - V V^T) A_i w, and a start that is uniformly random on the unit sphere orthogonal
+   to V; v_j = w_T joins V.
+3. Output V, or bottom if a component was.
+
+**Privacy.** It is (epsilon, delta)-DP under REPLACE_ONE if step 2 is for a single
+component, whatever V is, which is the theorem at the head of
+`dpaudit.algorithms.streaming.dp_pca`: deflation by a V that is known only changes which
+vectors the histograms and means are of, and their proofs ask nothing of these.
+
+Proof. Which part an item is in follows from its place and n, which neighbours share.
+Let D and D' differ in an item of part j. v_1, ..., v_(j-1) are made of items that are
+the same, so they have the same law on both. Given them, v_j is (epsilon, delta)-DP.
+Given v_1, ..., v_j the later ones have the same law on both again: a randomised
+function of what is known, and so is V. QED.
+
+**Beside `RankKDPPCA`**, which reads all items k times: here each mean has the noise of
+all of epsilon on a k-th of the items, k times as much as one component on all of them;
+there it is about sqrt k times as much, and each scale has epsilon/k. So with the same
+parts that would be ahead, but for the thresholds of the scale; it has the paper's,
+which cost more (docs/streaming.md). For k = 1 this is `DPPCA.tuned`. The error of
+deflation adds up: v_2 is orthogonal to v_1, and not to the first eigenvector.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, RankKDPPCA
+from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
+from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, RowBatch
+from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
+from dpaudit.claims import ApproxDP
+from dpaudit.neighbours import Pair
+from dpaudit.validation import check_count, check_length
+
+_SIZES = "step_sizes", "batch_constant", "batch_size", "row_norm"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KDPPCA(RankKDPPCA):
+    """DP-PCA for k components, the rows divided among them.
+
+    Examples
+    --------
+    >>> mechanism = KDPPCA.calibrated(2.0, 1e-6, n_components=2)
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
+    >>> mechanism.batches(len(rows))
+    (7500, 4)
+    >>> np.abs(mechanism.release(rows, rng=rng)).round()
+    array([[1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+
+    @hands_on(*_SIZES, also="_scaled", scale_share=0.2, step_sizes=POWER_STEPS)
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int,
+        window: Window = DEFAULT_BALL,
+        **fields: Any,
+    ) -> Self:
+        """Return the mechanism with the parts of `DPPCA.tuned` for each component."""
+        return cls(
+            n_components=check_count("n_components", n_components),
+            mean=MeanEstimation(split=GaussianSplit(epsilon, delta), tail=window),
+            claim=ApproxDP(epsilon, delta),
+            **cls._scaled(epsilon, delta, **fields),
+        )
+
+    @property
+    def budget(self) -> BudgetTree:
+        """Who spends what: components, batches and halves read disjoint rows."""
+        batch = BudgetTree.parallel(
+            "a batch", self.scale_finder.budget, self.mean.budget
+        )
+        return BudgetTree.parallel("k-dp-pca", batch, note="all batches and components")
+
+    def batches(self, count: int) -> tuple[int, int]:
+        """Return (B, T) of a component for n items, or raise if they are too few."""
+        return super().batches(count // self.rank)
+
+    def batches_of(self, component: int, batches: list[RowBatch]) -> list[RowBatch]:
+        """Return the batches of the part that a component reads."""
+        first = component * (batches[0].moments.count // self.rank)
+        return [each._replace(first=each.first + first) for each in batches]
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return that of one component in the first part, and its data in the others.
+
+        The default d is the larger one of 3 and k + 1; at least k.
+        """
+        d = check_length(dimension, max(3, self.rank + 1), minimum=max(2, self.rank))
+        return self._in_first_part(self._one().worst_case(d))
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return those of one component, in the first part."""
+        return tuple(map(self._in_first_part, self._one().canonical_pairs()))
+
+    def _one(self) -> DPPCA:
+        return DPPCA(**{each.name: getattr(self, each.name) for each in fields(DPPCA)})
+
+    def _in_first_part(self, pair: Pair) -> Pair:
+        rest = [pair.data] * (self.rank - 1)
+        one, other = (
+            np.concatenate([each, *rest]) for each in (pair.data, pair.neighbour)
+        )
+        return Pair(one, other, self.relation)
