@@ -12,7 +12,6 @@ from dpaudit import __version__
 from dpaudit.printable import said
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
-from dpaudit.reports.output import INDEX, staging
 from dpaudit.reports.page import Figures, render_pictures
 from dpaudit.reports.runner import WorkProgress
 from dpaudit.reports.sections import (
@@ -23,7 +22,7 @@ from dpaudit.reports.sections import (
     plan,
 )
 from dpaudit.reports.site import render
-from dpaudit.reports.store import STORE, WorkStore
+from dpaudit.reports.store import INDEX, STORE, WorkStore, staging
 from dpaudit.reports.tables import records, witness_file
 
 __all__ = ["write_report"]

@@ -67,6 +67,9 @@ class CoverageCase(ABC):
 class _Audited(CoverageCase):
     """Counts wrong statements of single trials."""
 
+    effort = "runs"
+    chunk = 10
+
     @abstractmethod
     def wrong(self, seed: int, releases: int) -> Mapping[str, bool]:
         """Carry out one trial, and say which statements were wrong."""
@@ -91,6 +94,7 @@ class AuditCase(_Audited):
 
     group = "anytime engine"
     effort = "audits"
+    chunk = 1
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         length = releases * _OCTAVES ** -stream(seed, 0).random()
@@ -143,7 +147,6 @@ class WitnessCase(_Audited):
 
     group = "witness replay"
     effort = "audits"
-    chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         witness, settings = _witness(self.convicted), _settings(seed, releases)
@@ -160,8 +163,6 @@ class WhiteBoxCase(_Audited):
     proposal: Any = None
 
     group = "white box"
-    effort = "runs"
-    chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         pair = self.mechanism.worst_case()
@@ -182,8 +183,6 @@ class LossConsistencyCase(_Audited):
     mechanism: Any  # with a privacy loss
 
     group = "loss consistency"
-    effort = "runs"
-    chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
         pair, settings = self.mechanism.worst_case(), _settings(seed, releases)

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -29,7 +30,7 @@ from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import CLAIMED, best_pair, subject
-from dpaudit.reports.experiment import Record
+from dpaudit.reports.experiment import Record, declarations
 from dpaudit.reports.words import count, number
 from dpaudit.streams import stream
 
@@ -37,6 +38,7 @@ __all__ = ["Tightness"]
 
 _CONFIDENCE = 0.95
 _EPSILON, _DELTA = 1.0, 1e-5
+_GDP = ", GDP"  # behind the name of a mechanism whose claim is mu-GDP
 
 _MECHANISMS: dict[str, Callable[[], Any]] = {
     "laplace": lambda: Laplace(_EPSILON),
@@ -61,7 +63,7 @@ class TightnessGoal:
     @property
     def case(self) -> str:
         """What names the goal."""
-        claim = ", GDP" if self.gaussian else ""
+        claim = _GDP if self.gaussian else ""
         return f"{self.engine}, {self.mechanism}{claim}, n = {self.releases:.0e}"
 
     @property
@@ -70,26 +72,13 @@ class TightnessGoal:
         return float(_MECHANISMS[self.mechanism]().true_epsilon)
 
 
-_CLAIMS = (
-    *(("laplace", False), ("half laplace", False)),
-    *(("gaussian", False), ("half gaussian", False)),
-    *(("gaussian", True), ("half gaussian", True)),
-)
-# What Clopper-Pearson bounds reach with ten thresholds in either tail (Bonferroni).
-_FEW = (0.74, 1.64, 0.21, 0.47, 0.21, 0.47)
-_SOME = (0.93, 0.912), (1.88, 1.866), (0.353, 0.353), (1.001, 1.001), (0.83,), (1.93,)
-_LAPLACE = (0.992, 0.990), (1.988, 1.984)
-_MANY = (*_LAPLACE, (0.80, 0.825), (1.62, 1.658), (0.98, 0.974), (2.13, 2.127))
-_FIXED = (*_LAPLACE, (0.85, 0.825), (1.70, 1.658), (0.985, 0.974), (2.13, 2.127))
+_GOALS = declarations(Path(__file__).with_name("goals.toml"))
 TIGHTNESS_GOALS = tuple(
-    TightnessGoal(*claim, engine, releases, *figures)
-    for engine, releases, goals in (
-        ("anytime", 10**3, [(each,) for each in _FEW]),
-        ("anytime", 10**4, _SOME),
-        ("anytime", 10**6, _MANY),
-        ("fixed", 10**6, _FIXED),
+    TightnessGoal(
+        name.removesuffix(_GDP), _GDP in name, each["engine"], each["releases"], *goal
     )
-    for claim, figures in zip(_CLAIMS, goals, strict=True)
+    for each in _GOALS["tightness"]
+    for name, goal in each["goals"].items()
 )
 
 _TIGHTNESS_SEEDS = {
@@ -210,20 +199,7 @@ class SuiteGoal:
         return [most, most // 10] if self.endless else [most]
 
 
-SUITE_GOALS = (
-    SuiteGoal("truncated-geometric", 0.117, 120_000_000),
-    SuiteGoal("noisy-hist-2", 10.0, 120_000_000),
-    SuiteGoal("noisy-max-3", 0.249, 60_000_000),
-    SuiteGoal("noisy-max-4", 0.353, 6_000_000),
-    SuiteGoal("svt-3", 0.182, 15_000_000),
-    SuiteGoal("svt-4", 0.172, 50_000_000),
-    SuiteGoal("svt-5", 14.3, 30_000_000),
-    SuiteGoal("svt-6", 0.322, 8_000_000),
-    SuiteGoal("rappor", 0.301, 5_000_000),
-    SuiteGoal("one-time-rappor", 0.600, 2_000_000),
-    SuiteGoal("svt-3-4-parallel", 0.262, 6_000_000),
-    SuiteGoal("prefix-sum", 0.577, 2_000_000),
-)
+SUITE_GOALS = tuple(SuiteGoal(name, **goal) for name, goal in _GOALS["suite"].items())
 
 _SHARES = {"quick": 0.005, "standard": 0.1, "full": 1.0}
 _SUITE_SEEDS = {"quick": 0, "standard": 1, "full": 3}

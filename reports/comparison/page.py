@@ -19,8 +19,8 @@ from dpaudit.printable import said
 from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.experiment import Record
-from dpaudit.reports.output import staging
 from dpaudit.reports.page import render_one, render_pictures
+from dpaudit.reports.store import staging
 from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import (
     delta,

@@ -31,9 +31,8 @@ from dpaudit.reports.comparison.plan import comparison_of, points
 from dpaudit.reports.comparison.problem import EXACT, PCAProblem, problem_of
 from dpaudit.reports.experiment import CONFIDENCE
 from dpaudit.reports.lines import Curve
-from dpaudit.reports.output import staging
 from dpaudit.reports.runner import carry_out
-from dpaudit.reports.store import STORE, WorkStore
+from dpaudit.reports.store import STORE, WorkStore, staging
 from dpaudit.reports.words import listed, percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive

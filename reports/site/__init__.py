@@ -20,7 +20,6 @@ from pandas import DataFrame
 
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe
-from dpaudit.reports.output import INDEX
 from dpaudit.reports.page import (
     GLOSSARY,
     STYLES,
@@ -39,6 +38,7 @@ from dpaudit.reports.sections import (
 )
 from dpaudit.reports.site import experiments, first, mechanisms
 from dpaudit.reports.site.frame import Frame, made_now
+from dpaudit.reports.store import INDEX
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from dpaudit.reports.comparison.page import WARNING, answer, render
 from dpaudit.reports.comparison.plan import suitable
 from dpaudit.reports.comparison.problem import MEASURES, pair_of, problem_of
 from dpaudit.reports.comparison.run import compared, comparison_figure
-from dpaudit.reports.output import LIST
-from dpaudit.reports.store import STORE
+from dpaudit.reports.store import LIST, STORE
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) * [0.5, 0.3, 0.1, 0.05]
 SETTING = Setting(1e-5, Relation.ADD_REMOVE, 1.0, 2)

@@ -28,7 +28,6 @@ from dpaudit.reports.bench.study import StudyFindings, Summary, Table, TargetRow
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.output import LIST, staging
 from dpaudit.reports.page import TEMPLATES
 from dpaudit.reports.sections import Results, all_sections, chosen_sections, plan
 from dpaudit.reports.sections.libraries import section as libraries
@@ -42,7 +41,7 @@ from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SU
 from dpaudit.reports.sections.utility.section import utility_answer
 from dpaudit.reports.site import KINDS, mechanisms
 from dpaudit.reports.site.first import headline
-from dpaudit.reports.store import STORE, WorkStore, save_json
+from dpaudit.reports.store import LIST, STORE, WorkStore, save_json, staging
 from dpaudit.reports.writer import draw_figures, write_results
 
 Site = run_path(str(Path(__file__).parents[2] / ".ci/pages.py"))["Site"]

@@ -208,4 +208,3 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
     assert library_notes(found) == [
         "With 2 of 6 components best captures most, 80.0 %."
     ]
-    assert library_notes(None) == []

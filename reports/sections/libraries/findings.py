@@ -16,20 +16,13 @@ from dpaudit.reports.store import load_json
 FILE = "tour.json"
 """The name of the file, beside the results of the other audits of libraries."""
 
-_MODELS, _FAKE = "diffprivlib.models", "multi_freq_ldpy.RSpFD_solution"
+_SQUARES, _ROWS = "Linear regression without noise on squares", "A class without rows"
 EXPLAINED = {
-    **dict.fromkeys(
-        (
-            f"{_MODELS}.LinearRegression(fit_intercept=False)",
-            f"{_MODELS}.LinearRegression",
-        ),
-        "Linear regression without noise on squares",
-    ),
-    **dict.fromkeys(
-        (f"{_MODELS}.GaussianNB", f"{_MODELS}.GaussianNB.partial_fit"),
-        "A class without rows",
-    ),
-    f"{_FAKE}.RSpFD_GRR_Client": "Random sampling plus fake data",
+    "diffprivlib.models.LinearRegression(fit_intercept=False)": _SQUARES,
+    "diffprivlib.models.LinearRegression": _SQUARES,
+    "diffprivlib.models.GaussianNB": _ROWS,
+    "diffprivlib.models.GaussianNB.partial_fit": _ROWS,
+    "multi_freq_ldpy.RSpFD_solution.RSpFD_GRR_Client": "Random sampling plus fake data",
 }
 """Refuted subjects whose reason is known, with their heading in docs/findings.md."""
 

@@ -67,6 +67,12 @@ class LibraryComparison:
     # fit ended in time.
     records: list[dict[str, Any]]
 
+    @property
+    def settings(self) -> list[tuple[int, int]]:
+        """Dimensions and numbers of components in which libraries are compared."""
+        every = ((each["dimension"], each["n_components"]) for each in self.records)
+        return list(dict.fromkeys(every))
+
     def save(self, folder: Path) -> Path:
         """Write the file into a folder, created if need be, and return its path.
 

@@ -79,16 +79,8 @@ def tour_note(found: list[TourRow]) -> str:
     )
 
 
-def settings_of(comparison: LibraryComparison | None) -> list[tuple[int, int]]:
-    """Return the dimensions and numbers of components in which libraries compared."""
-    records = [] if comparison is None else comparison.records
-    return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
-
-
-def library_rows(comparison: LibraryComparison | None) -> list[Printed]:
+def library_rows(comparison: LibraryComparison) -> list[Printed]:
     """Return the comparison of libraries, medians in the order of the records."""
-    if comparison is None:
-        return []
     fits = pd.DataFrame(comparison.records)
     return [
         Printed(
@@ -98,7 +90,7 @@ def library_rows(comparison: LibraryComparison | None) -> list[Printed]:
             cells=tuple(
                 _fitted(own[own["dimension"].eq(d) & own["n_components"].eq(k)])
                 or ("no fit", f"within {setting(comparison.limit_s)} s")
-                for d, k in settings_of(comparison)
+                for d, k in comparison.settings
             ),
         )
         for (name, centre, at), own in fits.groupby(
@@ -107,14 +99,12 @@ def library_rows(comparison: LibraryComparison | None) -> list[Printed]:
     ]
 
 
-def library_notes(comparison: LibraryComparison | None) -> list[str]:
+def library_notes(comparison: LibraryComparison) -> list[str]:
     """Return whose fits capture most, in every setting."""
-    if comparison is None:
-        return []
     fits = pd.DataFrame(comparison.records)
     fits["captured_share"] = fits["captured_share"].astype(float)
     notes = []
-    for d, k in settings_of(comparison):
+    for d, k in comparison.settings:
         own = fits[fits["dimension"].eq(d) & fits["n_components"].eq(k)]
         middle = own.groupby("contender", sort=False)["captured_share"].median()
         if middle.notna().any():
@@ -136,16 +126,13 @@ def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
 
 def context(results: Results) -> dict[str, Any]:
     left = _left(results)
-    comparison = left.comparison
-    return {
-        "tour": left.rows,
-        "tour_note": tour_note(left.rows),
-        "witnesses": left.witnesses,
-        "comparison": comparison,
-        "settings": settings_of(comparison),
-        "libraries": library_rows(comparison),
-        "library_notes": library_notes(comparison),
-    }
+    told: dict[str, Any] = {"tour": left.rows, "tour_note": tour_note(left.rows)}
+    told |= {"witnesses": left.witnesses, "comparison": left.comparison}
+    if left.comparison is not None:
+        told["settings"] = left.comparison.settings
+        told["libraries"] = library_rows(left.comparison)
+        told["library_notes"] = library_notes(left.comparison)
+    return told
 
 
 def files(results: Results) -> dict[str, str]:

@@ -169,6 +169,7 @@ def _spread(rows: Array, place: int) -> float:
 
 _BATCH = 5
 BATCH_ROWS, BATCHES = 64, 50
+_RUNS = {True: "samples_to_refute", False: "samples"}  # by whether it was refuted
 
 
 def audited_constants(cell: Cell) -> list[Record]:
@@ -221,11 +222,7 @@ def constant_rows(table: pd.DataFrame) -> list[Printed]:
             noise=number(row["noise"]),
             refuted=row["verdict"] == "REFUTED",
             verdict=verdict(row["verdict"]),
-            runs=count(
-                row["samples_to_refute"]
-                if row["verdict"] == "REFUTED"
-                else row["samples"]
-            ),
+            runs=count(row[_RUNS[row["verdict"] == "REFUTED"]]),
         )
         for row in records(table)
     ]

@@ -26,6 +26,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterator
 from math import isnan, nan, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, declarations
 from dpaudit.reports.measures import BASELINE
 
 __all__ = ["build_descent"]
@@ -179,16 +180,8 @@ def _errors(
 
 
 INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
-PRINTED_SECONDS = {
-    "dp-sggd": 124,
-    "dp-ggd": 679,
-    "dp-sgd-reap": 35_125,
-    "dp-smd-reap": 5_471,
-    "dp-gd-reap": 36_027,
-    "dp-md-reap": 5_684,
-}
-"""Of the paper, D = 10,000; dp-(S)GGD on a PC, the others on 24 processors."""
-
+_DECLARED = declarations(Path(__file__).with_name("experiments.toml"))
+PRINTED_SECONDS = _DECLARED["printed_seconds"]
 REAPER_STEPS = 100
 
 _COMPONENTS = 2

@@ -9,6 +9,7 @@ bound: the origin for a centre, and each row divided by its own length.
 
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import load, published, spiked_gaussian
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasComponents
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import Cell, Record, declarations
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.utility.measures import (
     RANDOM_SUBSPACE,
@@ -30,6 +31,8 @@ from dpaudit.reports.sections.utility.measures import (
 from dpaudit.reports.tables import Printed, quartiles
 from dpaudit.reports.words import listed
 from dpaudit.subspace import second_moment, top_components
+
+DECLARED = declarations(Path(__file__).with_name("experiments.toml"))
 
 SYNTHETIC = "synthetic"
 """60,000 Gaussian rows in R^100, each eigenvalue 3/4 of the one before.
@@ -121,25 +124,8 @@ TEST_ROWS, TRAINING = 4000, (4000.0, 6000.0)
 
 _SN = "symmetric-noise"
 _RIVALS = ("analyze-gauss-published", "power-method-published", "exponential-pca-gibbs")
-_ORDER = (BASELINE, *_RIVALS, _SN)
 _CLASSES = {"mnist": (3, 7), "covertype": (6, 7)}
-PRINTED = {
-    dataset: dict(zip(_ORDER, printed, strict=True))
-    for dataset, printed in {
-        SYNTHETIC: (
-            *((5.65, 5.80), (5.80, 5.75), (9.00, 9.05)),
-            *((6.375, 6.125), (7.50, 7.075)),
-        ),
-        "covertype": (
-            *((0.025, 0.025), (16.80, 5.775), (22.00, 15.175)),
-            *((31.85, 19.875), (7.225, 0.35)),
-        ),
-        "mnist": (
-            *((0.575, 0.25), (3.025, 3.125), (3.10, 2.55)),
-            *((2.725, 2.80), (2.50, 2.00)),
-        ),
-    }.items()
-}
+PRINTED = DECLARED["printed"]
 """Errors in percent that the paper prints, with 4000 and with 6000 training rows."""
 
 _LEADING = 10

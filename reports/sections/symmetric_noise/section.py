@@ -110,13 +110,7 @@ PROVEN = "goe-gaussian"
 MECHANISMS = (*_PAPERS, PURE, PROVEN, "wishart-approximate")
 _TINY_DELTA = 1e-6
 
-DATASETS: dict[str, dict[str, Any]] = {
-    measures.SYNTHETIC: {"n": 60_000, "n_components": 10, "deltas": (0.1, _TINY_DELTA)},
-    "covertype": {"n": 20_000, "n_components": 10, "deltas": (0.02, _TINY_DELTA)},
-    # The paper prints no delta for MNIST.
-    "mnist": {"n": 10_000, "n_components": 50, "deltas": (_TINY_DELTA,)},
-}
-_EFFORTS = {measures.SYNTHETIC: 2.0, "covertype": 1.0, "mnist": 100.0}
+DATASETS, _EFFORTS = (measures.DECLARED[each] for each in ("datasets", "efforts"))
 _NAMES = {
     "covertype": ("Covertype", published.COVERTYPE_URL),
     "mnist": ("MNIST", published.MNIST_MIRROR),
