@@ -25,15 +25,7 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_name
 
-__all__ = [
-    "CATALOGUE",
-    "FAMILIES",
-    "Entry",
-    "Refutation",
-    "build",
-    "entry",
-    "names_of",
-]
+__all__ = ["CATALOGUE", "FAMILIES", "Entry", "Refutation", "build", "entry", "names_of"]
 
 
 @dataclass(frozen=True)

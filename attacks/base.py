@@ -36,14 +36,7 @@ from dpaudit.neighbours import Pair
 from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
-__all__ = [
-    "Attack",
-    "Parameters",
-    "Target",
-    "consult",
-    "flatten",
-    "score_ordinary",
-]
+__all__ = ["Attack", "Parameters", "Target", "consult", "flatten", "score_ordinary"]
 
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
 _LARGEST = (

@@ -40,11 +40,7 @@ from dpaudit.validation import check_name
 if TYPE_CHECKING:
     from dpaudit.audit.replay import ReplayResult
 
-__all__ = [
-    "CONFIDENCE",
-    "Auditor",
-    "describe",
-]
+__all__ = ["CONFIDENCE", "Auditor", "describe"]
 
 CONFIDENCE = 1 - 1e-6
 """Of one assertion, unless it says otherwise."""

@@ -57,7 +57,6 @@ from dpaudit.validation import (
 
 __all__ = ["MODELS", "Plan", "plan_audit"]
 
-
 MODELS = ("laplace", "gaussian", "randomised-response")
 _LEARNING = 1.25
 

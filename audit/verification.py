@@ -148,11 +148,7 @@ def verify(
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(
-        attack,
-        witness.parameters,
-        witness.resolution,
-        witness.layout,
-        witness.offset,
+        attack, witness.parameters, witness.resolution, witness.layout, witness.offset
     )
     if witness.layer == Layer.TRANSCRIPT:
         mechanism = view_transcript(mechanism)

@@ -51,6 +51,7 @@ KINDS = {
     "new": "New",
 }
 """What may change, in the order in which it is told."""
+_COUNTED = ("verdicts", "cells", "other", "blind")
 _NAMES = ("library", "name", "mechanism", "theorem", "error", "variable", "relation")
 _POINT = ("epsilon", "constant", "ratio")  # of which one mechanism has several rows
 _CHANCE = "ζ"  # the variable of events, whose ``predicted`` is what a row is about
@@ -112,10 +113,7 @@ class Differences(NamedTuple):
         """Return everything as JSON has it."""
         return {
             "headline": self.headline,
-            "verdicts": self.verdicts,
-            "cells": self.cells,
-            "other": self.other,
-            "blind": self.blind,
+            **{each: getattr(self, each) for each in _COUNTED},
             "alarm": ALARM,
             "changes": [each._asdict() for each in self.changes],
         }

@@ -14,12 +14,7 @@ from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.reports.experiment import (
-    REFINE,
-    Cell,
-    Record,
-    exact,
-)
+from dpaudit.reports.experiment import REFINE, Cell, Record, exact
 
 BASELINE = "non-private-pca"
 

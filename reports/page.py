@@ -27,7 +27,6 @@ from dpaudit.reports.svg import element, standalone, with_classes
 
 __all__ = ["write_page"]
 
-
 _ROOT = Path(__file__).parent
 TEMPLATES = (_ROOT / "site", _ROOT / "sections")
 """The folders of templates."""

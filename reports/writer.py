@@ -30,7 +30,6 @@ __all__ = ["write_report"]
 DIGITS = 9
 """Of numbers in CSV files: as many as are compared, and half of the bytes."""
 
-
 VERDICT = {
     name: name
     for name in (

@@ -78,7 +78,6 @@ from dpaudit.validation import check_count, check_nonnegative, check_positive
 
 __all__ = ["neighbours_delta", "pair_delta", "pair_profile"]
 
-
 MAX_EXCESS = 10_000_000
 """Beyond, the chi-square tails are no longer trusted."""
 

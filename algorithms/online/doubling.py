@@ -65,7 +65,6 @@ from dpaudit.validation import Checked, Count, Positive, check_count, check_leng
 
 __all__ = ["DoublingOnlinePCA", "DoublingStream", "ExactTestDoubling"]
 
-
 _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 
 

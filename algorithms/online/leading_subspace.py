@@ -40,7 +40,6 @@ from dpaudit.validation import check_fraction
 
 __all__ = ["DEFAULT_TOLERANCE", "LeadingSubspace"]
 
-
 DEFAULT_TOLERANCE = 1e-4
 # Called as they are: around matrices as small as these, the wrappers of NumPy and SciPy
 # cost more than the work.

@@ -61,7 +61,6 @@ from dpaudit.validation import (
 
 __all__ = ["PrefixSums"]
 
-
 _WORK = 2**20  # coordinates of the noise of the trials that are made side by side
 
 

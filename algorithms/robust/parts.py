@@ -34,7 +34,6 @@ from dpaudit.validation import (
 
 __all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Start"]
 
-
 Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""
 

@@ -17,7 +17,6 @@ from dpaudit.validation import check_count
 
 __all__ = ["Batched", "ReleasesBasis", "ReleasesVector", "Rng"]
 
-
 Data = TypeVar("Data", contravariant=True)
 
 Rng: TypeAlias = np.random.Generator

@@ -24,7 +24,6 @@ __all__ = ["GaussianCalibrated", "PureCalibrated", "hands_on"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-
 _COMPUTED = set("claim multiplier noise rule scale sigma split".split())
 _COMPUTED |= {"epsilon", "excess", "mu", "unit_scale"}
 

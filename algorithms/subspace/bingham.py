@@ -84,7 +84,6 @@ from dpaudit.validation import check_count
 
 __all__ = ["VectorBingham", "log_bingham_normaliser"]
 
-
 _BUDGET = 2**18  # numbers in a temporary array
 _STEP, _REACH = 0.07, 6.2  # exp(-6.2^2) is 2e-17
 

@@ -22,7 +22,6 @@ from dpaudit.validation import Checked, Positive, check_count, check_matrix, che
 
 __all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]
 
-
 _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
 _KNOTS = 2001
 _MAX_SHIFT = 700.0  # what a Profile can hold

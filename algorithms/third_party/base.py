@@ -52,7 +52,6 @@ from dpaudit.validation import (
 
 __all__ = ["MissingLibraryError"]
 
-
 Sampler: TypeAlias = Callable[[], Release]
 """What makes one release each time."""
 

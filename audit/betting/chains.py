@@ -137,12 +137,7 @@ def forward_chains(
 
 
 def _lift(
-    p1: Array,
-    q1: Array,
-    spaces: HalfSpaces,
-    main: Counts,
-    scored: Counts,
-    share: float,
+    p1: Array, q1: Array, spaces: HalfSpaces, main: Counts, scored: Counts, share: float
 ) -> tuple[Array, Array]:
     """Move estimates that chance may have kept inside a null to just outside it.
 

@@ -36,7 +36,6 @@ from dpaudit.gaussian import gaussian_delta, gaussian_epsilon
 
 __all__ = ["NullFamily", "Polygons", "families_for", "verdict_family"]
 
-
 _STEP = 0.001  # relative resolution of the grids in epsilon and mu
 _SMALL, _LARGE = 0.05, 40.0
 _LARGEST = 500.0  # e^500 is the order of the largest ratios handled

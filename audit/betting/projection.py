@@ -38,7 +38,6 @@ from dpaudit.arrays import Array
 
 __all__ = ["HalfSpaces", "Projection", "project"]
 
-
 _ITERATIONS = 60
 _HALVINGS = 30
 _TOLERANCE = 1e-12

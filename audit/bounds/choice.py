@@ -26,7 +26,6 @@ from dpaudit.audit.bounds.ordering import Nulls
 
 __all__ = ["HitCurve", "Sides", "Tails"]
 
-
 _THRESHOLDS = 300  # candidates, denser in the tails
 _NEWTON_STEPS = 12
 _PAIRS = 120  # candidates per tail when both are chosen

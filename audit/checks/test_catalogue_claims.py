@@ -250,7 +250,6 @@ proved_claims = pytest.mark.parametrize(
     ],
 )
 
-
 in_few_rounds = pytest.mark.parametrize(
     "few_rounds",
     [

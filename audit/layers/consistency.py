@@ -34,7 +34,6 @@ from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["LossConsistency", "loss_consistency"]
 
-
 _PILOT, _FIRST_BATCH = 2000, 16
 _LARGEST = 700.0  # so that e^t is a float
 _QUANTILES = (0.002, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 0.998)

@@ -61,13 +61,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
 from dpaudit.neighbours import Pair
 
-__all__ = [
-    "ExactOutcome",
-    "ExactVerdict",
-    "check_relation",
-    "exact_verdict",
-]
-
+__all__ = ["ExactOutcome", "ExactVerdict", "check_relation", "exact_verdict"]
 
 _RELATIVE, _ABSOLUTE, _SHIFT = 1e-9, 1e-15, 4e-12
 _VISIBLE = 1e-12  # where a claim is about zero, it is not near anything

@@ -58,7 +58,6 @@ __all__ = [
     "weighted_excess",
 ]
 
-
 _ORDER = "of two releases, the one with the larger loss has no larger p/r"
 _ADDITIVE = "the mechanism adds to its statistic noise of a law that ignores the data"
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)

@@ -12,7 +12,6 @@ from dpaudit.validation import check_fraction
 
 __all__ = ["WhiteBoxResult"]
 
-
 _MARGIN = 1e-9  # relative rounding error of a claim's delta
 
 

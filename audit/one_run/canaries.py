@@ -69,7 +69,6 @@ from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["CanaryAttack", "audit_canaries"]
 
-
 _PILOT, _TESTED = 0, 1  # keys of the streams
 _CHOICES = 16
 

@@ -17,12 +17,7 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Explored",
-    "ReplayResult",
-    "ReplayVerdict",
-    "ReplayVerification",
-]
+__all__ = ["Explored", "ReplayResult", "ReplayVerdict", "ReplayVerification"]
 
 
 class ReplayVerdict(StrEnum):

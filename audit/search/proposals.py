@@ -38,7 +38,6 @@ from dpaudit.streams import stream
 
 __all__ = ["Proposals"]
 
-
 _MOST = 40
 _TRIES = 20  # of random rows that make a pair of those beside them
 _OUTVOTED = (5, 4, 10, 2)
@@ -186,11 +185,7 @@ class Proposals:
 
 
 def _move(
-    cut: Cut,
-    domain: Domain,
-    relation: Relation,
-    scale: float,
-    rng: np.random.Generator,
+    cut: Cut, domain: Domain, relation: Relation, scale: float, rng: np.random.Generator
 ) -> Cut:
     """Return one random move of a pair; half of all moves are of a differing row."""
     common, size = list(cut.common), len(cut.common)

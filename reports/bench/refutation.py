@@ -95,7 +95,6 @@ _BUDGET_FACTOR, _SMALLEST_BUDGET = 12, 2000
 _SNIPER = (10.7e6 + 200e6) / 10
 """Ten times fewer than DP-Sniper's releases."""
 
-
 _SIZES = sizes(
     black_box=(3, 51, 51),  # seeds
     suite=(1, 3, 5),  # seeds

@@ -27,7 +27,6 @@ from dpaudit.validation import check_count, check_name
 
 __all__ = ["all_sections", "plan", "sizes"]
 
-
 Found = TypeVar("Found")
 
 

@@ -36,13 +36,7 @@ from dpaudit.printable import printable
 from dpaudit.strict_json import check_depth
 from dpaudit.validation import check_importable
 
-__all__ = [
-    "decode",
-    "differences",
-    "encode",
-    "load_reference",
-    "rebuild",
-]
+__all__ = ["decode", "differences", "encode", "load_reference", "rebuild"]
 
 Stored = dict[str, Any]
 

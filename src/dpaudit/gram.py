@@ -123,10 +123,7 @@ def gram(
 
 
 def row_sum(
-    data: Rows,
-    *,
-    row_norm: float | None = None,
-    block_rows: int | None = None,
+    data: Rows, *, row_norm: float | None = None, block_rows: int | None = None
 ) -> RowSum:
     """Return the sum of the rows of a dataset, in one pass.
 

@@ -15,7 +15,6 @@ from dpaudit.validation import check_matrix, check_positive
 
 __all__ = ["clip_into", "clip_rows", "normalise_rows"]
 
-
 _LEAST_LENGTH = 1e-140  # the squares of shorter rows may lose digits
 
 

@@ -20,12 +20,7 @@ from dpaudit.reports import writer
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings, measures
-from dpaudit.reports.sections.theorems.findings import (
-    CHANCES,
-    GRIDS,
-    ROWS,
-    programmed,
-)
+from dpaudit.reports.sections.theorems.findings import CHANCES, GRIDS, ROWS, programmed
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
     TOLERANCE,

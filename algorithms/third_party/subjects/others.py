@@ -201,7 +201,6 @@ _tuple_of("SMP_solution", "SMP_GRR_Client", 14)
 _tuple_of("RSpFD_solution", "RSpFD_GRR_Client", 9)
 _tuple_of("RSpFD_solution", "RSpFD_UE_zero_Client", 41)
 
-
 _jax = Subjects(__name__, "jax_privacy", "jax-privacy")
 
 

@@ -92,8 +92,7 @@ _DIFFPRIVLIB = {
     ),
     "PermuteAndFlip": Declaration.of("permute-and-flip", _CHOICE),
     "ExponentialCategorical": Declaration.of(
-        "exponential",
-        {"scores": _log_weights, "scale": 1.0, "candidates": _categories},
+        "exponential", {"scores": _log_weights, "scale": 1.0, "candidates": _categories}
     ),
     "Staircase": _trusted(),
     "Snapping": _trusted(),

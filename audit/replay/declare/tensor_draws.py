@@ -310,8 +310,7 @@ DRAWN_TENSORS: dict[str, Callable[..., Any]] = {
         for method in ("sample", "rsample")
     },
     "torch.Tensor.normal_": _filled(
-        lambda rng, n, mean=0.0, std=1.0: rng.normal(mean, std, n),
-        *("mean", "std"),
+        lambda rng, n, mean=0.0, std=1.0: rng.normal(mean, std, n), *("mean", "std")
     ),
     "torch.Tensor.uniform_": _filled(
         lambda rng, n, to=1.0, **low: rng.uniform(low.get("from", 0.0), to, n),

@@ -206,9 +206,7 @@ def _not_followed(rng: Any) -> Callable[..., Any]:
 
 
 def _stand_in(
-    rng: Any,
-    draws: Callable[[Any], Callable[..., Any]],
-    real: Any,
+    rng: Any, draws: Callable[[Any], Callable[..., Any]], real: Any
 ) -> Callable[..., Any]:
     """Return a function that draws from the recorder in an execution.
 
@@ -256,7 +254,6 @@ _STAND_INS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         )
     ),
 )
-
 
 _DRAWING = [f"torch.{name}" for name in ("randint", "randperm", "bernoulli", "poisson")]
 """Functions of libraries that draw, and whose draws are not followed."""

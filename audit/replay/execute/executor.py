@@ -31,10 +31,7 @@ from dpaudit.audit.replay.follow.forms import Form, form_of
 from dpaudit.audit.replay.follow.frames import is_framed, parts_of, tables
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.observations import Observations, Script
-from dpaudit.audit.replay.follow.places import (
-    place_of_failure,
-    watching_returns,
-)
+from dpaudit.audit.replay.follow.places import place_of_failure, watching_returns
 from dpaudit.audit.replay.follow.reached import place_of_definition
 from dpaudit.audit.replay.follow.tape import DECLARED, LAZY, Mode, Tape
 from dpaudit.audit.replay.follow.texts import written

@@ -42,7 +42,6 @@ from dpaudit.audit.replay.follow.transforms import ScipyTransforms
 
 __all__ = ["patched"]
 
-
 _STATES = ("get_state", "getstate", "set_state", "setstate", "seed")
 _LOSING: dict[Any, tuple[str, ...]] = {
     np.random: ("set_bit_generator", "get_bit_generator"),

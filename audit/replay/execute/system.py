@@ -32,10 +32,7 @@ from numpy.random import PCG64, Generator, SeedSequence  # the real ones
 from dpaudit.audit.replay.follow.outside import note_outside
 from dpaudit.audit.replay.follow.tape import Tape
 
-__all__ = [
-    "global_generators_kept",
-    "system_of",
-]
+__all__ = ["global_generators_kept", "system_of"]
 
 _STAYS = "is replaced by the code, and stays so"
 _MODULES = (np, np.random, np.linalg, math, random, os, builtins)

@@ -27,13 +27,7 @@ from dpaudit.audit.replay.follow.tracked import (
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.by_name import METHODS, law_by_name
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.coded import (
-    FIRST,
-    MOST_STEPS,
-    Density,
-    Lattice,
-    code_of,
-)
+from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Density, Lattice, code_of
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 from dpaudit.audit.replay.laws.one_draw import Noise
 from dpaudit.audit.replay.laws.pushforward import family_of
@@ -340,10 +334,7 @@ class DiscreteDraws:
         once, code = self._streams.again(), code_of(_FAIR)
         assert code is not None
         made = Tracked.fresh(
-            tape,
-            code,
-            held.astype(float),
-            lambda seed: drawn(once(seed)),
+            tape, code, held.astype(float), lambda seed: drawn(once(seed))
         )
 
         def choose(values: Array) -> Any:

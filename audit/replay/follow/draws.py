@@ -223,12 +223,7 @@ class Draws:
         self.made.seen(draws, self.states)
 
     def settled(
-        self,
-        mean: Array,
-        index: NDArray[np.intp],
-        coef: Array,
-        *,
-        mixes: bool = True,
+        self, mean: Array, index: NDArray[np.intp], coef: Array, *, mixes: bool = True
     ) -> tuple[Array, NDArray[np.intp], Array, bool]:
         """Return mean and terms, draws that are known by now being part of the mean.
 

@@ -41,10 +41,7 @@ def handed(pair: Pair, trace: Trace) -> tuple[list[Handed], list[Unfollowed]]:
         other = there.tape.untrusted.get(number)
         if other is None:
             continue  # the code went another way there, which is a finding
-        places = (
-            script[number].place,
-            there.tape.observations[number].place,
-        )
+        places = (script[number].place, there.tape.observations[number].place)
         same = (
             each.is_like(again.tape.untrusted.get(number))
             for each, again in zip((call, other), once_more, strict=True)

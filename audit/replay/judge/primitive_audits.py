@@ -169,12 +169,7 @@ class ShownOutputs:
 
 
 def audit_primitives(
-    several: Sequence[Handed],
-    *,
-    alpha: float,
-    releases: int,
-    seed: int,
-    until: float,
+    several: Sequence[Handed], *, alpha: float, releases: int, seed: int, until: float
 ) -> list[PrimitiveAudit]:
     """Audit the primitives that promise least, and say what came of it.
 

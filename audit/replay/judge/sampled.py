@@ -55,12 +55,7 @@ from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import AnyLaw, are_one, compare, loss
 from dpaudit.neighbours import Pair
 
-__all__ = [
-    "NotThroughNoise",
-    "SecretBatches",
-    "Side",
-    "flips_by_row",
-]
+__all__ = ["NotThroughNoise", "SecretBatches", "Side", "flips_by_row"]
 
 Bits: TypeAlias = NDArray[np.bool_]
 

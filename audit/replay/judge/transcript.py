@@ -39,7 +39,6 @@ _BEFORE = ", all noisy values before being the same"
 _BARE, _NUMBER = "a number without noise is", "a number of the release is"
 _SEEN = "what is looked at here is"
 
-
 _AnyComparison: TypeAlias = LawComparison | SampledComparison
 
 

@@ -24,10 +24,7 @@ from dpaudit.audit.replay.laws.one_draw import distribution
 __all__ = ["Cut", "Steps"]
 
 _SAME = 1e-9  # relative, of ends that are one
-_ENDS = {
-    Family.UNIFORM: np.array([0.0, 1.0]),
-    Family.EXPONENTIAL: np.array([0.0]),
-}
+_ENDS = {Family.UNIFORM: np.array([0.0, 1.0]), Family.EXPONENTIAL: np.array([0.0])}
 _NONE = np.empty(0)
 
 

@@ -48,7 +48,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"bitwise_{each}": _whole(f"bitwise_{each}") for each in ("and", "or", "xor")},
 }
 
-
 _COMPARISONS = frozenset(
     ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 )

@@ -38,9 +38,7 @@ from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 from dpaudit.printable import told_apart
 
-__all__ = [
-    "NonAffineLaw",
-]
+__all__ = ["NonAffineLaw"]
 
 _DISCRETE = (Family.DISCRETE_LAPLACE, Family.DISCRETE_GAUSSIAN)
 

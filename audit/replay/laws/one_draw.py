@@ -15,14 +15,7 @@ from dpaudit.audit.replay.laws.affine import words_of
 from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Lattice, law_of
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
-__all__ = [
-    "SYMMETRIC",
-    "Noise",
-    "distribution",
-    "kinds",
-    "normal_form",
-    "of_one",
-]
+__all__ = ["SYMMETRIC", "Noise", "distribution", "kinds", "normal_form", "of_one"]
 
 _TAILS = 10.0 ** -np.arange(3, 10)
 _HALF = np.sort(np.concatenate([_TAILS, np.linspace(0.002, 0.5, 250)]))

@@ -42,7 +42,6 @@ from dpaudit.streams import stream
 
 __all__ = ["SECTION", "winners_map"]
 
-
 SHARE = 0.1
 """k times the gap, of the mean squared length of a row."""
 

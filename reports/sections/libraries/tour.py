@@ -46,13 +46,11 @@ from dpaudit.validation import check_count, check_fraction, check_name, check_po
 
 __all__ = ["tour_table", "toured"]
 
-
 SHELVES = tuple(
     f"dpaudit.algorithms.third_party.subjects.{name}"
     for name in ("of_diffprivlib", "opendp_measurements", "others")
 )
 """Modules that list what is audited."""
-
 
 CONFIDENCE = 0.99999
 _SECONDS, _LIMIT_S, _SAMPLES = 12.0, 120.0, 200_000

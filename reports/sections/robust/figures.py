@@ -40,7 +40,6 @@ _BLINK = 1e-6  # seconds: what a clock may show as none
 _PEOPLE = (160, 80)  # dots in a map, for wide screens and for phones
 _WEST_TO_EAST = (0, 6, 1, 3)  # series whose colours lie apart, neighbours most
 
-
 _BY, _FORMS = "Error of robust PCA by", "as published and corrected"
 
 

@@ -45,15 +45,8 @@ from dpaudit.reports.measures import BASELINE
 
 __all__ = ["build_descent"]
 
-
-CORRECTED = (
-    "dp-sggd",
-    "dp-ggd",
-    "dp-sgd-reap",
-    "dp-smd-reap",
-    "dp-gd-reap",
-    "dp-md-reap",
-)
+_REAPERS = ("dp-sgd-reap", "dp-smd-reap", "dp-gd-reap", "dp-md-reap")
+CORRECTED = ("dp-sggd", "dp-ggd", *_REAPERS)
 PUBLISHED = tuple(f"{name}-published" for name in CORRECTED)
 NOISELESS = "ggd"
 TOLERANCE = 1e-2

@@ -51,11 +51,7 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
         said[each] = heading + verdicts.said(each.mechanism)
         heading += lines.mark(each.mechanism, verdicts.refuted)
         axes = plots.panel(
-            figure,
-            box,
-            heading,
-            colour=verdicts.heading(each.mechanism),
-            **_AROUND,
+            figure, box, heading, colour=verdicts.heading(each.mechanism), **_AROUND
         )
         _scales(axes, found, dimension)
         ends = [

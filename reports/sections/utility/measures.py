@@ -20,7 +20,6 @@ from dpaudit.subspace import captured_variance_share, second_moment, top_compone
 FIRST_COMPONENT = "first-component-alone"
 RANDOM_SUBSPACE = "random-subspace"
 
-
 SYNTHETIC = "geometric-spectrum"
 """20,000 Gaussian rows in R^54, each eigenvalue 3/4 of the one before.
 

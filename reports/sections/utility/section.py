@@ -14,10 +14,7 @@ from dpaudit.reports import tables
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Part, Results, Section
 from dpaudit.reports.sections.utility.figures import captured
-from dpaudit.reports.sections.utility.measures import (
-    FIRST_COMPONENT,
-    RANDOM_SUBSPACE,
-)
+from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.words import (
     delta,
     duration,

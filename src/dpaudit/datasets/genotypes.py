@@ -34,7 +34,6 @@ from dpaudit.validation import check_count, check_generator, check_matrix
 
 __all__ = ["stylised_genotypes"]
 
-
 _THRESHOLD = 0.43
 _OUTLIER_FACTORS = 30
 _MINOR_SCORES = 18

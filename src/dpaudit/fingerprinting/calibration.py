@@ -31,7 +31,6 @@ from dpaudit.validation import check_fraction, check_real
 
 __all__ = ["calibrated_threshold", "conditional_p_values", "rank_p_values"]
 
-
 _EXPONENTS = 96
 
 

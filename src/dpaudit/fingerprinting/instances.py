@@ -49,7 +49,6 @@ from dpaudit.validation import (
 
 __all__ = ["PAD_RATIO", "Disguise", "HardInstance", "is_useful", "usefulness_gap"]
 
-
 PAD_RATIO = 15
 """Ones per symbol of a codeword, as in the paper."""
 

@@ -71,7 +71,6 @@ from dpaudit.validation import (
 
 __all__ = ["CodeLength", "false_accusation_bound", "missing_bound"]
 
-
 _NODES = 256
 _EXPONENTS = 160
 _HALVINGS = 60
