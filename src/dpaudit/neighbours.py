@@ -20,7 +20,6 @@ __all__ = [
     "check_relation",
     "fresh",
     "is_plain",
-    "same_rows",
 ]
 
 _WRITTEN = (

@@ -27,7 +27,7 @@ from dpaudit.audit.replay.follow.tracked import (
 from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.coded import lattice_of
 
-__all__ = ["LINEAR", "arithmetic", "by_matrix", "linear", "matrix_product", "sums"]
+__all__ = ["LINEAR", "arithmetic", "by_matrix", "linear", "sums"]
 
 
 # The positions of arguments that functions are linear in, the others being ordinary.

@@ -37,7 +37,7 @@ from dpaudit.audit.replay.laws.comparison import AnyLaw
 from dpaudit.audit.replay.laws.drawn import is_turned
 from dpaudit.outputs import Output, read
 
-__all__ = ["AS_NUMBER", "DECLARED", "EAGER", "LAZY", "Mode", "PublicValue", "Tape"]
+__all__ = ["DECLARED", "EAGER", "LAZY", "Mode", "PublicValue", "Tape"]
 
 AS_NUMBER = "noise is used as an ordinary number"
 DECLARED = "declared"

@@ -20,7 +20,7 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
 
-__all__ = ["Placed", "atoms_of", "moved_by", "suprema_apart", "suprema_of"]
+__all__ = ["atoms_of", "moved_by", "suprema_of"]
 
 _Side: TypeAlias = tuple[int, float, float]  # a code, the mean, the ratio
 _UNKNOWN = math.nan, math.nan
