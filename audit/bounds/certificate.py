@@ -39,6 +39,7 @@ Ehlich, Zeller, *Schwankung von Polynomen zwischen Gitterpunkten*, Math. Z. 1964
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -55,6 +56,7 @@ Piece: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 _ROUNDING = 1e-9
 _CORNERS = 32  # of the polygon around the ellipse
 _FINENESS = 16  # points per degree when the interpolant is maximised
+_KEPT_DEGREE = 256
 _CELLS = 4_000_000  # largest array of weights held at once
 _LOG_RHO = np.geomspace(0.02, 8.0, 60)
 
@@ -134,18 +136,27 @@ def _over_piece(region: Region, piece: Piece, tolerance: float) -> float:
     degree = _degree(region, (centre_p, half_p), (centre_q, half_q), tolerance)
     if degree == 0:
         return float(region.probability(*along(np.zeros(1)))[0]) + tolerance
-    nodes = chebyshev.chebpts1(degree + 1)
+    # What is large is not kept.
+    made = _chebyshev if degree <= _KEPT_DEGREE else _chebyshev.__wrapped__
+    nodes, basis, finer = made(degree)
     values = region.probability(*along(nodes))
     # Discrete orthogonality of the polynomials at these nodes.
-    basis = chebyshev.chebvander(nodes, degree)
     coefficients = 2 / (degree + 1) * basis.T @ values
     coefficients[0] /= 2
-    dense = chebyshev.chebval(chebyshev.chebpts1(_FINENESS * degree), coefficients)
+    dense = chebyshev.chebval(finer, coefficients)
     low, high = float(dense.min()), float(dense.max())
     swing = (high - low) / 2 / math.cos(math.pi / (2 * _FINENESS))
     error = 3 * region.outside + 2 * _ROUNDING * max(high, 0.0)
     lebesgue = 1 + math.log(degree + 1)
     return (low + high) / 2 + swing + lebesgue * error + tolerance
+
+
+@lru_cache(maxsize=16)
+def _chebyshev(degree: int) -> tuple[Array, Array, Array]:
+    """Return the nodes of a degree, the polynomials there, and many more nodes."""
+    nodes = chebyshev.chebpts1(degree + 1)
+    basis = np.asarray(chebyshev.chebvander(nodes, degree), dtype=np.float64)
+    return nodes, basis, chebyshev.chebpts1(_FINENESS * degree)
 
 
 def _degree(

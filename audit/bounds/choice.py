@@ -167,18 +167,17 @@ def _probits(cells: Array) -> Array:
 
 def _isotonic(cells: Array) -> Array:
     """Return D's share per cell: non-decreasing, by pooling adjacent violators."""
-    blocks: list[list[float]] = []  # D's hits, both sides' hits, cells
-    for hits, pooled in zip(cells[0], cells.sum(axis=0), strict=True):
-        blocks.append([hits, pooled, 1])
-        while len(blocks) > 1 and _share(blocks[-2]) >= _share(blocks[-1]):
-            last = blocks.pop()
-            blocks[-1] = [x + y for x, y in zip(blocks[-1], last, strict=True)]
-    shares = [_share(block) for block in blocks]
-    return np.repeat(shares, [int(block[2]) for block in blocks])
-
-
-def _share(block: list[float]) -> float:
-    return (block[0] + 0.5) / (block[1] + 1)
+    # D's hits and both sides', cells, and D's share of each block, in plain floats.
+    blocks: list[tuple[float, float, int, float]] = []
+    counts = cells[0].tolist(), cells.sum(axis=0).tolist()
+    for hits, pooled in zip(*counts, strict=True):
+        size, share = 1, (hits + 0.5) / (pooled + 1)
+        while blocks and blocks[-1][3] >= share:
+            before = blocks.pop()
+            hits, pooled, size = before[0] + hits, before[1] + pooled, before[2] + size
+            share = (hits + 0.5) / (pooled + 1)
+        blocks.append((hits, pooled, size, share))
+    return np.repeat([block[3] for block in blocks], [block[2] for block in blocks])
 
 
 _MODELS = _logistic, _simple, _isotonic

@@ -5,6 +5,7 @@
 - `tightness`: how near its lower bounds come to the truth.
 - `refutation`: how many releases a refutation takes, against the information limit.
 - `limits`: the same for black boxes of known laws, at two confidences.
+- `peers`: what other tools' methods make of the same scores and black boxes.
 - `suite`: lower bounds on the standard suite, against the best published ones.
 - `cost`: the engine's share of an audit's time, and its memory.
 - `replay`: the time of a recorded execution, and its memory.
@@ -29,6 +30,7 @@ from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.lower_bounds import SuiteBounds, Tightness
+from dpaudit.reports.bench.peers import Peers
 from dpaudit.reports.bench.refutation import RefutationStudy
 from dpaudit.reports.bench.study import (
     Study,
@@ -51,6 +53,7 @@ STUDIES: tuple[Study, ...] = (
     Tightness(),
     RefutationStudy(),
     Limits(),
+    Peers(),
     SuiteBounds(),
     Cost(),
     Replaying(),
