@@ -36,10 +36,10 @@ from dpaudit.audit import Budget, audit
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair
-from dpaudit.reports.bench.coverage import LEVEL
 from dpaudit.reports.bench.peer_bounds import (
     ALPHA,
     DELTA,
+    LEVEL,
     OURS,
     Sides,
     error_limits,

@@ -32,13 +32,13 @@ from scipy.stats import binom, binomtest
 from dpaudit.arrays import Array
 from dpaudit.audit.bounds import fixed_scores, split_scores
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.coverage import LEVEL
 from dpaudit.reports.bench.study import Figure, TargetRow
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.words import percent
 from dpaudit.streams import stream
 
 ALPHA, DELTA = 0.05, 1e-5
+LEVEL = 1e-3  # the probability that sound methods are said not to be
 OURS, _KNOWN = "dpaudit", "SciPy, threshold known"
 SCORES = 1000  # on either side
 

@@ -57,8 +57,8 @@ class Built:
     # whether it takes rows in the unit ball, and has no row norm to be told
     unit_rows: bool = False
 
-    def release(self, rows: Array, rng: np.random.Generator) -> Any:
-        """Return one release, of any form."""
+    def release(self, rows: Any, rng: np.random.Generator) -> Any:
+        """Return one release, of any form, on rows or on what is read of them."""
         one: Callable[..., Any] | None = getattr(self.mechanism, "release", None)
         return self.mechanism(rows, rng) if one is None else one(rows, rng=rng)
 

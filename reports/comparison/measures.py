@@ -11,6 +11,8 @@
 import hashlib
 import json
 import time
+from copy import copy
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from dpaudit.audit.sampling.sampler import (
     Sampler,
     fingerprint,
 )
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InputError
+from dpaudit.gram import Gram
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase
 from dpaudit.neighbours import Pair
 from dpaudit.reports.comparison.candidates import (
@@ -53,7 +56,7 @@ def measured(
     built = candidate.build(epsilon)
     rows, rng = _rows_for(problem, built), _stream(seed, candidate, epsilon, "measure")
     name, setting = candidate.name, problem.setting
-    mechanism, d = built.mechanism, problem.rows.shape[1]
+    mechanism, d = built.mechanism, problem.shape[1]
     bases = np.empty((repetitions, d, setting.n_components))
     with blamed(name):
         if (
@@ -64,13 +67,13 @@ def measured(
             batch = max(1, _BATCH_BYTES // (8 * d * d))
             for first in range(0, repetitions, batch):
                 size = min(batch, repetitions - first)
-                drawn = np.asarray(mechanism.draw(rows, size, rng=rng))
+                drawn = np.asarray(mechanism.draw(cast(Any, rows), size, rng=rng))
                 bases[first : first + size] = mechanism.components(
                     drawn, setting.n_components
                 )
         else:
             for i in range(repetitions):
-                release = built.release(rows.copy(), rng)
+                release = built.release(copy(rows), rng)
                 bases[i] = basis_of(name, built, release, setting, d)
     empty = int((~np.isfinite(bases).all(axis=(1, 2))).sum())
     return {**problem.measure(bases), "empty": empty}
@@ -82,11 +85,11 @@ def timed(
     """Return the seconds of single releases with their components."""
     built = candidate.build(epsilon)
     rows, rng = _rows_for(problem, built), _stream(seed, candidate, epsilon, "time")
-    setting, d, seconds = problem.setting, problem.rows.shape[1], []
+    setting, d, seconds = problem.setting, problem.shape[1], []
     with blamed(candidate.name):
         # Once unmeasured: caches, page faults and lazy imports are not compared.
         for _ in range(_TIMED + 1):
-            own = rows.copy()
+            own = copy(rows)
             started = time.perf_counter()
             release = built.release(own, rng)
             basis_of(candidate.name, built, release, setting, d)
@@ -165,13 +168,19 @@ def shown(
 
 def _pair_for(problem: PCAProblem, built: Built) -> Pair:
     norm = 1.0 if built.unit_rows else problem.setting.row_norm
-    return pair_of(_rows_for(problem, built), norm, problem.setting.relation)
+    rows = _rows_for(problem, built)
+    if isinstance(rows, Gram):
+        raise InputError("it names no pair, and none is made of a file read in blocks")
+    return pair_of(rows, norm, problem.setting.relation)
 
 
-def _rows_for(problem: PCAProblem, built: Built) -> Array:
+def _rows_for(problem: PCAProblem, built: Built) -> Array | Gram:
+    norm, rows = problem.setting.row_norm, problem.rows
     if not built.unit_rows:
-        return problem.rows
-    return clip_rows(problem.rows / problem.setting.row_norm, 1.0)
+        return rows
+    if isinstance(rows, Gram):
+        return Gram(rows.moment / norm**2, rows.n_rows, 1.0)
+    return clip_rows(rows / norm, 1.0)
 
 
 def _stream(

@@ -169,7 +169,7 @@ def render(found: MechanismComparison, figures: Mapping[str, Sequence[str]]) -> 
         }
         for measure in MEASURES
     ]
-    n, d = problem.rows.shape
+    n, d = problem.shape
     told_of = f"{spelt(many).capitalize()} mechanism{'s' * (many > 1)}"
     context = {
         "headline": f"{told_of} for private PCA",

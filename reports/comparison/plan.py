@@ -26,10 +26,16 @@ from dpaudit.algorithms.third_party.base import library_versions
 from dpaudit.audit.keeping.identity import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.gram import Gram
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison import measures
-from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting, blamed
+from dpaudit.reports.comparison.candidates import (
+    Built,
+    ComparedMechanism,
+    Setting,
+    blamed,
+)
 from dpaudit.reports.comparison.page import MechanismComparison, told
 from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
@@ -75,7 +81,7 @@ def points(
     """
     names, seed = list(dict.fromkeys(settings["mechanisms"])), settings["seed"]
     if all(":" in name for name in names):
-        names += suitable(problem.setting)
+        names += _beside(problem)
     digest = problem.digest()
     found: list[Point] = []
     failed: dict[str, Exception] = {}
@@ -90,6 +96,11 @@ def points(
             with nullcontext() if subject is None else blamed(name):
                 wanted = candidate.points(tuple(settings["epsilons"]))
                 built = candidate.build(wanted[0])
+            if not _can_read(problem, built):
+                raise InputError(
+                    f"{name} needs the rows, and a file that is read in blocks has but "
+                    "their second moment"
+                )
             identities: dict[float, str | None] = dict.fromkeys(wanted, "")
             if stored:
                 identities = {e: _identity(problem, candidate, e, seed) for e in wanted}
@@ -163,6 +174,19 @@ def _jobs(
             alone=kind == "timed",
         )
     return jobs
+
+
+def _beside(problem: PCAProblem) -> list[str]:
+    """Return the names of the catalogue that suit, and can read what there is."""
+    candidates = (
+        ComparedMechanism(name, problem.setting) for name in suitable(problem.setting)
+    )
+    return [each.name for each in candidates if _can_read(problem, each.build(1.0))]
+
+
+def _can_read(problem: PCAProblem, built: Built) -> bool:
+    """Say whether the rows are there, or the mechanism needs their moment alone."""
+    return not isinstance(problem.rows, Gram) or hasattr(built.mechanism, "draw_from")
 
 
 def suitable(setting: Setting) -> tuple[str, ...]:

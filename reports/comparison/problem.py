@@ -1,13 +1,15 @@
 """The rows of a comparison, PCA of them without noise, and how others are held to it.
 
 The rows are scaled down to the public norm, each by itself, and all mechanisms get the
-same. PCA without noise is that of the rows as they are, so that what scaling down costs
-is included. Nothing is centred: variance is about the origin.
+same. Of a file that is read in blocks, their second moment is all that is kept. PCA
+without noise is that of the rows as they are, so that what scaling down costs is
+included. Nothing is centred: variance is about the origin.
 """
 
 import hashlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +18,7 @@ from dpaudit import subspace
 from dpaudit.arrays import Array
 from dpaudit.datasets import load
 from dpaudit.errors import InputError
+from dpaudit.gram import Gram, clipped_gram
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.reports.comparison.candidates import Setting
 from dpaudit.rows import clip_rows
@@ -38,17 +41,31 @@ EXACT = 1e-12
 class PCAProblem:
     """Rows, and PCA of them without noise."""
 
-    rows: Array  # scaled down to the row norm
+    rows: Array | Gram  # scaled down to the row norm; of a file, what is read of it
     moment: Array  # the second moment of the rows as they were
     basis: Array  # its first components
     scaled: int  # how many rows were longer than the norm
     source: str
     setting: Setting
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows there are, and columns."""
+        n = self.rows.n_rows if isinstance(self.rows, Gram) else len(self.rows)
+        return n, len(self.moment)
+
+    @property
+    def scaled_moment(self) -> Array:
+        """The second moment of the rows as they are scaled down."""
+        if isinstance(self.rows, Gram):
+            return self.rows.moment
+        return subspace.second_moment(self.rows)
+
     def digest(self) -> str:
         """Return what tells the rows and the setting from others."""
-        found = hashlib.sha256(repr((self.rows.shape, self.setting)).encode())
-        found.update(self.rows.tobytes())
+        found = hashlib.sha256(repr((self.shape, self.setting)).encode())
+        rows = self.rows.moment if isinstance(self.rows, Gram) else self.rows
+        found.update(rows.tobytes())
         found.update(self.moment.tobytes())
         return found.hexdigest()
 
@@ -76,7 +93,7 @@ class PCAProblem:
 
 
 def problem_of(
-    data: ArrayLike | None = None,
+    data: ArrayLike | Path | None = None,
     source: str = "data",
     row_norm: float | None = None,
     n_components: int | None = None,
@@ -91,9 +108,17 @@ def problem_of(
         digits = load("digits")
         rows, source = digits.rows, digits.source
         row_norm = _DIGITS_NORM if row_norm is None else row_norm
+    norm = check_positive("row_norm", 1.0 if row_norm is None else row_norm)
+    read: Array | Gram
+    if isinstance(data, str | Path):
+        found = clipped_gram(data, norm)
+        moment, read, scaled = found.whole.moment, found.clipped, found.n_clipped
     else:
-        rows = check_matrix(source, data, min_rows=2)
-    d = rows.shape[1]
+        if data is not None:
+            rows = check_matrix(source, data, min_rows=2)
+        moment, read = subspace.second_moment(rows), clip_rows(rows, norm)
+        scaled = int((read != rows).any(axis=1).sum())
+    d = len(moment)
     usual = min(10, (d + 1) // 2)
     k = usual if n_components is None else n_components
     k = check_count("components", k)
@@ -101,16 +126,13 @@ def problem_of(
         raise InputError(
             f"components must be at most the columns of the data, {d}, got {k}"
         )
-    norm = check_positive("row_norm", 1.0 if row_norm is None else row_norm)
-    moment = subspace.second_moment(rows)
     if np.linalg.eigvalsh(moment)[-1] <= 0:
         raise InputError(f"{source} must have rows that are not zero")
-    scaled = clip_rows(rows, norm)
     return PCAProblem(
-        rows=scaled,
+        rows=read,
         moment=moment,
         basis=subspace.top_components(moment, k),
-        scaled=int((scaled != rows).any(axis=1).sum()),
+        scaled=scaled,
         source=source,
         setting=Setting(
             delta=check_fraction("delta", delta, allow_zero=True),

@@ -34,7 +34,7 @@ from dpaudit.reports.lines import Curve
 from dpaudit.reports.runner import carry_out
 from dpaudit.reports.store import STORE, WorkStore, staging
 from dpaudit.reports.words import listed, percent, setting
-from dpaudit.subspace import second_moment, top_components
+from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["compare", "compared"]
@@ -74,7 +74,7 @@ def compared(
     mechanisms: Sequence[str] = (),
     *,
     own: Mapping[str, Any] | None = None,
-    data: ArrayLike | None = None,
+    data: ArrayLike | Path | None = None,
     source: str = "data",
     row_norm: float | None = None,
     n_components: int | None = None,
@@ -91,8 +91,10 @@ def compared(
 
     ``own``: further mechanisms of your own, by the names that they are to have.
     ``data``: array_like, shape (n, d); by default scikit-learn's digits, which are
-    public. ``source``: what to call the data. ``row_norm``: public bound on the length
-    of a row: longer ones are scaled down; by default 1, and 64 for the digits.
+    public. Or the path of a Parquet or ``.npy`` file of any size, which is read once,
+    in blocks, for mechanisms that need the second moment alone. ``source``: what to
+    call the data. ``row_norm``: public bound on the length of a row: longer ones are
+    scaled down; by default 1, and 64 for the digits.
     ``n_components``: k; by default half of the columns, and 10 at most. ``delta``: in
     [0, 1). ``repetitions``: releases behind every median. ``budget``: of each audit;
     only its ``releases`` can be chosen. ``seed``: >= 0. The same seed gives the same
@@ -170,11 +172,11 @@ def _notes(problem: PCAProblem) -> list[str]:
     notes, norm = [], problem.setting.row_norm
     if problem.scaled:
         k = problem.setting.n_components
-        basis = top_components(second_moment(problem.rows), k)
+        basis = top_components(problem.scaled_moment, k)
         left = problem.measure(basis[np.newaxis])["captured_variance"][0]
         verb = "was" if problem.scaled == 1 else "were"
         notes.append(
-            f"{problem.scaled:,} of {len(problem.rows):,} rows {verb} longer than the "
+            f"{problem.scaled:,} of {problem.shape[0]:,} rows {verb} longer than the "
             f"row norm, {setting(norm)}, and {verb} scaled down to it; without noise, "
             f"PCA of the rows so scaled keeps {percent(left)}."
         )

@@ -6,7 +6,7 @@ What is computed in one pass reads its rows through `blocks`, which takes
   memory-mapped array is read piece by piece;
 - an iterable of such arrays, a generator for example: the caller decides how
   large they are;
-- the path of a Parquet file of numeric columns (needs pyarrow);
+- the path of a Parquet file of numeric columns (needs pyarrow), or of an ``.npy`` file;
 - a Dask array of two axes, one chunk of rows at a time, in order.
 
 Nothing is copied that is an array already, and no more than one block is held.
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,8 @@ Rows: TypeAlias = ArrayLike | Iterable[ArrayLike] | str | os.PathLike[str]
 # its rows.
 _NUMBERS = 2**18
 _ROWS = 2**11
+# Of Parquet: bytes of a group of rows that is read at once; rows at a time of others.
+_GROUP, _BATCH = 2**28, 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,12 @@ def _parts(data: Any, block_rows: int | None) -> Iterator[Block]:
     if isinstance(data, np.ndarray):  # first: mechanisms ask for small ones often
         yield Block(_matrix("data", data), "data", 0)
     elif isinstance(data, str | os.PathLike):
-        yield from _parquet_batches(os.fspath(data), block_rows)
+        path = os.fspath(data)
+        yield from (
+            _npy_pieces(path, block_rows)
+            if path.endswith(".npy")
+            else _parquet_batches(path)
+        )
     elif _is_chunked(data):
         yield from _chunks(data)
     elif is_table(data):
@@ -218,7 +225,42 @@ def _chunks(data: Any) -> Iterator[Block]:
         first += len(rows)
 
 
-def _parquet_batches(path: str, block_rows: int | None) -> Iterator[Block]:
+def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
+    """Read an array piece by piece, not mapped: pages of it would count as memory."""
+    try:
+        with open(path, "rb") as file:
+            shape, in_columns, kind = _npy_header(file, path)
+            yield Block(_matrix(repr(path), np.empty((0, *shape[1:]), kind)), "data", 0)
+            if in_columns:
+                raise InputError(
+                    f"{path!r} holds an array column by column, and cannot be read in "
+                    "rows: save numpy.ascontiguousarray of it"
+                )
+            size = block_rows or _default_rows(shape[1])
+            for first in range(0, shape[0], size):
+                count = min(size, shape[0] - first)
+                found = np.fromfile(file, kind, count * shape[1])
+                if found.size < count * shape[1]:
+                    raise InputError(f"{path!r} ends before its {shape[0]:,} rows do")
+                yield Block(_matrix("data", found.reshape(count, -1)), "data", first)
+    except OSError as error:
+        raise InputError(f"cannot read {path!r}: {error.strerror or error}") from None
+
+
+def _npy_header(file: BinaryIO, path: str) -> tuple[tuple[int, ...], bool, Any]:
+    form = np.lib.format
+    try:
+        major = form.read_magic(file)[0]
+        read = form.read_array_header_1_0 if major == 1 else form.read_array_header_2_0
+        shape, in_columns, kind = read(file)
+    except ValueError as error:
+        raise InputError(f"{path!r} is not a NumPy file: {error}") from None
+    if kind.hasobject:
+        raise InputError(f"{path!r} must hold numbers, got Python objects")
+    return shape, in_columns, kind
+
+
+def _parquet_batches(path: str) -> Iterator[Block]:
     try:
         pyarrow = import_module("pyarrow")
         parquet = import_module("pyarrow.parquet")
@@ -247,10 +289,19 @@ def _parquet_batches(path: str, block_rows: int | None) -> Iterator[Block]:
                 )
         yield Block(np.empty((0, len(schema.names))), "data", 0)
         first = 0
-        for batch in file.iter_batches(block_rows or _default_rows(len(schema.names))):
-            # Column by column: what is contiguous in the file is so in memory.
-            rows = np.empty((batch.num_columns, batch.num_rows))
-            for row, column in zip(rows, batch.columns, strict=True):
-                row[:] = column.to_numpy(zero_copy_only=False)
-            yield Block(rows.T, "data", first)
-            first += batch.num_rows
+        for place in range(file.num_row_groups):
+            for batch in _batches_of(file, place):
+                # Column by column: what is contiguous in the file is so in memory.
+                rows = np.empty((batch.num_columns, batch.num_rows))
+                for row, column in zip(rows, batch.columns, strict=True):
+                    row[:] = column.to_numpy(zero_copy_only=False)
+                yield Block(rows.T, "data", first)
+                first += batch.num_rows
+
+
+def _batches_of(file: Any, place: int) -> Iterator[Any]:
+    """Yield the rows of a group of a Parquet file: at once, unless they are many."""
+    if file.metadata.row_group(place).total_byte_size <= _GROUP:
+        yield file.read_row_group(place)
+    else:
+        yield from file.iter_batches(_BATCH, row_groups=[place])

@@ -11,7 +11,7 @@ The order of the rows, and how they come in blocks, matter to rounding only.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ from dpaudit.errors import InputError
 from dpaudit.rows import clip_into, directions
 from dpaudit.validation import check_matrix, check_positive
 
-__all__ = ["Gram", "RowSum", "gram", "row_sum"]
+__all__ = ["ClippedGram", "Gram", "RowSum", "clipped_gram", "gram", "row_sum"]
 
 RowNorm: TypeAlias = float | Literal["directions"]
 """The bound that longer rows are clipped to; or all rows are brought to length 1."""
@@ -41,10 +41,28 @@ class Gram:
     moment : ndarray, shape (d, d)
         The sum of x x^T over the rows; symmetric to the bit.
     n_rows : int
+    row_norm : float or "directions", optional
+        What the rows were clipped to before.
     """
 
     moment: Array
     n_rows: int
+    row_norm: RowNorm | None = None
+
+    def with_row(self, row: ArrayLike) -> "Gram":
+        """Return that of the same rows and one more: a neighbour, without a copy.
+
+        Examples
+        --------
+        >>> one = gram([[0.6, 0.8]], row_norm=1.0)
+        >>> one.with_row([2.0, 0.0]).moment
+        array([[1.36, 0.48],
+               [0.48, 0.64]])
+        """
+        more = gram(np.atleast_2d(row), row_norm=self.row_norm)
+        return replace(
+            self, moment=self.moment + more.moment, n_rows=self.n_rows + more.n_rows
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +80,7 @@ class RowSum:
 
 
 def gram(
-    data: Rows,
+    data: "Rows | Gram",
     *,
     row_norm: RowNorm | None = None,
     centre: ArrayLike | None = None,
@@ -72,11 +90,12 @@ def gram(
 
     Parameters
     ----------
-    data : array_like, iterable of array_like, path or Dask array
+    data : array_like, iterable of array_like, path, Dask array or Gram
         Rows of length d, as `dpaudit.blocks.blocks` takes them: an array, a
-        memory-mapped one, an iterator of blocks, a Parquet file, a Dask array.
-        Numbers of other types than float64 are converted block by block, so that
-        products and sums are of float64 for every input.
+        memory-mapped one, an iterator of blocks, a file, a Dask array. Numbers of other
+        types than float64 are converted block by block, so that products and sums are
+        of float64 for every input. Or what was made of rows clipped to the same norm:
+        a mechanism that reads the second moment alone takes a `Gram` for its data.
     row_norm : float or "directions", optional
         Rows longer than that, after centring, are scaled down to it. Must be public.
         For "directions" every row is scaled to length 1, but rows of zeros.
@@ -96,15 +115,23 @@ def gram(
     InputError
         If the data are not blocks of finite numeric rows of one length, of which there
         is at least one block (it may be empty, of shape (0, d)); a file cannot be
-        read; squares overflow; or another argument is not what it should be.
+        read; squares overflow; a `Gram` is one of rows clipped to another norm; or
+        another argument is not what it should be.
 
     Examples
     --------
     >>> from dpaudit.gram import gram
     >>> gram([[1.0, 0.0], [3.0, 4.0]], row_norm=1.0)
     Gram(moment=array([[1.36, 0.48],
-           [0.48, 0.64]]), n_rows=2)
+           [0.48, 0.64]]), n_rows=2, row_norm=1.0)
     """
+    if isinstance(data, Gram):
+        if centre is not None or data.row_norm != row_norm:
+            raise InputError(
+                f"data must be a Gram of rows clipped to {row_norm}, without a centre, "
+                f"got one of rows clipped to {data.row_norm}"
+            )
+        return data
     moment = product = np.zeros((0, 0))
     n_rows = 0
     for block, rows in prepared(data, row_norm, centre, block_rows):
@@ -119,7 +146,56 @@ def gram(
             # A NaN or an infinity in a row must show on the diagonal.
             _check_finite(np.trace(moment), block)
         n_rows += len(rows)
-    return Gram(moment, n_rows)
+    return Gram(moment, n_rows, row_norm)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGram:
+    """What one pass over rows tells of them as they are, and as they are clipped.
+
+    Parameters
+    ----------
+    whole, clipped : Gram
+    n_clipped : int
+        How many rows are longer than the norm.
+    """
+
+    whole: Gram
+    clipped: Gram
+    n_clipped: int
+
+
+def clipped_gram(data: Rows, row_norm: float) -> ClippedGram:
+    r"""Return the second moments of rows as they are, and as clipped, in one pass.
+
+    Of a row x that is clipped to s x, :math:`(1 - s^2) x x^T` is what clipping takes
+    away. So where few rows of a block are long, a product of these alone is added to
+    that of the clipped rows. Raises as `gram` does.
+    """
+    norm = check_positive("row_norm", row_norm)
+    moment = whole = np.zeros((0, 0))
+    n_rows = n_clipped = 0
+    for block, rows in prepared(data, norm):
+        if not moment.size:
+            moment, whole = (np.zeros((rows.shape[1],) * 2) for _ in range(2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = rows.T @ rows
+            moment += product
+            if rows is not block.rows:
+                given = np.asarray(block.rows, dtype=np.float64)
+                squares = np.einsum("ij,ij->i", given, given)
+                long = np.flatnonzero(np.sqrt(squares) > norm)
+                n_clipped += len(long)
+                if len(long) > len(rows) / 2:
+                    product = given.T @ given
+                elif len(long):
+                    left = np.sqrt(np.maximum(1 - norm * (norm / squares[long]), 0))
+                    rest = given[long] * left[:, np.newaxis]
+                    product = product + rest.T @ rest
+            whole += product
+            _check_finite(np.trace(whole), block)
+        n_rows += len(rows)
+    return ClippedGram(Gram(whole, n_rows), Gram(moment, n_rows, norm), n_clipped)
 
 
 def row_sum(

@@ -4,13 +4,18 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 from executors import PickledThreads
 from refusals import refused, refuses
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
-from dpaudit.algorithms import CATALOGUE, GOEGaussian
-from dpaudit.audit import Budget, Run, Store
+from dpaudit.algorithms import CATALOGUE, GOEGaussian, build, entry
+from dpaudit.audit import Budget, Run, Store, audit
+from dpaudit.cli import main
+from dpaudit.gram import gram
+from dpaudit.object_pairs import ObjectPair
 from dpaudit.reports import compare
 from dpaudit.reports.comparison import plan
 from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting
@@ -553,3 +558,60 @@ def test_single_points_can_be_drawn_and_failing_ones_leave_the_others():
     own = found.table[found.table["mechanism"] == "own"]
     failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
     assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}
+
+
+# -- files that are read in blocks
+
+
+READERS = {*suitable(SETTING)} - {"residual-step-pca", "exponential-pca-gibbs"}
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_mechanisms_that_need_the_moment_alone_take_it_for_data(name):
+    chosen = entry(name)
+    more = {"row_norm": 1.0} if chosen.has_row_norm else {}
+    more |= {"n_components": 2} if chosen.has_components else {}
+    mechanism = build(name, **more)
+    rows = ROWS / (1.01 * np.linalg.norm(ROWS, axis=1).max())
+    two = [
+        mechanism.draw(data, 3, rng=np.random.default_rng(0))
+        for data in (rows, gram(rows, row_norm=1.0))
+    ]
+    np.testing.assert_allclose(*map(np.asarray, two), rtol=1e-9, atol=1e-9)
+
+
+def test_an_audit_takes_neighbours_that_are_read_once():
+    """Half the noise on one row more, as all else cancels."""
+    read = gram(ROWS, row_norm=1.0)
+    pair = ObjectPair(read, read.with_row(np.eye(4)[0]), "add-remove")
+    small = GOEGaussian.calibrated(4.0, 1e-5)
+    result = audit(small, pair=pair, claim=ApproxDP(1.0, 1e-5), budget=2000)
+    assert result.refuted
+
+
+def test_a_file_read_in_blocks_gives_the_table_of_its_rows(tmp_path):
+    names = "goe-gaussian", "exponential-pca-deflation"
+    np.save(tmp_path / "rows.npy", ROWS)
+    options = SHORT | {"n_components": 2}
+    whole = compared(names, **options)
+    found = compared(names, **options | {"data": tmp_path / "rows.npy"})
+    both = [each.table.drop(columns="seconds") for each in (whole, found)]
+    pd.testing.assert_frame_equal(*both, rtol=1e-9)
+    assert found.notes == whole.notes
+    assert "60" in render(found, {})
+
+
+def test_what_needs_rows_is_named_where_there_are_none(tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    options = SHORT | {"data": tmp_path / "rows.npy"}
+    found = compared(
+        ["goe-gaussian", "residual-step-pca"], own={"mine": noisy}, **options
+    )
+    assert set(found.failed) == {"residual-step-pca", "mine"}
+    for error in found.failed.values():
+        assert "needs the rows, and a file that is read in blocks has but" in str(error)
+    found = compared(**options | {"repetitions": 1, "budget": 2})
+    assert {*READERS, "exponential-pca-gibbs"} == set(found.names)
+    result = CliRunner().invoke(main, ["compare", "--streamed", "--data", "rows.csv"])
+    assert result.exit_code == 2
+    assert "--streamed needs --data FILE.parquet or FILE.npy" in result.output

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from dpaudit.blocks import blocks, is_table, peek, restarts
 from dpaudit.errors import InputError
-from dpaudit.gram import gram, row_sum
+from dpaudit.gram import clipped_gram, gram, row_sum
 from dpaudit.rows import clip_rows, normalise_rows
 
 NO_PYARROW = "the extra 'parquet' is not installed"
@@ -139,6 +139,11 @@ def memory_mapped(rows, folder):
     return np.load(folder / "rows.npy", mmap_mode="r")
 
 
+def npy(rows, folder):
+    np.save(folder / "rows.npy", np.ascontiguousarray(rows))
+    return folder / "rows.npy"
+
+
 def parquet(rows, folder):
     pyarrow = pytest.importorskip("pyarrow", reason=NO_PYARROW)
     writer = pytest.importorskip("pyarrow.parquet", reason=NO_PYARROW)
@@ -161,7 +166,7 @@ SOURCES = {
     "blocks of lists": lambda rows, folder: [rows[:9].tolist(), rows[9:].tolist()],
     "blocks, converted": lambda rows, folder: iter([Frame(rows[:9]), rows[9:]]),
     **{"chunks": lambda rows, folder: Chunked(rows, 90), "parquet": parquet},
-    "dask": dask_array,
+    **{"dask": dask_array, "npy": npy},
 }
 
 
@@ -269,6 +274,25 @@ def test_files_that_hold_no_numbers_are_named(tmp_path):
         refuses(message, gram, tmp_path / name)
 
 
+def test_numpy_files_that_cannot_be_read_in_rows_are_named(tmp_path):
+    for name, array in (
+        ("columns", np.asfortranarray(TWO + np.eye(2))),
+        *(("flat", np.ones(3)), ("words", np.array([["a"]])), ("things", [[None]])),
+    ):
+        np.save(tmp_path / name, array)
+    whole = npy(np.ones((9, 3)), tmp_path).read_bytes()
+    (tmp_path / "short.npy").write_bytes(whole[:-8])
+    (tmp_path / "text.npy").write_text("no array")
+    for name, message in (
+        ("columns", "column by column, and cannot be read in rows: save"),
+        ("flat", r"'.*flat.npy' must have shape \(n, d\) .* got shape \(0,\)"),
+        *(("words", "must be a numeric array"), ("things", "got Python objects")),
+        *(("short", "ends before its 9 rows do"), ("text", "is not a NumPy file")),
+        ("nothing", "cannot read .*nothing.npy'?: No such file"),
+    ):
+        refuses(message, gram, tmp_path / f"{name}.npy")
+
+
 some_rows = hnp.arrays(
     np.float64,
     hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
@@ -342,3 +366,37 @@ test_bad_rows_are_named = refused(
     by=lambda use, rows: use(rows),
     each=(normalise_rows, lambda rows: clip_rows(rows, 1.0)),
 )
+
+
+@given(some_rows, norms)
+def test_one_pass_tells_both_moments(rows, norm):
+    found = clipped_gram(rows, norm)
+    np.testing.assert_array_equal(
+        found.clipped.moment, gram(rows, row_norm=norm).moment
+    )
+    whole = gram(rows).moment
+    near = {"rtol": 1e-9, "atol": 1e-9 * np.trace(whole)}
+    np.testing.assert_allclose(found.whole.moment, whole, **near)
+    assert found.n_clipped == (clip_rows(rows, norm) != rows).any(axis=1).sum()
+    assert (found.clipped.row_norm, found.whole.row_norm) == (norm, None)
+    assert found.whole.n_rows == found.clipped.n_rows == len(rows)
+
+
+def test_one_pass_names_rows_as_two_do():
+    refuses(
+        "data must be finite, but row 1 has", clipped_gram, [[1, 1], [1, np.inf]], 1.0
+    )
+    refuses("squares that are finite", clipped_gram, [[1e200, 1.0]], 1.0)
+
+
+def test_what_is_read_of_rows_stands_for_them():
+    rows = example()
+    read = gram(rows, row_norm=1.0)
+    more = read.with_row([3.0, 4.0, 0, 0, 0, 0])
+    wanted = gram(np.vstack([rows, [3.0, 4.0, 0, 0, 0, 0]]), row_norm=1.0)
+    np.testing.assert_allclose(more.moment, wanted.moment, rtol=1e-12)
+    assert (more.n_rows, more.row_norm) == (501, 1.0)
+    assert gram(read, row_norm=1.0) is read
+    other = "data must be a Gram of rows clipped to 2.0, .* clipped to 1.0"
+    refuses(other, gram, read, row_norm=2.0)
+    refuses("without a centre", gram, read, row_norm=1.0, centre=np.ones(6))

@@ -48,6 +48,12 @@ __all__ = ["compare_command", "recommend_command"]
     help="Rows to compare on, a row to a person [scikit-learn's digits].",
 )
 @click.option(
+    "--streamed",
+    is_flag=True,
+    help="Read a .parquet or .npy file of any size once, in blocks: for mechanisms "
+    "that need the second moment alone.",
+)
+@click.option(
     "--row-norm",
     type=float,
     help="Public bound: longer rows are scaled down to it [1; digits: 64].",
@@ -68,6 +74,7 @@ __all__ = ["compare_command", "recommend_command"]
 def compare_command(
     mechanisms: tuple[str, ...],
     data: Path | None,
+    streamed: bool,
     epsilons: str,
     samples: int,
     store: Path | None,
@@ -97,8 +104,11 @@ def compare_command(
 
     look_for_modules()
     asked = _numbers(epsilons)
+    if streamed and (data is None or data.suffix.lower() == ".csv"):
+        raise InputError("--streamed needs --data FILE.parquet or FILE.npy")
     if data is not None:
-        options |= {"data": read_rows(data), "source": str(data)}
+        rows = data if streamed else read_rows(data)
+        options |= {"data": rows, "source": str(data)}
     with working(**by) as means:
         run = Run(store=store, **means)
         found = compared(mechanisms, epsilons=asked, budget=samples, run=run, **options)
@@ -140,7 +150,7 @@ def _record(found: "MechanismComparison", page: Path) -> dict[str, Any]:
         "settings": {
             **vars(found.problem.setting),
             **found.settings,
-            "rows": len(found.problem.rows),
+            "rows": found.problem.shape[0],
             "scaled_down": found.problem.scaled,
             "source": found.problem.source,
         },
