@@ -193,15 +193,16 @@ def test_everything_in_the_guide_runs(folder, monkeypatch, here_in_few_rounds):
 def test_everything_on_the_page_of_comparisons_runs(folder, here_in_few_rounds):
     pieces = [(kind, fewer(text, 60)) for kind, text in blocks("compare")]
     (folder / "last.py").write_text(pieces.pop()[1])
+    said: list[str] = []
     for kind, text in pieces:
         if kind == "python":
             (folder / re.match(r"# (\w+\.py)\n", text)[1]).write_text(text)
         else:
-            said = "".join(map(run, text.splitlines())).splitlines()
+            said += "".join(map(run, text.splitlines())).splitlines()
     assert [s.split()[0] for s in said if "  REFUTED" in s] == ["symmetric-noise"]
-    said = run("python last.py")
-    assert "mine" in said
-    assert "NOT_REFUTED" in said
+    last = run("python last.py")
+    assert "mine" in last
+    assert "NOT_REFUTED" in last
 
 
 def test_the_page_on_the_estimator_prints_what_it_shows(folder):
