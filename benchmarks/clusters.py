@@ -124,7 +124,7 @@ def kills(count: int, seconds: float, client: Any) -> None:
             try:
                 found = sorted(client.run(os.getpid).items())
                 os.kill(found[killed[0] % len(found)][1], signal.SIGKILL)
-            except (OSError, IndexError):  # it is dying already
+            except (OSError, ZeroDivisionError):  # it is dying, or none is left
                 continue
             killed[0] += 1
 

@@ -236,17 +236,23 @@ class PairAudit:
         self.drawn += self.pilot_size
 
     def repeats(self) -> bool:
-        """Say whether the same streams give the pilot once more, in this thread.
+        """Say whether the same streams give the pilot once more, whoever has drawn.
 
         Raises
         ------
         DPAuditError
-            Whatever the mechanism raises of dpaudit's own.
+            Whatever the mechanism raises of dpaudit's own; an `ExecutorError` if the
+            workers are lost.
         """
         target = self.target
-        again = Sampler(target.mechanism, target.pair, self._seed, self._key)
-        both = zip(self.first_look, _joined(again, self._pilots), strict=True)
-        return all(first.equals(second) for first, second in both)
+        for workers in (Here(), *self.sampler.others()):
+            again = Sampler(
+                target.mechanism, target.pair, self._seed, self._key, workers
+            )
+            both = zip(self.first_look, _joined(again, self._pilots), strict=True)
+            if not all(first.equals(second) for first, second in both):
+                return False
+        return True
 
     @property
     def pilot_size(self) -> int:

@@ -8,8 +8,9 @@ its generator does so once for every release, or draw.
 """
 
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -38,11 +39,14 @@ __all__ = [
     "Piece",
     "Source",
     "draw_one",
+    "one_thread",
     "single_threaded",
     "ways_to_draw",
 ]
 
 _PATIENCE = 1000
+_LOCK = threading.Lock()
+_INSIDE: list[Any] = []  # BLAS's limit, and who works under it
 # What streams are for: single releases, batched draws, single ones in place of a batch.
 _SINGLE, _BATCH, _INSTEAD = range(3)
 _LOOK = 2  # the side, in the names of streams, of releases that are no evidence
@@ -135,6 +139,10 @@ class Source(NamedTuple):
 
 class Here:
     """Draws in this thread, one piece after the other."""
+
+    def others(self) -> "list[Here]":
+        """Return who else has drawn, to draw the same again."""
+        return []
 
     def draw(
         self, source: Source, pieces: Sequence[Piece], room: int, reading: Any = None
@@ -290,3 +298,20 @@ def single_threaded() -> AbstractContextManager[Any]:
 @lru_cache(maxsize=1)
 def _blas(_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread while any thread of this process is in such a block."""
+    with _LOCK:
+        if not _INSIDE:
+            _INSIDE.append(single_threaded())
+            _INSIDE[0].__enter__()
+        _INSIDE.append(None)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            if len(_INSIDE) == 1:
+                _INSIDE.pop().__exit__(None, None, None)

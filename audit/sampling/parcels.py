@@ -16,9 +16,10 @@ import platform
 import random
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from os import getpid
@@ -140,7 +141,7 @@ class Subject:
     Parameters
     ----------
     mechanism : Parcel or Mechanism or callable
-        Of a parcel each unit is drawn from a fresh copy.
+        Of a parcel each thread of a worker has a copy of its own.
     pair : Pair
     versions : tuple of tuple
         What whoever draws is to have, see `here`.
@@ -149,6 +150,10 @@ class Subject:
     mechanism: Any
     pair: Pair
     versions: Versions = ()
+    _copies: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Subject, (self.mechanism, self.pair, self.versions)
 
     @property
     def name(self) -> str:
@@ -216,7 +221,7 @@ class Subject:
         if self.versions and (found := self.differences(self.versions)):
             raise InputError(found)
         mechanism = self._mechanism()
-        read = None
+        source, read = Source(mechanism, self.pair, seed, key), None
         if reading is not None:
             try:
                 read = reading.opened(mechanism, self.pair)
@@ -224,18 +229,19 @@ class Subject:
                 pass
         started, answers = time.perf_counter(), []
         for piece in pieces:
-            drawn = Batch.join(
-                Source(self._mechanism(), self.pair, seed, key).unit(piece.side, *unit)
-                for unit in piece.units
-            )
+            drawn = Batch.join([source.unit(piece.side, *each) for each in piece.units])
             answers.append(drawn if read is None else _read(read, piece, drawn))
         seconds = time.perf_counter() - started
         self.pair.check_untouched()
         return seconds, answers
 
     def _mechanism(self) -> Any:
-        sent = isinstance(self.mechanism, Parcel)
-        return self.mechanism.opened() if sent else self.mechanism
+        if not isinstance(self.mechanism, Parcel):
+            return self.mechanism
+        thread = threading.get_ident()
+        if thread not in self._copies:
+            self._copies[thread] = self.mechanism.opened()
+        return self._copies[thread]
 
 
 def _read(reading: Any, piece: Piece, drawn: Batch) -> Any:

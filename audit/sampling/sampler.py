@@ -14,8 +14,9 @@ Every statement of an audit assumes that, given the dataset, each release is dra
 from the same distribution, with the generator that it was handed. Three checks find the
 usual ways to break this, and no more than these:
 
-- the same seeds are used again after the audit: a release that differs from the first
-  depends on the calls in between, or on randomness of the mechanism's own;
+- the same seeds are used again after the audit, here and by workers, if any have drawn:
+  a release that differs from the first depends on the calls in between, or on
+  randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it;
 - a batched draw whose releases are nearer each other than one of another batch shares
   noise between them.
@@ -39,7 +40,7 @@ import numpy as np
 
 from dpaudit.audit.sampling.draws import Here, Piece, Source, draw_one, ways_to_draw
 from dpaudit.batches import Batch
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, ExecutorError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, fresh
 from dpaudit.outputs import arrays_of, raised_by_signal, telling_interrupts
@@ -192,6 +193,10 @@ class Sampler:
             yield Piece(side, self._drawn[side], held, min(unit, held))
             self._drawn[side] += held
             left -= held
+
+    def others(self) -> list[Here]:
+        """Return who has drawn beside this thread, to draw the same again."""
+        return self._workers.others()
 
     def batches(self, side: int, size: int) -> Iterator[Batch]:
         """Yield the next `size` outputs of one side, as `round` does."""
@@ -361,6 +366,8 @@ class Signs:
                 shares_noise=sampler.shares_noise(),
                 varies=sampler.varies,
             )
+        except ExecutorError:
+            raise
         except DPAuditError:
             # It refuses now what it took at the beginning.
             return cls.of(mechanism, repeats=False, uses_rng=True)

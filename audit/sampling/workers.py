@@ -12,16 +12,13 @@ drawn here. Whole batches are read where they were drawn, and counts come back i
 of releases (`dpaudit.audit.game.fitted.Reading`). None of this changes a result: single
 releases do not depend on how they are cut, and batches are never cut.
 
-Two things differ between a worker and the audit's own thread, and are made equal here.
-BLAS rounds by the number of its threads, so it has one everywhere (its threads would
-fight over the cores with the workers besides). A mechanism that keeps state would be in
-another one with each worker, so each unit is drawn from a fresh copy.
+BLAS rounds by the number of its threads, so it has one with each worker, as in the
+audit's own thread (its threads would fight over the cores with the workers besides).
 """
 
 import math
 import shutil
 import tempfile
-import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -31,7 +28,8 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
 )
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
+from copy import copy
 from itertools import chain
 from os import cpu_count, getpid
 from pathlib import Path
@@ -43,7 +41,7 @@ from dpaudit.audit.sampling.draws import (
     Here,
     Piece,
     Source,
-    single_threaded,
+    one_thread,
     ways_to_draw,
 )
 from dpaudit.audit.sampling.parcels import Parcel, Subject
@@ -77,9 +75,6 @@ _LOST = (
     "from its last checkpoint"
 )
 _ALONE = "the cluster has had no worker for a minute; start some, or let it start some"
-
-_LOCK = threading.Lock()
-_INSIDE: list[Any] = []  # BLAS's limit, and who works under it
 
 
 class _Task(NamedTuple):
@@ -141,6 +136,13 @@ class Workers(Here):
         if mechanism is not None and self._sends:
             self._parcel(mechanism)
 
+    def others(self) -> list[Here]:
+        if not self._placed:
+            return []
+        again = copy(self)
+        again._each = None  # so that it sends all
+        return [again]
+
     def _greet(self) -> None:
         """Compare the versions of all workers of a cluster with those here."""
         wanted = Subject.here()
@@ -153,6 +155,8 @@ class Workers(Here):
         except Exception as error:
             raise _failure(error) from error
         for worker, said in found.items():
+            if isinstance(said, OSError):
+                continue  # it is gone; who takes its place is asked with a first task
             if isinstance(said, Exception):
                 said = f"it has no dpaudit like here: {type(said).__name__}: {said}"
             if said:
@@ -372,25 +376,8 @@ def _work(
 ) -> tuple[float, list[Any]]:
     """Draw for the audit of that process."""
     # The audit itself sees to its own process, and for longer than any of its tasks.
-    with nullcontext() if audit == _this_process() else _one_thread():
+    with nullcontext() if audit == _this_process() else one_thread():
         return Subject.found(where).draw(seed, key, pieces, reading)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let BLAS use one thread while any thread of this process is in the block."""
-    with _LOCK:
-        if not _INSIDE:
-            _INSIDE.append(single_threaded())
-            _INSIDE[0].__enter__()
-        _INSIDE.append(None)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _INSIDE.pop()
-            if len(_INSIDE) == 1:
-                _INSIDE.pop().__exit__(None, None, None)
 
 
 def _failure(error: BaseException) -> ExecutorError:

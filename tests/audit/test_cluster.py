@@ -2,6 +2,7 @@ import json
 import os
 import signal
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -45,6 +46,14 @@ def all_is_sent(monkeypatch):
     monkeypatch.setattr(workers, "_WORTH", 0.0)
 
 
+def processes(client):
+    """Return the processes of two workers; who is dying is waited for."""
+    while True:
+        client.wait_for_workers(2)
+        with suppress(OSError):
+            return list(client.run(os.getpid).values())
+
+
 def closure(scale):
     """Return what only Dask can send: a function inside a function."""
     return lambda data, rng: data.sum() + rng.laplace(scale=scale)
@@ -55,8 +64,8 @@ def test_an_audit_is_the_same_on_a_cluster_whose_workers_die(client):
     mechanism, kills = closure(1.0), iter([1, 2, 1])
 
     def kill(progress):
-        if progress.samples > 20:
-            for process in list(client.run(os.getpid).values())[: next(kills, 0)]:
+        if progress.samples > 20 and (count := next(kills, 0)):
+            for process in processes(client)[:count]:
                 os.kill(process, signal.SIGKILL)
 
     run = Run(executor=client.get_executor(), progress=kill)

@@ -61,7 +61,7 @@ def test_counts_come_back_in_place_of_releases_once_these_are_many():
     options = {"pair": None, "claim": None, "budget": Budget(400_000, stop=False)}
     with Post() as post:
         sent = audited(Laplace(1.0), **options, run=Run(executor=post))
-    size, answers = post.answers[-1]
+    size, answers = max(post.answers, key=lambda each: sum(x.size for x in each[1]))
     assert all(isinstance(answer, Seen) for answer in answers)
     assert size < sum(answer.size for answer in answers)
     assert values(sent) == values(audited(Laplace(1.0), **options))
@@ -139,3 +139,22 @@ def test_a_pair_that_workers_forget_is_sent_again(monkeypatch):
     with Post() as post:
         sent = audited(laplace_sum, **options, run=Run(executor=post))
     assert values(sent) == values(audited(laplace_sum, **options))
+
+
+class Counting:
+    """Keeps state, which only shows if a copy draws more than once."""
+
+    def __init__(self):
+        self.drawn = 0
+
+    def release(self, data, *, rng):
+        self.drawn += 1
+        return data.sum() + rng.laplace() + self.drawn
+
+
+@pytest.mark.usefixtures("in_few_rounds", "in_large_tasks")
+def test_state_that_workers_keep_is_seen():
+    with Post() as post:
+        found = audited(Counting(), budget=50, run=Run(executor=post))
+    assert found.verdict == "NO_VERDICT"
+    assert any("keeps state" in warning for warning in found.warnings)
