@@ -21,6 +21,9 @@ AG, SN, PPCA = "analyze-gauss-published", "symmetric-noise", "exponential-pca-gi
 PPM, PURE = "power-method-published", "power-method-laplace-published"
 
 
+NOTHING, MANY = (0.9,) * 4, (0.5, 0.9, 1e-6, 1e-3)
+
+
 def rows(columns, *values):
     return pd.DataFrame(
         [dict(zip(columns.split(), each, strict=True)) for each in values]
@@ -81,9 +84,9 @@ def instances(second=0.2, first=0.8, overlap=1.5):
     return {"hard-instances": rows(columns, *values)}
 
 
-def culled(won=100, naive=0, slope=0.2, bend=0.0):
+def culled(won=100, naive=0, slope=0.2, bend=0.0, lift=0.0):
     n = np.array([500.0, 1000.0, 2000.0])
-    bound = np.exp(-slope * 0.02 * n + bend * (n > 1000))
+    bound = np.exp(lift - slope * 0.02 * n + bend * (n > 1000))
     half = {"mechanism": "random-half", "won": won, "loss_bound": bound}
     other = {"mechanism": "most-agreement", "won": naive, "loss_bound": np.nan}
     table = pd.concat([pd.DataFrame({**each, "length": n}) for each in (half, other)])
@@ -159,10 +162,12 @@ def budgets(own=(0.9, 1e-6), other=(0.3, 1e-3)):
     return {"robust-budgets": cells(*at, errors, errors)}
 
 
-def batches(sgd=(0.3, 0.3, 1e-3, 1e-3), smd=(0.3, 1e-3, 1e-3, 1e-3), sggd=(1e-3,) * 4):
+def batches(sgd=(0.3, 0.3, 1e-3, 1e-3), smd=(0.3, 1e-3, 1e-3, 1e-3), **changes):
     """Errors by the share of inliers, ascending, with each batch."""
-    at = ("batch_size", 4.0, 32.0), ("inlier_share", 0.1, 0.3, 0.6, 0.8)
-    errors = {SGD: sgd * 2, SMD: smd * 2, SGGD: sggd * 2}
+    at = ("batch_size", 2.0, 4.0, 32.0), ("inlier_share", 0.1, 0.3, 0.6, 0.8)
+    own = {"two": NOTHING, "four": (1e-3,) * 4, "more": (1e-3,) * 4, **changes}
+    sggd = (*own["two"], *own["four"], *own["more"])
+    errors = {SGD: sgd * 3, SMD: smd * 3, SGGD: sggd}
     return {"robust-batches": cells(*at, errors, errors)}
 
 
@@ -201,7 +206,6 @@ def errors(**changes):
     return {"sn-errors-synthetic": rows("mechanism n error", *values)}
 
 
-NOTHING = (0.9,) * 4
 LOST = dict.fromkeys(HARDER, NOTHING)
 CASES = [
     *("few rows, one component", tracing(), SUPPORTED),
@@ -215,6 +219,7 @@ CASES = [
     *("traced, one component", tracing(), SUPPORTED),
     *("traced, clusters", tracing(), SUPPORTED),
     *("traced, clusters", tracing(traced=many), OPEN),
+    *("traced, clusters", tracing(traced=lambda m: float(m == 1)), OPEN),  # half
     *("traced, clusters", tracing(others=always), OPEN),  # everybody is
     *("traced, clusters", tracing(open=never, beside=many), VACUOUS),
     *("second eigenvalue, one cluster", instances(), SUPPORTED),
@@ -227,8 +232,10 @@ CASES = [
     *("list culling", culled(), SUPPORTED),
     *("list culling", culled(bend=4.0), OPEN),
     *("list culling", culled(slope=-0.1), OPEN),
+    *("list culling", culled(lift=3.0), OPEN),  # a bound above 1 says nothing
     *("list culling", culled(naive=100), VACUOUS),
     *("floor, Gaussian rows", floors(), SUPPORTED),
+    *("floor, Gaussian rows", floors(first=(0.0101, 0.02)), SUPPORTED),  # by chance
     *("floor, Gaussian rows", floors(first=(0.5, 0.02)), PARTLY),
     *("floor, Gaussian rows", floors(first=(0.5, 0.2)), VACUOUS),
     *("floor, Gaussian rows", floors(blind=0.03), VACUOUS),
@@ -246,6 +253,7 @@ CASES = [
     *("error by n and D", phases(**{GGD: (5e-3,) * 4, SGGD: (6e-3,) * 4}), NOT),
     *("error by n and D", phases(**LOST), VACUOUS),
     *("small D, large N", phases(), SUPPORTED),
+    *("small D, large N", phases(**dict.fromkeys((GGD, GD, MD), MANY)), SUPPORTED),
     *("small D, large N", phases(**{GD: NOTHING}), PARTLY),
     *("small D, large N", phases(**{MD: (1e-3,) * 4}), PARTLY),
     *("small D, large N", phases(**LOST), VACUOUS),
@@ -253,12 +261,15 @@ CASES = [
     *("small D, small r", ranks(**dict.fromkeys((GD, MD, GGD), NOTHING)), NOT),
     *("small D, small r", ranks(**LOST), VACUOUS),
     *("by ε and δ", budgets(), SUPPORTED),
+    *("by ε and δ", budgets((0.3, 1e-9), (0.9, 1e-3)), SUPPORTED),
     *("by ε and δ", budgets(other=(0.9, 1e-9)), NOT),
     *("by ε and δ", budgets(other=(0.9, 0.9)), VACUOUS),
     *("by batch and inliers", batches(), SUPPORTED),
     *("by batch and inliers", batches(sgd=(0.3, 1e-3, 1e-3, 1e-3)), PARTLY),
-    *("by batch and inliers", batches(sgd=NOTHING, sggd=NOTHING), PARTLY),
-    *("by batch and inliers", batches(*[NOTHING] * 3), VACUOUS),
+    *("by batch and inliers", batches(four=NOTHING), PARTLY),
+    *("by batch and inliers", batches(NOTHING, four=NOTHING), PARTLY),
+    *("by batch and inliers", batches(*[NOTHING] * 2, four=NOTHING, more=NOTHING)),
+    VACUOUS,
     *("map", fits(), SUPPORTED),
     *("map", fits(**{SGD: 0.99}), PARTLY),
     *("map", fits(**{SGGD: 0.5}), VACUOUS),

@@ -14,7 +14,7 @@ from streaming_tables import streaming_tables
 from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, mostly_wide, tiny_plan
 
-from benchmarks.scaling import ErrorExponent
+from benchmarks.scaling import ErrorExponent, EventShare, tables
 from dpaudit.algorithms import entry, names_of
 from dpaudit.reports import writer
 from dpaudit.reports.experiment import cells, run
@@ -90,6 +90,12 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
     found = score(row(), table(exponent))
     assert found.verdict == expected
     assert found.fit.exponent == pytest.approx(exponent, abs=0.03)
+
+
+def test_an_interval_that_reaches_from_a_quarter_to_the_next_decides_nothing():
+    found = score(row(), table(0.5, spread=1.25))
+    assert 0.25 < (found.fit.high - found.fit.low) / 2 < 0.5
+    assert found.verdict == Ruling.UNDECIDED
 
 
 def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it():
@@ -518,6 +524,14 @@ def test_errors_with_more_kept_are_what_their_names_say(name):
         assert found["variance_lost_gap_printed"] == pytest.approx(2 * kept * unit)
 
 
+test_small_gaps_of_the_exponential_mechanism_are_refused = refused(
+    ("theorems-one-gap", "exponential-pca", {"gap": 199.0}, "at least 200, which is 8"),
+    by=lambda name, mechanism, changes: measures.check_point(
+        mechanism, {**OWN[name].fixed, **changes}
+    ),
+)
+
+
 test_what_cannot_be_kept_is_refused = refused(
     ("theorems-kept-kept", "analyze-gauss", {"kept": 0.5}, "kept must be from 1"),
     ("theorems-kept-k", "analyze-gauss", {"kept": 100.0}, "kept must be from 1 to"),
@@ -681,3 +695,19 @@ def test_the_benchmark_tracks_every_row(monkeypatch):
     for name in ("ag-5-epsilon", "sn-2-d"):
         value = benchmark.track_error_exponent(tracked, name)
         assert value == pytest.approx(NAMES[name].predicted, abs=0.1)
+    events = EventShare()
+    made["theorems-dp-pca-window"].loc[lambda t: t["zeta"] == 0.1, "failed"] = 1.0
+    tracked = events.setup_cache()
+    assert events.params == (list(tracked),)
+    assert len(tracked) == 4 * len(CHANCES)
+    for zeta, share in (("0.3", 0.0), ("0.1", 1.0)):
+        name = f"dp-pca-window, zeta = {zeta}"
+        assert events.track_event_share(tracked, name) == share
+
+
+def test_benchmarks_take_fewer_draws_than_a_quick_report(monkeypatch):
+    monkeypatch.setattr("dpaudit.reports.experiment.run", lambda each: each)
+    taken, planned = tables(ROWS), plan("quick", 0)
+    assert {*taken} == {row.experiment for row in ROWS}
+    for name, each in taken.items():
+        assert 2 <= each.repetitions <= max(2, planned[name].repetitions / 4)
