@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="of all releases")
     asked = parser.parse_args()
     with cluster() as client:
-        for seconds, releases in ((1e-3, 20_000), (1e-5, 500_000)):
+        for seconds, releases in ((1e-3, 40_000), (1e-5, 1_000_000)):
             name = f"{seconds * 1e6:,.0f} microseconds a release"
             compare(name, Busy(seconds), int(releases * asked.scale), client)
         cheap = int(10_000_000 * asked.scale)

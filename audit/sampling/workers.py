@@ -55,7 +55,7 @@ _TOKEN = token_hex(8)
 # Seconds of work: of what is drawn here, and of what is submitted at once.
 _WORTH, _LEAST, _MOST = 0.2, 0.1, 2.0
 _OVERHEAD = 0.005  # about, of this process for what it submits
-_SHARES = 4  # of a worker in a round, or more
+_SHARES, _AMPLE = 4, 3  # of a worker in a round, if each is so many times the least
 _PLACES = 8  # pairs that workers hold at a time
 _PATIENCE, _LOOK_AFTER = 60.0, 5.0  # seconds without any worker
 _TIMES = 20  # that a cluster may lose what it holds, without a result in between
@@ -237,8 +237,9 @@ class Workers(Here):
         """Return how many tasks so many releases make, by what one has cost so far."""
         if not self._each:
             return _SHARES * workers
-        cost = total * self._each
-        number = max(int(min(cost / max(_LEAST, 1e-9), _SHARES * workers)), 1)
+        cost, least = total * self._each, max(_LEAST, 1e-9)
+        shares = min(cost / (_AMPLE * least), _SHARES * workers)
+        number = int(max(min(cost / least, workers), shares, 1))
         number -= number % workers if number > workers else 0  # the same for all
         return max(number, math.ceil(cost / max(_MOST, workers * _OVERHEAD)))
 
