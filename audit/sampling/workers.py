@@ -213,8 +213,8 @@ class Workers(Here):
             with suppress(Exception):  # else it is read here
                 known = source.mechanism, source.pair
                 asked = Parcel.of(reading, *known, by_value=self._dask is not None)
-        if asked is None:
-            most = max(min(most, room // (2 * workers + 1)), 1)
+        # A worker that cannot read what it draws sends that back.
+        most = max(min(most, room // (2 * workers + 1) if asked is None else room), 1)
         whole = asked is not None or ways_to_draw(source.mechanism)[1] is not None
         together: list[Piece] = []
         held = 0
