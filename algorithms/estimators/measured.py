@@ -260,6 +260,9 @@ class Grid:
         Others are epsilon and the signal. At a point of the grid these are the very
         numbers that are kept. What is off the grid is taken at its end.
         """
+        # Of so few columns nothing was measured with more components.
+        columns = min((each for each in GRID["d"] if each >= d), default=d)
+        k = min(k, max(each for each in GRID["k"] if each < columns))
         point = {"epsilon": others["epsilon"], "d": d, "k": k}
         point["signal"] = others["signal"]
         found = {}

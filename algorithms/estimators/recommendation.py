@@ -15,7 +15,7 @@ refused.
 
 The estimator's ``mechanism="auto"`` is the answer of the grid, among the mechanisms
 that release a second moment: of others some release nothing where the signal is too
-weak. (Where it is ``goe-gaussian``, residual steps begin with that.)
+weak. (Where ``goe-gaussian`` is near the best, residual steps begin with that.)
 ``dpaudit report run recommend-grid`` measures the grid, and
 ``dpaudit report run recommend-held-out`` how good the advice is
 (`dpaudit.reports.sections.choosing`).

@@ -10,21 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincc, gammaln, ndtri
 
 from dpaudit.algorithms.shared.bases import orient
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 
-__all__ = ["EDGE", "RESPONSE", "Plan", "clipped_sums"]
+__all__ = ["Plan", "clipped_sums"]
 
 RESPONSE = 0.3
 """The share of M in a query, against B: eta."""
 EDGE = 2.2
 """Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
+_BETTER = 0.9  # what steps promise at most, of the error of one draw
 _APART = 3.0  # deviations, between the eigenvalues k and k + 1
 _LEAST = 0.3  # C, over the geometric mean of the variances inside and outside
 _LONG = 0.5  # how fast C grows where noise matters less than the clip would
-_BENT = 0.85  # the response is about 1 - exp(-_BENT C over that mean)
 _SHRINKS = 8.0  # C at most so many times, after a step
 _SURPRISE = 2.0  # deviations of a chi-square law
 _WIDE = 2.0  # b, over the mean length
@@ -39,9 +40,14 @@ class Plan(NamedTuple):
     ----------
     basis : ndarray, shape (size, d, k)
         V.
+    outer : ndarray, shape (size, d, d - k)
+        The other eigenvectors of the first query.
     values, gaps : ndarray, shape (size, k)
         Eigenvalues less what noise lifts them by, and their distances from the mean of
         the others.
+    apart : ndarray, shape (size, d - k, k)
+        Their distances from each of the others, of which those that do not stand out of
+        the noise are equal.
     total : ndarray, shape (size,)
         The trace, at least 1.
     clip, wide, ratio : ndarray, shape (size,)
@@ -55,8 +61,10 @@ class Plan(NamedTuple):
     """
 
     basis: Array
+    outer: Array
     values: Array
     gaps: Array
+    apart: Array
     total: Array
     clip: Array
     wide: Array
@@ -83,18 +91,24 @@ class Plan(NamedTuple):
         draw with all of mu would have, and over C what all steps together would have.
         """
         d = moments.shape[-1]
-        eigenvalues, basis = leading(moments, min(k + 1, d))
-        beside = eigenvalues[:, k:].sum(axis=1)  # the next one, or 0
-        eigenvalues, basis = eigenvalues[:, :k], basis[..., :k].copy()
+        eigenvalues, vectors = leading(moments, d)
         trace = np.maximum(np.trace(moments, axis1=1, axis2=2), 1.0)
         # An eigenvalue l far above the noise is lifted to l + noise^2 d / l.
         square = np.maximum(eigenvalues**2 - 4 * noise**2 * d, 0.0)
-        values = np.maximum((eigenvalues + np.sqrt(square)) / 2, 1e-9)
-        inside = values.sum(axis=1)
+        sunk = np.maximum((eigenvalues + np.sqrt(square)) / 2, 1e-9)
+        values, inside = sunk[:, :k], sunk[:, :k].sum(axis=1)
         outside = np.maximum(trace - inside, _OUTSIDE * trace)
         left = max(d - k, 1)
         bulk = np.maximum(trace - inside, 0.0) / left
         gaps = np.maximum(values - bulk[:, np.newaxis], 1e-9)
+        # Of those outside, what stands out of the noise is known one by one.
+        seen = eigenvalues[:, k:] > EDGE * noise * sqrt(d)
+        known = np.where(seen, sunk[:, k:], 0.0)
+        unseen = np.maximum(left - seen.sum(axis=1), 1)
+        level = np.maximum(trace - inside - known.sum(axis=1), 0.0) / unseen
+        beside = np.where(seen, known, level[:, np.newaxis])
+        apart = values[:, np.newaxis] - beside[..., np.newaxis]
+        apart = np.maximum(apart, _APART * noise)
         mean = np.sqrt(inside * outside) / counts
         grown = _LONG * np.sqrt(np.sqrt(counts / (k * left)) / step_noise)
         ratio = np.maximum(_LEAST, grown)
@@ -102,15 +116,20 @@ class Plan(NamedTuple):
         # What either way is expected to miss, in the nearest of the directions.
         unit = sqrt(left) / gaps.min(axis=1)
         missed = np.minimum(noise * unit, 1.0)
-        kept = 1 - np.exp(-_BENT * clip / mean)
-        stepping = np.hypot(step_noise * clip / kept * unit, missed**2)
-        last = eigenvalues[:, -1]
-        found = (last > EDGE * noise * sqrt(d)) & (last - beside > _APART * noise)
+        kept, anew = _clipped(clip / mean, inside**2 / (values**2).sum(axis=1))
+        near = apart[..., -1] ** -2.0
+        drawn = (near * beside).sum(axis=1) / np.maximum(near.sum(axis=1), 1e-300)
+        drawn = np.sqrt(anew * values[:, -1] * drawn / counts)
+        stepping = np.hypot(np.hypot(step_noise * clip / kept, drawn) * unit, missed**2)
+        last, after = eigenvalues[:, k - 1], eigenvalues[:, k : k + 1].sum(axis=1)
+        found = (last > EDGE * noise * sqrt(d)) & (last - after > _APART * noise)
         found |= k == d  # the whole space is no one's guess
         return cls(
-            basis=basis,
+            basis=vectors[..., :k].copy(),
+            outer=vectors[..., k:],
             values=values,
             gaps=gaps,
+            apart=apart,
             total=trace,
             clip=clip,
             wide=_WIDE * clip * np.sqrt(inside / outside),
@@ -118,7 +137,7 @@ class Plan(NamedTuple):
             gained=np.zeros_like(gaps),
             ratio=ratio,
             found=found,
-            steps=found & (stepping < whole_noise * unit) & (k < d),
+            steps=found & (stepping < _BETTER * whole_noise * unit) & (k < d),
         )
 
     def of(self, trials: Any) -> "Plan":
@@ -133,17 +152,18 @@ class Plan(NamedTuple):
         cross, response = sums[:, :d], sums[:, d]
         cross = _left(cross, self.basis)
         response = response * (self.wide / (RESPONSE * self.clip))[:, np.newaxis]
-        slopes = np.clip(response / self.values, 0.1, 1.0) * self.gaps
-        own = (scale[:, np.newaxis] / slopes) ** 2
+        slopes = np.clip(response / self.values, 0.1, 1.0)
+        own = (scale[:, np.newaxis] / (slopes * self.gaps)) ** 2
         weights = self.variance / (self.variance + own)
-        basis = orthonormalise(self.basis + cross * (weights / slopes)[:, np.newaxis])
+        turned = self.outer @ (self.outer.swapaxes(-2, -1) @ cross / self.apart)
+        basis = orthonormalise(self.basis + turned * (weights / slopes)[:, np.newaxis])
         # A step of Newton's leaves the square of what was missed before.
         missed = np.minimum((d - k) * self.variance.sum(axis=1), 1.0)
         rest = (missed**2 / ((d - k) * k))[:, np.newaxis]
         # What the clip has left of the response tells the mean that C is held to, which
         # was too large where the first noise hid what is outside.
         left = np.clip(response.sum(axis=1) / self.values.sum(axis=1), 0.01, 0.99)
-        shrunk = -self.ratio * _BENT / np.log1p(-left)
+        shrunk = self.ratio / ndtri((1 + left) / 2)
         shrunk = np.clip(shrunk, 1 / _SHRINKS, 1.0)
         return self._replace(
             basis=basis,
@@ -153,24 +173,23 @@ class Plan(NamedTuple):
             wide=self.wide * shrunk,
         )
 
-    def fits(
-        self, moments: Array, counts: Array, noise: float, step: int
-    ) -> NDArray[np.bool_]:
-        """Say whether noisy moments, (size, d, d), turn V no further than chance may.
+    def fits(self, moments: Array, noise: float) -> NDArray[np.bool_]:
+        """Say whether noisy moments, (size, d, d), turn V no further than noise may.
 
-        The deviation of their noise off the diagonal is given, and the number of rows:
-        of a sample, its own moments turn V, too, by some other chance than the steps.
-        The first of these miss by as much again, as their response is not well known.
+        The deviation of their noise off the diagonal is given. How far they turn V is
+        asked twice, as a sum over all pairs of an axis inside and one outside: over the
+        mean gap, and over each gap, of which the least decide.
         """
-        _, d, k = self.basis.shape
-        numbers = (d - k) * k
-        left = np.square(_left(moments @ self.basis, self.basis)).sum(axis=1)
+        left = self.outer.swapaxes(-2, -1) @ _left(moments @ self.basis, self.basis)
         # What the moments have given V themselves does not part them.
-        apart = noise**2 * self.gained / (self.gained + (self.gaps / noise) ** 2)
-        sampled = self.values * (self.values - self.gaps) / counts[:, np.newaxis]
-        surprise = (left / (apart + sampled)).sum(axis=1)
-        most = numbers * (1 + 1 / step) + _SURPRISE * sqrt(2 * numbers)
-        return np.asarray(surprise <= most)
+        own = noise**2 * self.gained / (self.gained + (self.gaps / noise) ** 2)
+        fine = np.full(len(left), True)
+        for apart in (self.gaps[:, np.newaxis], self.apart):
+            usual = own[:, np.newaxis] / apart**2 * np.ones_like(left)
+            most = usual.sum(axis=(1, 2))
+            most += _SURPRISE * np.sqrt(2 * np.square(usual).sum(axis=(1, 2)))
+            fine &= np.square(left / apart).sum(axis=(1, 2)) <= most
+        return fine
 
 
 def clipped_sums(rows: Array, plan: Plan) -> Array:
@@ -192,6 +211,23 @@ def clipped_sums(rows: Array, plan: Plan) -> Array:
     shares = RESPONSE * clip / np.maximum(np.sqrt(_squares(squares)), wide)
     cross = _left(rows.T @ weighted, plan.basis)
     return np.concatenate([cross, shares[:, np.newaxis] @ squares], axis=1)
+
+
+def _clipped(reach: Array, m: Array) -> tuple[Array, Array]:
+    """Return what a clip at C leaves of the response, and the variance that it brings.
+
+    `reach` is C over the geometric mean, and the product of lengths is taken as that
+    mean times z, the length of m standard normal numbers over sqrt(m). With w = min(1,
+    C/product) the response is E w z^2. The clip weighs the rows of a sample anew, which
+    turns V by (E w^2 z^2)/(E w z^2)^2 - 1 of the variance by which the sample itself
+    does.
+    """
+    bound = m * reach**2 / 2
+    short = gammainc(m / 2 + 1, bound)
+    mean = np.sqrt(2 / m) * np.exp(gammaln((m + 1) / 2) - gammaln(m / 2))
+    kept = short + reach * mean * gammaincc((m + 1) / 2, bound)
+    square = short + reach**2 * gammaincc(m / 2, bound)
+    return np.asarray(kept), np.maximum(square / kept**2 - 1, 0.0)
 
 
 def _squares(vectors: Array) -> Array:

@@ -20,7 +20,8 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
    ADD_REMOVE also t n + normal noise of deviation Delta_1/mu_1, with t = 0.1.
 2. From N_1 and n (the noisy one under ADD_REMOVE) alone: V, its first k eigenvectors;
    l, its eigenvalues, less what the noise lifts them by; the mean variances inside of V
-   and outside; the clip C; and the errors to be expected of either way on.
+   and outside; the clip C; and the errors to be expected of either way on: for the
+   steps with what the clip adds, which weighs the rows of a sample anew.
 3. If the steps do not promise less: N_2 = A + such noise for all that is left of mu^2.
    Output the first k eigenvectors of the mean of N_1 and N_2, weighted by precision.
    That mean is what one draw with all of mu would have given: nothing is lost, under
@@ -32,12 +33,13 @@ s_0, ..., s_L that add up to 1, and mu_l^2 = s_l mu^2:
    y^2 by entries, and as a vector clipped to the length b. The noise of B has the
    deviation Delta_2/mu_l, that of M b/(eta C) times as much. M measures how much of the
    second moment the clip has left (the *response*). V is moved by B (I - V V^T is taken
-   of its noise too), over the gaps between eigenvalues times the response, and times a
-   weight: the variance of V over itself and that of the step. Where the response shows
-   that C was too large, C and b are smaller in the next step.
+   of its noise too), over the gaps between each eigenvalue inside and each outside
+   times the response, and times a weight: the variance of V over itself and that of the
+   step. Where the response shows that C was too large, C and b are smaller in the next.
 5. After each step but the last V is held against N_1, whose rows were not clipped to C.
-   If (I - V V^T) N_1 V is longer than its noise and the chance of a sample make it, the
-   clip has moved V, and step 3 follows with what is left of mu^2.
+   If (I - V V^T) N_1 V would turn V further than its noise explains (by two deviations,
+   over the mean gap or over each one), the clip has moved V, and step 3 follows with
+   what is left of mu^2.
 6. Output V, orthonormal.
 
 **Sensitivities.** For rows of length at most 1:
@@ -77,9 +79,11 @@ of k dimensions, and for rows whose length varies (there C follows their mean). 
 C, the less noise for the response that is left: it falls in proportion to C at last,
 and the noise does (at C of 0.3 times the geometric mean little is to be had from less).
 Under laws that are symmetric about V, as elliptical ones are, the clip moves B to no
-side. Under others it does, which is more than noise where n mu is large. Step 5 finds
-what is more than another sample would differ by, and one step has cost s_1 of mu^2. All
-that needs a V that is found: where it is not, step 3 is what there is.
+side. Under others it does, and so it does in any one sample of rows, which is more than
+noise where n mu is large. Step 5 finds it where it is more than the noise of the first
+query, and one step has cost s_1 of mu^2, two s_1 + s_2; what turns V in few of many
+directions may be twice the noise of one draw and not be found. All that needs a V that
+is found: where it is not, step 3 is what there is.
 """
 
 from dataclasses import dataclass
@@ -172,7 +176,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
 
     n_components: Count
     mu: Positive
-    shares: Annotated[tuple[float, ...], _check_shares] = (0.25, 0.1, 0.2, 0.45)
+    shares: Annotated[tuple[float, ...], _check_shares] = (0.25, 0.05, 0.08, 0.62)
 
     def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
         d, data = peek(data)
@@ -338,7 +342,7 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
             plan = plan.moved(answer("steps", (at, step - 1), mean), scale)
             if later := self._later[step:]:
                 noise = self._deviation(0) / sqrt(2)
-                fits = plan.fits(moments[at], counts[at], noise, step)
+                fits = plan.fits(moments[at], noise)
                 redraw(at[~fits], later)
                 at, plan = at[fits], plan.of(fits)
         bases[at] = plan.basis

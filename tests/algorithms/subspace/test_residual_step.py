@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 from scipy import stats
+from scipy.special import erf
 from seeded import rng
 
 from dpaudit import ApproxDP, Relation
 from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
-from dpaudit.algorithms.subspace.residual_plan import Plan, clipped_sums, coordinates
+from dpaudit.algorithms.subspace.residual_plan import (
+    Plan,
+    _clipped,
+    clipped_sums,
+    coordinates,
+)
 from dpaudit.audit import Budget, Verdict, audit
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.rows import clip_rows
@@ -89,9 +95,9 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
     seen = mechanism.transcript(rows, 300, rng=rng(1))
     means = mechanism.step_means(seen, rows)
     draws = mechanism.draw(rows, 300, rng=rng(1))
-    # In a few the first query is so far off that it contradicts a step.
+    # In some the first query is so far off that it contradicts a step.
     stepped = ~seen["second"].any(axis=1)
-    assert stepped.mean() > 0.98
+    assert stepped.mean() > 0.8
     seen, means = ({x: y[stepped] for x, y in each.items()} for each in (seen, means))
     unit = clip_rows(rows, 0.7) / 0.7
     moved = sqrt(2) if relation is REPLACE_ONE else sqrt(1.01)
@@ -132,7 +138,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
 def test_rows_next_to_the_subspace_are_clipped_as_far_as_others():
     basis = np.linalg.qr(rng(2).standard_normal((6, 2)))[0]
     rows = rng(3).standard_normal((9, 2)) @ basis.T + 1e-7 * rng(4).standard_normal(6)
-    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 10)
+    seen = Plan(basis[None], *[np.full(1, 1e-8)] * 12)
     found = clipped_sums(rows, seen)[0]
     expected = by_hand(rows, basis, 1e-8, 1e-8)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
@@ -155,8 +161,8 @@ def test_where_the_clip_moves_the_rows_what_is_left_goes_to_their_moment(relatio
     seen = mechanism.transcript(rows, 40, rng=rng(9))
     spent = [np.any(seen["steps"][:, step], axis=1) for step in range(3)]
     assert spent[0].all()
-    assert not spent[2].any()
-    assert np.any(seen["second"], axis=1).all()
+    assert spent[2].mean() < 0.1
+    assert np.array_equal(np.any(seen["second"], axis=1), ~spent[2])
     truth = np.linalg.eigh(rows.T @ rows)[1][:, -1:]
     goe = GOEGaussian.from_mu(mu, relation=relation)
     both = (
@@ -169,8 +175,9 @@ def test_where_the_clip_moves_the_rows_what_is_left_goes_to_their_moment(relatio
     )
     assert ours < 1.5 * theirs
     # By symmetric rows nothing is moved, and all steps are taken.
+    mechanism = built(relation, mu=mu)
     seen = mechanism.transcript(low_rank(), 40, rng=rng(9))
-    assert np.any(seen["steps"][:, 2], axis=1).mean() > 0.9
+    assert np.any(seen["steps"][:, 2], axis=1).mean() > 0.8
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -229,12 +236,13 @@ def test_an_audit_of_transcripts_sees_nine_tenths_of_mu(relation, here_in_few_ro
 def test_steps_follow_where_they_promise_less_and_count_by_their_noise():
     moments = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[np.newaxis]
     seen = {"noise": 5.0, "whole_noise": 2.5}
-    quiet, loud = (
-        Plan.made(moments, np.array([1000.0]), 2, step_noise=noise, **seen)
-        for noise in (1.0, 30.0)
+    quiet, loud, few = (
+        Plan.made(moments, np.array([count]), 2, step_noise=noise, **seen)
+        for noise, count in ((1.0, 1e6), (3e4, 1e6), (300.0, 1e4))
     )
-    assert (quiet.found & loud.found).all()
-    assert (quiet.steps[0], loud.steps[0]) == (True, False)
+    # Of few rows the clip weighs the sample anew, by more than the noise of one draw.
+    assert (quiet.found & loud.found & few.found).all()
+    assert (quiet.steps[0], loud.steps[0], few.steps[0]) == (True, False, False)
     noise = rng(7).standard_normal((1, 12))
     far, near = (
         largest_principal_angle_sine(quiet.moved(noise, at).basis, quiet.basis)[0]
@@ -243,8 +251,35 @@ def test_steps_follow_where_they_promise_less_and_count_by_their_noise():
     assert far < 1e-3 < near  # a step of noise alone leaves V where it was
 
 
+def test_the_response_and_what_a_clip_adds_are_those_of_normal_rows():
+    """Means of 1e6 variables whose variances are below 3: within 0.01."""
+    for m, reach in ((1, 0.3), (1, 1.0), (1, 2.5), (3, 0.5), (3, 1.0)):
+        z = np.linalg.norm(rng(12).standard_normal((1_000_000, m)), axis=1) / sqrt(m)
+        weights = np.minimum(1.0, reach / z)
+        kept, anew = _clipped(np.array([reach]), np.array([m]))
+        seen = np.mean(weights * z**2)
+        assert kept == pytest.approx(seen, abs=0.01)
+        moved = np.mean((weights / seen - 1) ** 2 * z**2)
+        assert anew == pytest.approx(moved, abs=0.01)
+
+
+def test_an_axis_outside_that_stands_out_is_turned_by_its_own_gap():
+    """One step without noise, of rows that no clip shortens, finds both axes."""
+    spectrum = np.array([1000.0, 700.0, 5.0, 5.0])
+    turned = np.linalg.qr(np.eye(4) + 0.02 * rng(13).standard_normal((4, 4)))[0]
+    moments = (turned * spectrum @ turned.T)[None]
+    noise = {"noise": 10.0, "whole_noise": 5.0, "step_noise": 1e-3}
+    plan = Plan.made(np.diag(spectrum)[None], np.array([1e9]), 1, **noise)
+    seen = np.zeros((1, 5, 1))
+    seen[:, :4] = moments @ plan.basis
+    seen[:, 4] = plan.values * 0.3 * plan.clip / plan.wide
+    after = plan.moved(seen.reshape(1, 5) / 1e-3, np.full(1, 1e-3))
+    assert largest_principal_angle_sine(plan.basis, turned[:, :1]) > 0.02
+    assert largest_principal_angle_sine(after.basis, turned[:, :1]) < 0.002
+
+
 def test_the_clip_becomes_less_where_it_has_left_too_much_and_never_more():
-    """A clip of r times the mean leaves about 1 - exp(-0.85 r) of the second moment."""
+    """A clip of r times the mean leaves about erf(r/sqrt 2) of the second moment."""
     moments, count = 1000 * np.diag([1.0, 0.8, 0.1, 0.1, 0.1])[None], np.array([1e3])
     noise = {"noise": 5.0, "whole_noise": 2.5, "step_noise": 100.0}
     plan = Plan.made(moments, count, 2, **noise)
@@ -256,7 +291,7 @@ def test_the_clip_becomes_less_where_it_has_left_too_much_and_never_more():
         (4.0, 0.25),
         (99, 0.125),
     ):
-        left = 1 - np.exp(-0.85 * 0.3 * large)
+        left = erf(0.3 * large / sqrt(2))
         seen = np.zeros((1, 6, 2))
         seen[:, 5] = left * plan.values * 0.3 * plan.clip / plan.wide
         after = plan.moved(seen.reshape(1, 12), np.ones(1))
