@@ -3,7 +3,7 @@
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
 `DPAUDIT_SITES` lists, with a colon between them, are looked at in the place of two
 pages of a tiny report: `DPAUDIT_PAGES` pages of each kind (30), for those of a
-kind come from one template, and `.ci/pages.py` reads them all. Where there are
+kind come from one template, and `dpaudit report check` reads them all. Where there are
 such folders, it is also seen that what is wrong would be found.
 `DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
 """

@@ -1,14 +1,18 @@
+import json
+import runpy
+import sys
 from pathlib import Path
-from runpy import run_path
 from shutil import copytree
 
 import pytest
+from click.testing import CliRunner
 
+from dpaudit.cli import main
+from dpaudit.reports import checking
+from dpaudit.reports.checking import Site
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.store import STORE
 
-CHECK = run_path(str(Path(__file__).parents[2] / ".ci/pages.py"))
-Site, main = CHECK["Site"], CHECK["main"]
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]
@@ -36,7 +40,7 @@ def found(folder, body="", **parts):
     return Site(write(folder, index=page(body, **parts))).report_faults()
 
 
-HEADS = "".join(f'<th scope="col">{name}</th>' for name in CHECK["COLUMNS"])
+HEADS = "".join(f'<th scope="col">{name}</th>' for name in checking.COLUMNS)
 TABLE = f"<table><thead><tr>{HEADS}</tr></thead>{{}}</table>"
 BEGINNING = (
     '<main id="main"><section id="fell"><p>m.</p></section><section id="take">'
@@ -229,17 +233,50 @@ def test_what_a_page_lacks_is_found(parts, fault, tmp_path):
 def test_a_site_is_not_too_large(tmp_path, monkeypatch):
     (tmp_path / f"{STORE}-wal").write_bytes(b" " * 5_000)
     (tmp_path / ".hidden").write_bytes(b" " * 5_000)
-    monkeypatch.setitem(main.__globals__, "LARGEST", 5_000)
+    monkeypatch.setattr(checking, "LARGEST", 5_000)
     assert found(tmp_path) == []
     (tmp_path / "large.csv").write_bytes(b" " * 5_000)
     (problem,) = found(tmp_path)
     assert problem.startswith("the files have 0.0 MB, more than 0.005")
 
 
-def test_exit_codes(whole, tmp_path, capsys):
-    assert main(str(whole), "--report") == main(str(whole)) == 0
-    assert capsys.readouterr().out == f"{whole}: {len(WHOLE) + 4} pages, all well\n" * 2
-    assert main(str(tmp_path)) == 1
+@pytest.mark.parametrize(
+    ("badge", "verdicts", "fault"),
+    [
+        ("REFUTED", ["REFUTED", "NOT_REFUTED"], ""),
+        ("NOT REFUTED", ["NOT_REFUTED", "NO_VERDICT"], ""),
+        ("not audited here", [], ""),
+        ("NOT REFUTED", ["REFUTED"], "m is NOT REFUTED, in report.json REFUTED"),
+        ("REFUTED", ["NO_VERDICT"], "m is REFUTED, in report.json NO_VERDICT"),
+        ("NOT REFUTED", [], "m is NOT REFUTED, in report.json no audit"),
+    ],
+)
+def test_rows_have_the_verdicts_of_the_audits(whole, tmp_path, badge, verdicts, fault):
+    copytree(whole, tmp_path, dirs_exist_ok=True)
+    told = {"verdicts": [{"mechanism": "m", "verdict": each} for each in verdicts]}
+    (tmp_path / "report.json").write_text(json.dumps(told), "utf-8")
+    index = tmp_path / "index.html"
+    cell = f'<span class="badge x">{badge}</span></td></tr>'
+    index.write_text(index.read_text("utf-8").replace("</td></tr>", cell), "utf-8")
+    assert Site(tmp_path).laws() == ([f"index.html: {fault}"] if fault else [])
+
+
+def test_exit_codes(whole, tmp_path, monkeypatch):
+    def check(folder, *options):
+        return CliRunner().invoke(main, ["report", "check", str(folder), *options])
+
+    every = f"{len(WHOLE) + 4} pages, all well\n"
+    done = check(whole)
+    assert (done.exit_code, done.stdout) == (0, f"{whole}: {every}")
     write(tmp_path, index=page())
-    assert (main(str(tmp_path)), main(str(tmp_path), "--report")) == (0, 1)
-    assert f"figure {FIGURES[0]!r} is missing" in capsys.readouterr().out
+    done = check(tmp_path)
+    assert done.exit_code == 1
+    assert f"figure {FIGURES[0]!r} is missing" in done.stdout
+    for folder, code in ((tmp_path, 0), (tmp_path / "none", 1)):
+        monkeypatch.setattr(sys, "argv", ["", str(folder)])
+        script = Path(__file__).parents[2] / ".ci/pages.py"
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(script), run_name="__main__")
+        assert ended.value.code == code
+    assert check(tmp_path / "none").exit_code == 2
+    assert check(whole, "--section", "x").exit_code == 2

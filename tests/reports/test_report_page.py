@@ -5,8 +5,6 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
-from runpy import run_path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +23,7 @@ from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
 from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import StudyFindings, Summary, Table, TargetRow
+from dpaudit.reports.checking import Site
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
@@ -44,7 +43,6 @@ from dpaudit.reports.site.first import headline
 from dpaudit.reports.store import LIST, STORE, WorkStore, save_json, staging
 from dpaudit.reports.writer import draw_figures, write_results
 
-Site = run_path(str(Path(__file__).parents[2] / ".ci/pages.py"))["Site"]
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]

@@ -65,7 +65,7 @@ def test_false_claims_are_called_so_wherever_they_are():
     page = page_of(results(audited(mechanism=name, claim="not known")), name)
     assert "false all the same, and an audit of up to 1,000,000 releases" in page
     assert "this one drew 1,000" in page
-    assert "The claim is false on purpose: nobody makes it." in page
+    assert "The claim is false on purpose: no paper makes it." in page
     exact = [
         {
             **{"mechanism": "goe-gaussian", "epsilon": epsilon},

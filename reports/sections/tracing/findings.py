@@ -138,7 +138,7 @@ def head(found: Sequence[Shares], refuted: Collection[str], length: int) -> str:
     hits, trials = _sum(e.betrayed[m] for e in found for m in e.betrayed if m <= few)
     if trials:
         text += (
-            " Theorems 22 and 27 prove it by tracing whoever is useful on so few rows: "
+            " Theorems 22 and 27 prove it by tracing what is useful on so few rows: "
             f"here {count(hits)} of {count(trials)} such releases are traced."
         )
     return text

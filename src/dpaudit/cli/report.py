@@ -27,7 +27,7 @@ from dpaudit.profiles import PROFILES
 
 __all__ = ["bench_audit_command", "report_command"]
 
-_UNSOUND = _CHANGED = 1
+_UNSOUND = _CHANGED = _BROKEN = 1
 
 _profile = click.option(
     "--profile", default="quick", help=f"How much of everything: {', '.join(PROFILES)}."
@@ -174,6 +174,33 @@ def diff_command(old: Path, new: Path, page: Path | None, as_json: bool) -> int:
         for line in found.lines():
             click.echo(printable(line))
     return _CHANGED if found.matters else 0
+
+
+@_part("dpaudit report check build/report")
+@click.argument("folder", type=FOLDER)
+@click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
+def check_command(folder: Path, sections: tuple[str, ...]) -> int:
+    """Say what is wrong with a written report: links, tables, order, verdicts.
+
+    Whether every link leads to a file and nothing is fetched from elsewhere, whether
+    sections, figures and mechanisms are there, pages say things in their order, and the
+    table of mechanisms has the verdicts of report.json. The exit code is 1 if anything
+    is wrong.
+    """
+    from dpaudit.errors import InputError
+    from dpaudit.reports.checking import Site
+    from dpaudit.reports.sections import all_sections
+    from dpaudit.validation import check_name
+
+    for name in sections:
+        check_name("section", name, tuple(all_sections()))
+    site = Site(folder)
+    if "index.html" not in site.pages:
+        raise InputError(f"FOLDER must be a written report, got {str(folder)!r}")
+    found = site.check(*sections)
+    for each in found or [f"{folder}: {len(site.pages)} pages, all well"]:
+        click.echo(printable(each))
+    return _BROKEN if found else 0
 
 
 @_part("dpaudit report libraries --repetitions 5")
