@@ -21,7 +21,7 @@ WORKERS ?= auto
 # Without bytecode, each process compiles all that it imports: four seconds of them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help .venv test test-all tables lint types audit report browser first-contact image docs bench bench-audit third-party mutants portability constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact extras image docs bench bench-audit third-party mutants portability constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
@@ -53,9 +53,9 @@ $(BIN)/python:
 	exit 1
 
 # The workers already fill the cores: BLAS threads on top would only fight over them.
-test test-all audit third-party: export OPENBLAS_NUM_THREADS := 1
-test test-all audit third-party: export OMP_NUM_THREADS := 1
-test test-all audit third-party: export MKL_NUM_THREADS := 1
+test test-all audit extras third-party: export OPENBLAS_NUM_THREADS := 1
+test test-all audit extras third-party: export OMP_NUM_THREADS := 1
+test test-all audit extras third-party: export MKL_NUM_THREADS := 1
 
 # By files, so that what the tests of a file share is made once and not in every process.
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
@@ -110,6 +110,12 @@ browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromi
 		DPAUDIT_SITES=build/docs $(LOOK) -k no_page_has_a_fault; docs=$$?; \
 		wait $$! && exit $$docs
 
+# Tests that are left out where the extras are not installed.
+extras: $(VENV)/.test,cluster,parquet ## audits on a Dask cluster, Parquet files
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/audit/test_cluster.py \
+		tests/vocabulary/test_gram.py tests/cli/test_cli_bound.py \
+		tests/cli/test_cli_export.py tests/cli/test_cli_pairs.py
+
 first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py
 
@@ -156,7 +162,7 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
-	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants,cluster \
+	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants,cluster,parquet \
 			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \

@@ -326,4 +326,8 @@ def _flat(record: str) -> dict[str, Any]:
     for name in _OPTIONAL:
         if flat.get(name) is not None:
             flat[name] = float(flat[name])
+    for name, value in flat.items():
+        if isinstance(value, str):  # names of files need be no text, as Arrow has it
+            raw = value.encode("utf-16", "surrogatepass")
+            flat[name] = raw.decode("utf-16", "replace")
     return flat | {"drawn_data": on_data, "drawn_neighbour": on_neighbour}
