@@ -64,7 +64,7 @@ class Gram:
 class GramOfTable(Gram):
     """The same for 54 columns, as many as Covertype has, by the number of rows."""
 
-    params = ([100_000, 1_000_000],)
+    params = ([100_000, 400_000],)
     param_names = ("rows",)
 
     def setup(self, rows: int) -> None:
