@@ -20,11 +20,12 @@ recommends where neither the number of rows nor an eigengap is known: of the mec
 that release a second moment, the one whose measured error is never much above the
 least, and of which a draw is quick. In low dimensions it is a pure mechanism even if
 there is a delta: more accurate there *and* the stronger guarantee. Where
-``goe-gaussian`` errs no more than 1.25 times the least, and the data can be read more
-than once, it is ``residual-step-pca``, which begins with that noise and goes on with
-more of it unless something else promises less: by how much hangs on the eigenvalues,
-which are private (docs/choosing.md has what was measured). Nothing but d, k, epsilon,
-delta, the relation and the type of the data decides, and those are public.
+``goe-gaussian`` errs no more than the least (of ten columns and more no more than 1.25
+times the least), and the data can be read more than once, it is ``residual-step-pca``,
+which begins with that noise and goes on with more of it unless something else promises
+less: by how much hangs on the eigenvalues, which are private (docs/choosing.md has what
+was measured). Nothing but d, k, epsilon, delta, the relation and the type of the data
+decides, and those are public.
 """
 
 from collections.abc import Iterator
@@ -68,6 +69,7 @@ from dpaudit.validation import (
 __all__ = ["Budget"]
 
 _GAIN = 1.25  # what residual steps are worth: their gain hangs on private eigenvalues
+_MANY = 10  # columns: of fewer, a bias of steps is hardly seen
 _Number = TypeVar("_Number", int, float)
 
 
@@ -359,7 +361,8 @@ def recommended(
     )
     ratios = {each.mechanism: each.at_worst for each in found.choices}
     begun = ratios.get("goe-gaussian")  # which steps begin with, and err like at worst
-    steps = restarts and begun is not None and begun <= _GAIN
+    most = _GAIN if dimension >= _MANY else 1.0
+    steps = restarts and begun is not None and begun <= most
     return "residual-step-pca" if steps else found.choices[0].mechanism
 
 

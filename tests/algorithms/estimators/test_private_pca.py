@@ -16,7 +16,7 @@ from dpaudit.algorithms import (
     entry,
     names_of,
 )
-from dpaudit.algorithms.estimators.budget import Budget
+from dpaudit.algorithms.estimators.budget import Budget, recommended
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.errors import InputError, MechanismError
@@ -392,3 +392,11 @@ test_bad_parameters_are_named = refused(
     (goe(relation="replace-one"), "must be that of the mechanism, replace-one"),
     by=lambda options: PrivatePCA(**{"n_components": 1, **options}).fit(rows_in(5, 10)),
 )
+
+
+def test_auto_takes_steps_where_they_lose_little_and_not_of_few_columns():
+    noise = 0.18, 3e-8, Relation.REPLACE_ONE
+    assert recommended(*noise, 7, 2, restarts=True) == "k-norm-covariance"
+    budget = 2.6, 5e-9, Relation.ADD_REMOVE, 20, 4
+    assert recommended(*budget) == "symmetrised-wishart"
+    assert recommended(*budget, restarts=True) == "residual-step-pca"
