@@ -2,13 +2,11 @@ r"""KDPPCA: k components by DP-PCA and deflation, each from rows of its own.
 
 Source: Duengler, Sanyal, *An iterative algorithm for differentially private k-PCA with
 adaptive noise*, NeurIPS 2025 (arXiv 2508.10879), k-DP-PCA: the top component by DP-PCA,
-then again in what is orthogonal to those found. Read were its abstract and
-introduction. That every component has a part of the rows for itself is our reading of
-it; constants and batches could not be checked, and are those of `DPPCA.tuned`. So
-nothing here is as published.
+then again in what is orthogonal to those found. Only its abstract and introduction were
+read: that every component has rows for itself is our reading, and constants and batches
+are those of `DPPCA.tuned`. So nothing here is as published.
 
-1. V = (). The n items are k parts of m = floor(n/k), one after the other; those left
-   over, fewer than k, are not looked at.
+1. V = (). The n items are k parts of m = floor(n/k); what is left is not looked at.
 2. For j = 1, ..., k: the T steps of `DPPCA.tuned` on part j, with T by m, the gradients
    (I - V V^T) A_i w, and a start that is uniformly random on the unit sphere orthogonal
    to V; v_j = w_T joins V.
@@ -25,12 +23,10 @@ the same, so they have the same law on both. Given them, v_j is (epsilon, delta)
 Given v_1, ..., v_j the later ones have the same law on both again: a randomised
 function of what is known, and so is V. QED.
 
-**Beside `RankKDPPCA`**, which reads all items k times: here each mean has the noise of
-all of epsilon on a k-th of the items, k times as much as one component on all of them;
-there it is about sqrt k times as much, and each scale has epsilon/k. So with the same
-parts that would be ahead, but for the thresholds of the scale; it has the paper's,
-which cost more (docs/streaming.md). For k = 1 this is `DPPCA.tuned`. The error of
-deflation adds up: v_2 is orthogonal to v_1, and not to the first eigenvector.
+**Beside `RankKDPPCA`**, which reads all items k times: a mean has k times the noise of
+one component on all items, there about sqrt k times, and each scale has epsilon/k. That
+would be ahead, but has the paper's thresholds of the scale, which cost more
+(docs/streaming.md). For k = 1 this is `DPPCA.tuned`. Errors of deflation add up.
 """
 
 from dataclasses import dataclass, fields
@@ -91,9 +87,8 @@ class KDPPCA(RankKDPPCA):
     @property
     def budget(self) -> BudgetTree:
         """Who spends what: components, batches and halves read disjoint rows."""
-        batch = BudgetTree.parallel(
-            "a batch", self.scale_finder.budget, self.mean.budget
-        )
+        halves = self.scale_finder.budget, self.mean.budget
+        batch = BudgetTree.parallel("a batch", *halves)
         return BudgetTree.parallel("k-dp-pca", batch, note="all batches and components")
 
     def batches(self, count: int) -> tuple[int, int]:
@@ -122,7 +117,5 @@ class KDPPCA(RankKDPPCA):
 
     def _in_first_part(self, pair: Pair) -> Pair:
         rest = [pair.data] * (self.rank - 1)
-        one, other = (
-            np.concatenate([each, *rest]) for each in (pair.data, pair.neighbour)
-        )
+        one, other = (np.concatenate([x, *rest]) for x in (pair.data, pair.neighbour))
         return Pair(one, other, self.relation)
