@@ -175,12 +175,10 @@ def _pair_for(problem: PCAProblem, built: Built) -> Pair:
 
 
 def _rows_for(problem: PCAProblem, built: Built) -> Array | Gram:
-    norm, rows = problem.setting.row_norm, problem.rows
-    if not built.unit_rows:
+    rows = problem.rows
+    if isinstance(rows, Gram) or not built.unit_rows:
         return rows
-    if isinstance(rows, Gram):
-        return Gram(rows.moment / norm**2, rows.n_rows, 1.0)
-    return clip_rows(rows / norm, 1.0)
+    return clip_rows(rows / problem.setting.row_norm, 1.0)
 
 
 def _stream(

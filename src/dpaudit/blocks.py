@@ -176,12 +176,7 @@ def _parts(data: Any, block_rows: int | None) -> Iterator[Block]:
     if isinstance(data, np.ndarray):  # first: mechanisms ask for small ones often
         yield Block(_matrix("data", data), "data", 0)
     elif isinstance(data, str | os.PathLike):
-        path = os.fspath(data)
-        yield from (
-            _npy_pieces(path, block_rows)
-            if path.endswith(".npy")
-            else _parquet_batches(path)
-        )
+        yield from _of_file(os.fspath(data), block_rows)
     elif _is_chunked(data):
         yield from _chunks(data)
     elif is_table(data):
@@ -223,6 +218,26 @@ def _chunks(data: Any) -> Iterator[Block]:
         rows = _matrix("data", data.blocks[index].compute())
         yield Block(rows, "data", first)
         first += len(rows)
+
+
+def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
+    def state() -> tuple[int, ...]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    before, read = state(), _parquet_batches(path)
+    if path.endswith(".npy"):
+        read = _npy_pieces(path, block_rows)
+    try:
+        yield from read
+    except InputError:
+        if state() == before:
+            raise
+    if state() != before:
+        raise InputError(f"{path!r} has changed while it was read")
 
 
 def _npy_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
@@ -289,19 +304,22 @@ def _parquet_batches(path: str) -> Iterator[Block]:
                 )
         yield Block(np.empty((0, len(schema.names))), "data", 0)
         first = 0
-        for place in range(file.num_row_groups):
-            for batch in _batches_of(file, place):
+        try:
+            for batch in _batches(file):
                 # Column by column: what is contiguous in the file is so in memory.
                 rows = np.empty((batch.num_columns, batch.num_rows))
                 for row, column in zip(rows, batch.columns, strict=True):
                     row[:] = column.to_numpy(zero_copy_only=False)
                 yield Block(rows.T, "data", first)
                 first += batch.num_rows
+        except (OSError, pyarrow.ArrowException) as error:
+            raise InputError(f"cannot read {path!r}: {error}") from None
 
 
-def _batches_of(file: Any, place: int) -> Iterator[Any]:
-    """Yield the rows of a group of a Parquet file: at once, unless they are many."""
-    if file.metadata.row_group(place).total_byte_size <= _GROUP:
-        yield file.read_row_group(place)
-    else:
-        yield from file.iter_batches(_BATCH, row_groups=[place])
+def _batches(file: Any) -> Iterator[Any]:
+    """Yield the rows of a Parquet file, a group of them at once unless it is large."""
+    for place in range(file.num_row_groups):
+        if file.metadata.row_group(place).total_byte_size <= _GROUP:
+            yield file.read_row_group(place)
+        else:
+            yield from file.iter_batches(_BATCH, row_groups=[place])

@@ -592,7 +592,7 @@ def test_an_audit_takes_neighbours_that_are_read_once():
 def test_a_file_read_in_blocks_gives_the_table_of_its_rows(tmp_path):
     names = "goe-gaussian", "exponential-pca-deflation"
     np.save(tmp_path / "rows.npy", ROWS)
-    options = SHORT | {"n_components": 2}
+    options = SHORT | {"n_components": 2, "row_norm": 0.5}
     whole = compared(names, **options)
     found = compared(names, **options | {"data": tmp_path / "rows.npy"})
     both = [each.table.drop(columns="seconds") for each in (whole, found)]

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, laplace, norm
+from seeded import rng
 
-from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit import GaussianDP, PureDP
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.reports.bench import peer_attacks, peer_bounds
-from dpaudit.reports.bench.peer_attacks import PEER_TESTS, Box, boxes
+from dpaudit.reports.bench.peer_attacks import PEER_TESTS, Box, boxes, verdict_rows
 from dpaudit.reports.bench.peer_bounds import (
     GAUSSIAN_BOUNDS,
     LAWS,
@@ -115,11 +116,75 @@ def test_each_attack_refutes_what_is_plain_and_not_what_holds(name, claim):
 
 
 def test_attacks_take_the_better_order():
-    mechanism = Laplace(4.0)
-    pair = mechanism.worst_case()
-    turned = Box(mechanism, Pair(pair.neighbour, pair.data), PureDP(0.1), right=False)
-    for name in ("DP-Sniper", "Delta-Siege"):
-        assert PEER_TESTS[name](turned, turned.draw(4000, 0))
+    """An event of 5 % on one side alone refutes in one order: 1/.95 < e^.1."""
+    box, rare = boxes()["prefix-sum"], rng(0).random((2, 6000, 1))
+    rare[1, ::20] += 5
+    for sides in (rare, rare[::-1]):
+        for name in ("DP-Sniper", "Delta-Siege"):
+            assert PEER_TESTS[name](box, (sides[0], sides[1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("DP-Sniper", 3), ("Delta-Siege", 3), ("DP-Auditorium, network", 2)],
+)
+def test_what_is_learned_is_tested_on_other_releases(name, parts):
+    """The sides differ in all parts but the last, which is the test."""
+    box, sides = boxes()["prefix-sum"], rng(1).standard_normal((2, 6000, 1))
+    one, two = sides[0] + 3.0, sides[1]
+    assert PEER_TESTS[name](box, (one, two))
+    one[-(6000 // parts) :] -= 3.0
+    assert not PEER_TESTS[name](box, (one, two))
+
+
+def test_bounds_are_those_of_scipys_limits_at_every_corner():
+    law = LAWS["laplace, epsilon 2"]
+    one, two = law.draw(stream(3))
+    thresholds, best = roc_hull(one, two), 0.0
+    for t in thresholds:
+        p, q = (
+            binomtest(int((side >= t).sum()), 1000, alternative=way).proportion_ci(
+                1 - 0.05 / len(thresholds) / 2, "exact"
+            )
+            for side, way in ((one, "greater"), (two, "less"))
+        )
+        best = max(best, np.log(max(p.low, 1e-300) / q.high))
+    assert PEER_BOUNDS["jax_privacy, Bonferroni"]((one, two), 0.0, stream(0)) == (
+        pytest.approx(best)
+    )
+
+
+def test_the_split_bound_counts_what_chose_no_threshold(monkeypatch):
+    seen = []
+
+    def limits(sides, thresholds, alpha, delta):
+        seen.append(np.concatenate(sides))
+        return np.ones(np.size(thresholds))
+
+    monkeypatch.setattr(peer_bounds, "_epsilons", limits)
+    sides = LAWS["laplace, epsilon 1"].draw(stream(4))
+    PEER_BOUNDS["jax_privacy, split"](sides, 0.0, stream(0))
+    chosen, tested = seen
+    assert not set(chosen) & set(tested)
+    assert sorted([*chosen, *tested]) == sorted(np.concatenate(sides))
+
+
+def test_rows_say_whether_a_true_claim_fell_too_often_and_who_refutes_more():
+    def rows(case, ours, theirs):
+        made = {"dpaudit": ours, "DP-Sniper": theirs}
+        found = {
+            (case, method): [
+                {"refuted": i < fell, "releases": 10, "seconds": 1.0} for i in range(20)
+            ]
+            for method, fell in made.items()
+        }
+        return [row.met for row in verdict_rows(found)]
+
+    assert binom.sf(5, 20, 0.05) < 1e-3 < binom.sf(4, 20, 0.05)
+    assert rows("laplace", 5, 0) == [True, None]
+    assert rows("laplace", 6, 0) == [False, None]
+    assert rows("svt-6", 7, 7) == [True, None]
+    assert rows("svt-6", 7, 8) == [False, None]
 
 
 def test_rows_say_which_bound_is_not_what_it_says_and_which_is_best():

@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from refusals import refused, refuses
 from scipy.sparse import csr_array
 
+from dpaudit import blocks as blocks_module
 from dpaudit.blocks import blocks, is_table, peek, restarts
 from dpaudit.errors import InputError
 from dpaudit.gram import clipped_gram, gram, row_sum
@@ -291,6 +292,34 @@ def test_numpy_files_that_cannot_be_read_in_rows_are_named(tmp_path):
         ("nothing", "cannot read .*nothing.npy'?: No such file"),
     ):
         refuses(message, gram, tmp_path / f"{name}.npy")
+
+
+@pytest.mark.parametrize("kind", [npy, parquet])
+def test_a_file_that_changes_while_it_is_read_is_named(kind, tmp_path):
+    path = kind(example(), tmp_path)
+
+    def changed():
+        for block in blocks(path, block_rows=64):
+            if block.first == 64:
+                kind(example(n=501), tmp_path)
+            yield block.rows
+
+    refuses(f"rows.{kind.__name__}' has changed while it was read", gram, changed())
+
+
+def test_large_groups_of_parquet_are_read_in_parts_and_damage_is_named(
+    tmp_path, monkeypatch
+):
+    path, rows = parquet(example(), tmp_path), example()
+    monkeypatch.setattr(blocks_module, "_GROUP", 0)
+    monkeypatch.setattr(blocks_module, "_BATCH", 50)
+    found = list(blocks(path))
+    assert max(len(block.rows) for block in found) == 50
+    np.testing.assert_array_equal(np.concatenate([b.rows for b in found]), rows)
+    content = bytearray(path.read_bytes())
+    content[100:3000] = bytes(2900)
+    path.write_bytes(content)
+    refuses("cannot read .*rows.parquet", gram, path)
 
 
 some_rows = hnp.arrays(
