@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -279,12 +280,14 @@ def test_the_page_is_whole_and_fetches_nothing(shown, page, in_markdown):
     assert page.count('data-label="Within 0.01 from"') == 12
 
 
+# Of a surrogate pair. Where pyarrow is installed, no table can hold it.
+HALF = "" if find_spec("pyarrow") else "\ud800"
 HOSTILE = (
     *("<script>alert(1)</script>", '"><img src=//elsewhere onerror=alert(1)>&amp;'),
     *("a | b\\| c", "`code` *bold* _low_ ~~gone~~ [link](javascript:x)"),
     *("two\n\n# lines\r\n| more |", "\x1b[31mred\x1b[0m\x00\x07", "=cmd|'/c calc'!A0"),
     *("+1", "-1", "@sum", "$\\frac{1}{0}$ or $2$", "index", "../../outside"),
-    *("\u202eturned\ud800", '#010a0b id="x" url(#y)'),
+    *(f"\u202eturned{HALF}", '#010a0b id="x" url(#y)'),
 )
 
 
