@@ -18,7 +18,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from dpaudit.printable import aligned
 from dpaudit.reports.escaping import markdown, plain
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.page import environment
@@ -220,12 +219,6 @@ def load_summary(folder: Path) -> Summary | None:
         return Summary(str(found["profile"]), str(found["code"]), studies)
 
     return load_json(folder / FILE, parse, "dpaudit bench-audit")
-
-
-def render_text(table: Table) -> str:
-    """Return a table for a terminal, its columns aligned."""
-    lines = aligned([tuple(map(plain, line)) for line in table.lines])
-    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in lines)])
 
 
 def render_markdown(summary: Summary, *, whole: bool = True) -> str:

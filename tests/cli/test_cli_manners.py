@@ -1,8 +1,4 @@
 import json
-import os
-import pty
-import subprocess
-import sys
 
 import click
 import pytest
@@ -65,40 +61,6 @@ def test_lists_are_narrowed_and_shells_complete_names():
     assert done.exit_code == 0
     found = {line.partition(",")[2] for line in done.stdout.splitlines()}
     assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
-
-
-def in_terminal(*arguments, **environment):
-    """Return what a command writes to a terminal."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "dpaudit", *arguments]
-    asked = os.environ | {"TERM": "xterm", "NO_COLOR": ""} | environment
-    done = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=asked)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            more = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            more = b""
-        if not more:
-            break
-        written += more
-    os.close(ours)
-    assert done.wait() == 1
-    return written.decode()
-
-
-def test_a_refutation_is_red_on_a_terminal_and_nowhere_else():
-    red = click.style("REFUTED", fg="red", bold=True)
-    assert f"symmetric-noise: {red} at" in in_terminal(*NOISE)
-    assert "\x1b" not in run(*NOISE).stdout
-    assert "\x1b" not in in_terminal(*NOISE, TERM="dumb")
-    assert red not in in_terminal(*NOISE, NO_COLOR="1")
-    for wanted, name in ((True, "NOT_SET"), (False, "NO_COLOR")):
-        done = CliRunner(env={"NO_COLOR": None, name: "1"}).invoke(
-            main, NOISE, color=True
-        )
-        assert (red in done.stdout) == wanted
 
 
 def test_a_page_of_one_audit(tmp_path):

@@ -254,7 +254,7 @@ def test_one_line_on_a_terminal(capsys, monkeypatch):
             now[0] += 0.02
             show(at(samples))
     shown = capsys.readouterr().err
-    lines = re.findall(r"\r\033\[K([^\r\n]*)", shown)
+    lines = re.findall(r"\r\033\[2K([^\r\n]*)", shown)
     assert 8 <= len(lines) <= 12  # a second of silence, then ten lines a second
     assert lines[-1] == ""
     begin = "49 of 100 releases a side, 0.013 a second, epsilon >= 0.5"

@@ -21,7 +21,7 @@ from dpaudit.audit.replay import ReplayWitness, verify_replay
 from dpaudit.cli import main
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting
-from dpaudit.reports.sections.libraries.findings import load_tour, tour_rows, tour_table
+from dpaudit.reports.sections.libraries.findings import load_tour, tour_lines, tour_rows
 from dpaudit.reports.sections.libraries.visit import visit
 
 of = Subjects(__name__, "json", "numpy")
@@ -266,8 +266,8 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
     assert ReplayWitness.from_dict(json.loads(path.read_text())).name == "json.half"
     written = json.loads((tmp_path / tour.FILE).read_text())
     assert load_tour(tmp_path) == written["records"]
-    heading, *lines = tour_table(first).splitlines()
-    assert heading.split()[:4] == ["subject", "relation", "verdict", "claim"]
-    assert sorted(line.split()[0] for line in lines) == names
+    heading, *lines = tour_lines(first)
+    assert list(heading[:4]) == ["subject", "relation", "verdict", "claim"]
+    assert sorted(line[0] for line in lines) == names
     with pytest.raises(InputError, match="unknown subject"):
         tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.neighbours import Relation
-from dpaudit.printable import aligned
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.store import load_json
 
@@ -163,12 +162,9 @@ def _on_strange(legs: list[Record], relations: int) -> str:
     return "refused" if found == {"REFUSED"} else "NOT_REFUTED"
 
 
-def tour_table(records: Iterable[Record]) -> str:
-    """Return the verdicts as lines of text, one per subject, under a heading."""
+def tour_lines(records: Iterable[Record]) -> list[tuple[str, ...]]:
+    """Return the verdicts as lines of cells, one per subject, under a heading."""
     rows = [
-        ("subject", "relation", "verdict", "claim", "NaN rows", "executions", "seconds")
-    ]
-    rows += [
         (
             f"{each.library}.{each.name}",
             each.relation,
@@ -180,4 +176,5 @@ def tour_table(records: Iterable[Record]) -> str:
         )
         for each in tour_rows(records)
     ]
-    return "\n".join(aligned(rows))
+    heads = "subject", "relation", "verdict", "claim", "NaN rows", "executions"
+    return [(*heads, "seconds"), *rows]

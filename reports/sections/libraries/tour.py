@@ -40,11 +40,11 @@ from dpaudit.atomic import replacing
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job, WorkProgress, carry_out
-from dpaudit.reports.sections.libraries.findings import FILE, NOT_FINISHED, tour_table
+from dpaudit.reports.sections.libraries.findings import FILE, NOT_FINISHED, tour_lines
 from dpaudit.reports.store import STORE, WorkStore, save_json
 from dpaudit.validation import check_count, check_fraction, check_name, check_positive
 
-__all__ = ["tour_table", "toured"]
+__all__ = ["tour_lines", "toured"]
 
 SHELVES = tuple(
     f"dpaudit.algorithms.third_party.subjects.{name}"

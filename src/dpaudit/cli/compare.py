@@ -18,6 +18,7 @@ from dpaudit.cli.options import (
     work_options,
 )
 from dpaudit.cli.running import working
+from dpaudit.cli.terminal import print_table
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
@@ -161,7 +162,6 @@ def _record(found: "MechanismComparison", page: Path) -> dict[str, Any]:
 
 
 def _show(found: "MechanismComparison", page: Path) -> None:
-    from dpaudit.printable import aligned
     from dpaudit.reports.comparison.page import WARNING
     from dpaudit.reports.comparison.problem import MEASURES
     from dpaudit.reports.words import duration, percent, setting, verdict
@@ -184,7 +184,7 @@ def _show(found: "MechanismComparison", page: Path) -> None:
                 printable(verdict(first["verdict"])),
             )
         )
-    click.echo("\n".join(aligned(lines)))
+    print_table(lines)
     samples = found.settings["samples"]
     click.echo(
         f"Audits of at most {samples:,} releases a side; not refuted is not a proof of "

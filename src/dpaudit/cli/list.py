@@ -9,7 +9,7 @@ import click
 
 from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option, print_json
-from dpaudit.printable import aligned
+from dpaudit.cli.terminal import print_table
 from dpaudit.validation import check_name
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ def list_command(
     ]
     rows = [tuple(cell(entry) for _, cell in chosen) for entry in entries]
     heads = tuple(head for head, _ in chosen)
-    for line in _markdown(heads, rows) if markdown else aligned([heads, *rows]):
-        click.echo(line)
+    if markdown:
+        click.echo("\n".join(_markdown(heads, rows)))
+    else:
+        print_table([heads, *rows])
 
 
 @click.command(

@@ -11,6 +11,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from dpaudit.cli.terminal import is_terminal
+
 __all__ = [
     "FILE",
     "FOLDER",
@@ -18,7 +20,6 @@ __all__ = [
     "executor_options",
     "grouped",
     "instance_of",
-    "is_dumb",
     "json_option",
     "look_for_modules",
     "print_json",
@@ -131,11 +132,6 @@ def instance_of(subject: Any) -> Any:
     return subject() if isinstance(subject, type) else subject
 
 
-def is_dumb() -> bool:
-    """Say whether the terminal is dumb: without colours, and a cursor to move."""
-    return os.environ.get("TERM") == "dumb"
-
-
 def print_json(record: Any) -> None:
     """Print what is ready for JSON."""
     click.echo(json.dumps(record, indent=2, allow_nan=False))
@@ -144,9 +140,7 @@ def print_json(record: Any) -> None:
 def print_result(result: Any, as_json: bool, *, refuted: bool = False) -> None:
     """Print a result, or a list of them, as text or as JSON.
 
-    In a text, the verdict of what is refuted is red. On a terminal, that is, which is
-    not dumb: elsewhere click leaves colours out; and NO_COLOR, if it is set and not
-    empty, leaves them out everywhere (https://no-color.org).
+    In a text on a terminal, the verdict of what is refuted is red, but for NO_COLOR.
     """
     results = result if isinstance(result, list) else [result]
     if as_json:
@@ -154,7 +148,7 @@ def print_result(result: Any, as_json: bool, *, refuted: bool = False) -> None:
         print_json(records if isinstance(result, list) else records[0])
         return
     for text in map(str, results):
-        if refuted and not os.environ.get("NO_COLOR") and not is_dumb():
+        if refuted and is_terminal(sys.stdout) and not os.environ.get("NO_COLOR"):
             red = click.style("REFUTED", fg="red", bold=True)
             text = text.replace("REFUTED", red, 1)
         click.echo(text)

@@ -22,6 +22,7 @@ from dpaudit.cli.options import (
     work_options,
 )
 from dpaudit.cli.running import working
+from dpaudit.cli.terminal import print_table
 from dpaudit.printable import printable, said
 from dpaudit.profiles import PROFILES
 
@@ -251,13 +252,13 @@ def tour_command(
     the rest stands. An interrupted tour goes on. The exit code is 0 if it ended,
     whatever it says.
     """
-    from dpaudit.reports.sections.libraries.tour import tour_table, toured
+    from dpaudit.reports.sections.libraries.tour import tour_lines, toured
 
     look_for_modules()
     given = {name: value for name, value in options.items() if value not in (None, ())}
     with working(**by) as means:
         records = toured(output, names, **means, **given)
-    click.echo(tour_table(records))
+    print_table(tour_lines(records))
     click.echo(printable(f"written to {output}"))
 
 
@@ -291,7 +292,7 @@ def bench_audit_command(
     """
     from dpaudit.codec import load_reference
     from dpaudit.reports.bench import STUDIES, bench_audit
-    from dpaudit.reports.bench.study import render_text
+    from dpaudit.reports.escaping import plain
 
     if also:
         look_for_modules()
@@ -301,7 +302,8 @@ def bench_audit_command(
         found = bench_audit(output, **means, **options)
     for each in found:
         for table in each.tables:
-            click.echo(f"\n{render_text(table)}")
+            click.echo(f"\n{plain(table.title)}")
+            print_table([tuple(map(plain, line)) for line in table.lines])
         click.echo(f"\n{each.title}: {each.met} targets met, {each.missed} NOT MET")
     click.echo(f"\n{output / 'bench.md'}")
     unsound = any(not each.sound or (strict and each.missed) for each in found)

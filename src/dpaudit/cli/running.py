@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 
 import click
 
-from dpaudit.cli.options import is_dumb
+from dpaudit.cli.terminal import one_line
 from dpaudit.errors import InputError
 from dpaudit.printable import printable, said
 
@@ -216,7 +215,6 @@ def _short_warnings() -> Iterator[None]:
 @contextmanager
 def watch() -> Iterator[Callable[[Any], None]]:
     """Yield a callback that keeps one line on a terminal, and hardly speaks off it."""
-    terminal = sys.stderr.isatty() and not is_dumb()
     last = time.monotonic() + _QUIET - _PAUSE
     begun = False
 
@@ -228,21 +226,12 @@ def watch() -> Iterator[Callable[[Any], None]]:
                 err=True,
             )
         begun = True
-        if terminal and time.monotonic() >= last + _PAUSE:
+        if line is not None and time.monotonic() >= last + _PAUSE:
             last = time.monotonic()
-            _overwrite(progress)
+            line(progress)
 
-    try:
+    with one_line() as line:
         yield show
-    finally:
-        if terminal:
-            _overwrite("")  # the line has served
-
-
-def _overwrite(line: object) -> None:
-    """Put a line of progress in the place of the one before."""
-    shown = str(line)[: shutil.get_terminal_size().columns - 1]
-    click.echo(f"\r\033[K{shown}", err=True, nl=False)
 
 
 @contextmanager
@@ -277,18 +266,14 @@ def _steps() -> Iterator[Callable[[Any], None]]:
 
     On a terminal that is one line, elsewhere one for every part of the work.
     """
-    terminal, told = sys.stderr.isatty() and not is_dumb(), set[str]()
+    told = set[str]()
 
     def show(progress: Any) -> None:
-        if terminal:
-            _overwrite(progress)
+        if line is not None:
+            line("" if progress.done == progress.total else progress)
         elif progress.label not in told or progress.done == progress.total:
             click.echo(str(progress), err=True)
         told.add(progress.label)
 
-    try:
-        with _short_warnings():
-            yield show
-    finally:
-        if terminal:
-            click.echo("", err=True)
+    with one_line() as line, _short_warnings():
+        yield show
