@@ -4,12 +4,13 @@
     python -m benchmarks.private_pca table FILE
 
 `measure` appends a line for each data set, and goes on where it was stopped; at n = 1e5
-and d = 500 it makes a fifth of the data sets. Mechanisms see the same rows: clipped to
-the 95 % quantile of their lengths (which stands for a bound that is known), or brought
-to length 1. Neighbours differ in one row, delta is 1e-6. An error is the sine of the
-largest angle to the components of the law; of the data of scikit-learn (centred, and
-scaled to variance 1 but for the digits) it is what the components leave of the variance
-that the best ones have.
+and d = 500 it makes a fifth of the data sets (`--most`, `--longest`: no more columns,
+rows). Mechanisms see the same rows: clipped to the 95 % quantile of their lengths
+(which stands for a bound that is known), brought to length 1, or clipped to a private
+norm, which is paid for. Neighbours differ in one row, delta is 1e-6. An error is the
+sine of the largest angle to the components of the law; of the data of scikit-learn
+(centred, and scaled to variance 1 but for the digits) it is what the components leave
+of the variance that the best ones have.
 
 All mechanisms here keep their law when rows are rotated, so the axes of a law are those
 of R^d.
@@ -27,6 +28,7 @@ import numpy as np
 
 from dpaudit import Relation
 from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
+from dpaudit.algorithms.estimators.norm_quantile import GaussianNormQuantile
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import Gram, gram
@@ -41,15 +43,16 @@ LAWS = ("gauss", "t3", "low", "axes")
 REAL = ("digits", "cancer", "wine", "diabetes")
 OURS = tuple(
     f"{name}/{how}"
-    for how in ("R95", "directions")
+    for how in ("R95", "directions", "private")
     for name in ("goe-gaussian", "residual-step-pca")
 )
 OPTIONS = {"relation": Relation.REPLACE_ONE, "row_norm": 1.0}
+SHARE = 0.025  # of a private norm: the default of the estimator
 
 
-def cells(most: int) -> Iterator[tuple[str, int, int, int]]:
+def cells(most: int, longest: int) -> Iterator[tuple[str, int, int, int]]:
     """Yield the settings: law, n, d and k; those that take long come last."""
-    for n in (10_000, 100_000):
+    for n in (x for x in (10_000, 100_000) if x <= longest):
         for d in (4, 20, 100, 500):
             for law in LAWS if d < 500 else ("gauss", "low"):
                 for k in (1, 2 if d == 4 else 5):
@@ -99,16 +102,33 @@ def released(rows: Array, k: int, rng: Any) -> Iterator[tuple[str, Array]]:
         found = gram(seen)
         yield f"without noise/{how}", top_components(found.moment, k)
         for epsilon in EPSILONS:
-            goe = GOEGaussian.calibrated(epsilon, DELTA, **OPTIONS)
-            release = goe.draw_from(found.moment, 1, rng=rng)[0]
-            yield f"goe-gaussian/{how}/{epsilon:g}", goe.components(release, k)
-            basis = stepped(seen, found, k, epsilon, rng)
-            yield f"residual-step-pca/{how}/{epsilon:g}", basis
+            bases = both(seen, found, k, gaussian_mu(epsilon, DELTA), rng)
+            for name, basis in bases.items():
+                yield f"{name}/{how}/{epsilon:g}", basis
+    for epsilon in EPSILONS:
+        mu = gaussian_mu(epsilon, DELTA)
+        norm = GaussianNormQuantile.from_mu(
+            sqrt(SHARE) * mu, relation=OPTIONS["relation"]
+        ).norm(rows, None, rng=rng)
+        seen = rows * (1 / np.maximum(lengths, norm))[:, np.newaxis]
+        bases = both(seen, gram(seen), k, sqrt(1 - SHARE) * mu, rng)
+        for name, basis in bases.items():
+            yield f"{name}/private/{epsilon:g}", basis
 
 
-def stepped(rows: Array, found: Gram, k: int, epsilon: float, rng: Any) -> Array:
+def both(rows: Array, found: Gram, k: int, mu: float, rng: Any) -> dict[str, Array]:
+    """Return the bases that both mechanisms release of rows of length 1."""
+    goe = GOEGaussian.from_mu(mu, **OPTIONS)
+    release = goe.draw_from(found.moment, 1, rng=rng)[0]
+    first = goe.components(release, k)
+    return {
+        "goe-gaussian": first,
+        "residual-step-pca": stepped(rows, found, k, mu, rng),
+    }
+
+
+def stepped(rows: Array, found: Gram, k: int, mu: float, rng: Any) -> Array:
     """Return a release of residual steps, given the second moment."""
-    mu = gaussian_mu(epsilon, DELTA)
     mechanism = ResidualStepPCA.from_mu(mu, n_components=k, **OPTIONS)
     return np.asarray(mechanism._run(rows, 1, rng, found)[2][0])
 
@@ -139,11 +159,11 @@ def read(path: Path) -> dict[tuple[Any, ...], list[dict[str, float]]]:
     return found
 
 
-def measure(path: Path, sets: int, most: int) -> None:
+def measure(path: Path, sets: int, most: int, longest: int) -> None:
     """Append what is missing."""
     done = {cell: len(lines) for cell, lines in read(path).items()}
     for reached in range(10, sets + 10, 10):
-        for cell in cells(most):
+        for cell in cells(most, longest):
             share = 5 if cell[1:3] == (100_000, 500) else 1
             for number in range(done.get(cell, 0), min(reached, sets) // share):
                 line = json.dumps({"cell": cell, "errors": measured(*cell, number)})
@@ -184,9 +204,10 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--sets", type=int, default=50)
     parser.add_argument("--most", type=int, default=500, help="columns")
+    parser.add_argument("--longest", type=int, default=100_000, help="rows")
     given = parser.parse_args()
     if given.command == "measure":
-        measure(given.file, given.sets, given.most)
+        measure(given.file, given.sets, given.most, given.longest)
     table(given.file)
 
 

@@ -1,19 +1,20 @@
 r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
 
-A `Budget` makes a `FitPlan`, which is all that ever reads the data: its `centre` for a
-private mean, then `fitted` for the components. `Spent` is its receipt.
+A `Budget` makes a `FitPlan` (`dpaudit.algorithms.estimators.fit_plan`), which is all
+that ever reads the data.
 
-Its releases are at most two: a mean to centre the rows with
-(`dpaudit.algorithms.estimators.private_mean`), and the principal components. The second
-mechanism sees rows that the first release has moved, so the composition is adaptive.
-With a share q of the budget for the mean:
+Its releases are at most three: a mean to centre the rows with
+(`dpaudit.algorithms.estimators.private_mean`), a norm to clip them to
+(`dpaudit.algorithms.estimators.norm_quantile`), and the principal components. A
+mechanism sees rows that the releases before it have moved and clipped, so the
+composition is adaptive. With shares q_i of the budget, which add up to 1:
 
-- Two Gaussian mechanisms, mu_1-GDP and mu_2-GDP, are together sqrt(mu_1^2 + mu_2^2)-GDP
-  (Dong, Roth, Su 2022, Corollary 3.3), which loses nothing. So mu^2, of the mu that is
-  exactly (epsilon, delta), is divided: mu_1^2 = q mu^2, mu_2^2 = (1 - q) mu^2.
+- Gaussian mechanisms, mu_i-GDP, are together sqrt(sum mu_i^2)-GDP (Dong, Roth, Su 2022,
+  Corollary 3.3), which loses nothing. So mu^2, of the mu that is exactly (epsilon,
+  delta), is divided: mu_i^2 = q_i mu^2.
 - Otherwise epsilons add, and deltas (Dwork, Roth 2014, Theorem 3.16, which holds for
-  adaptive composition too): the mean gets q epsilon, the components (1 - q) epsilon. If
-  the components need no delta, the mean gets all of it, else delta is divided likewise.
+  adaptive composition too): each gets q_i epsilon. The norm needs no delta then. If the
+  components need none, the mean gets all of it, else delta is divided likewise.
 
 The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
 recommends where neither the number of rows nor an eigengap is known: of the mechanisms
@@ -28,41 +29,37 @@ was measured). Nothing but d, k, epsilon, delta, the relation and the type of th
 decides, and those are public.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
-
-import numpy as np
+from typing import Any, TypeVar
 
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
-from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.estimators.fit_plan import FitPlan
 from dpaudit.algorithms.estimators.measured import GRID
+from dpaudit.algorithms.estimators.norm_quantile import (
+    GaussianNormQuantile,
+    LaplaceNormQuantile,
+    NormQuantile,
+)
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
     MeanMechanism,
 )
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.algorithms.shared.bases import Rng, check_components
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
-from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, is_table, restarts
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.gram import RowNorm, gram, prepared, row_sum
 from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Neighbouring, Relation
-from dpaudit.rows import normalise_rows
 from dpaudit.validation import (
     Checked,
     Positive,
     check_count,
     check_fraction,
-    check_matrix,
     check_positive,
 )
 
@@ -71,124 +68,6 @@ __all__ = ["Budget"]
 _GAIN = 1.25  # what residual steps are worth: their gain hangs on private eigenvalues
 _MANY = 10  # columns: of fewer, a bias of steps is hardly seen
 _Number = TypeVar("_Number", int, float)
-
-
-@runtime_checkable
-class _DrawsFromMoment(Protocol):
-    """A mechanism that reads the data through their second-moment matrix only."""
-
-    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases."""
-        ...
-
-
-@dataclass(frozen=True)
-class Spending:
-    """A release, ``"mean"`` or ``"components"``, which class made it, and its cost."""
-
-    release: str
-    mechanism: str
-    claim: Claim
-
-
-@dataclass(frozen=True)
-class Spent:
-    """All that a fit has spent, in order: it is (epsilon, delta)-DP as a whole."""
-
-    releases: tuple[Spending, ...]
-    epsilon: float
-    delta: float
-    relation: Relation
-
-
-class Fitted(NamedTuple):
-    """A basis, second moments along it and in all, and if noise left it to be seen."""
-
-    basis: Array
-    variances: Array | None
-    found: bool = True
-    total: float = float("nan")
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """Rows that are made ready each time that they are read, block by block."""
-
-    data: Rows
-    row_norm: RowNorm
-    centre: Array | None
-
-    def __iter__(self) -> Iterator[Array]:
-        if not restarts(self.data):
-            raise InputError(
-                "residual steps read X more than once, but an iterator can be read "
-                f"once only, got {type(self.data).__name__}"
-            )
-        for _, rows in prepared(self.data, self.row_norm, self.centre):
-            yield rows
-
-
-@dataclass(frozen=True)
-class FitPlan:
-    """The mechanism of the components, that of a private centre, and what they cost."""
-
-    mechanism: Any
-    mean: MeanMechanism | None
-    spent: Spent
-
-    @classmethod
-    def of(
-        cls, mechanism: Any, mean: MeanMechanism | None, epsilon: float, delta: float
-    ) -> "FitPlan":
-        """Return the plan whose mechanisms cost (epsilon, delta) together."""
-        steps = (("mean", mean), ("components", mechanism))
-        releases = tuple(
-            Spending(release, type(step).__name__, step.claim)
-            for release, step in steps
-            if step is not None
-        )
-        return cls(mechanism, mean, Spent(releases, epsilon, delta, mechanism.relation))
-
-    def centre(self, data: Rows, *, rng: Rng) -> Array | None:
-        """Return the private mean, shape (d,), or None if the plan has none."""
-        if self.mean is None:
-            return None
-        sums = row_sum(data, row_norm=self.mean.row_norm)
-        release = self.mean.draw_from(sums, 1, rng=rng)[0]
-        return self.mean.mean(release, n_rows=sums.n_rows)
-
-    def fitted(
-        self, data: Rows, k: int, *, row_norm: RowNorm, centre: Array | None, rng: Rng
-    ) -> Fitted:
-        """Return what one release says of the rows about the centre."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, ResidualStepPCA):
-            check_components(k, mechanism.rank)
-            rows = _Prepared(data, row_norm, centre)
-            return Fitted(*mechanism.described(rows, rng=rng))
-        release = self._release(data, row_norm, centre, rng)
-        basis = mechanism.components(release, k)
-        if not isinstance(mechanism, SecondMomentMechanism):
-            return Fitted(basis, None)
-        variances = np.sum(basis * (release @ basis), axis=0)
-        return Fitted(basis, variances, total=float(np.trace(release)))
-
-    def _release(
-        self, data: Rows, row_norm: RowNorm, centre: Array | None, rng: Rng
-    ) -> Array:
-        """Return one release of the mechanism on the rows about the centre."""
-        if isinstance(self.mechanism, _DrawsFromMoment):
-            moment = gram(data, row_norm=row_norm, centre=centre).moment
-            return self.mechanism.draw_from(moment, 1, rng=rng)[0]
-        if not is_table(data):
-            raise InputError(
-                f"{type(self.mechanism).__name__} reads single rows, so X must be an "
-                f"array, got {type(data).__name__}"
-            )
-        rows = check_matrix("X", data)  # type: ignore[arg-type]
-        rows = rows if centre is None else rows - centre
-        rows = normalise_rows(rows) if row_norm == "directions" else rows
-        return np.asarray(self.mechanism.release(rows, rng=rng))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,11 +80,16 @@ class Budget(Checked):
         The most that all releases together may cost; delta = 0 asks for pure DP.
     relation : Relation
     row_norm : float
-        Bound on the rows that the components are computed of (centred, if they are).
+        Bound on the rows that the components are computed of (centred, if they are); 1
+        if that is private, or they are brought to that length.
     mean_norm : float
         Bound on the rows, about the origin, that a private mean is computed of.
     mean_share : float
         In [0, 1): the share of the private mean; 0 if there is none.
+    norm_share : float
+        In [0, 1): the share of a private norm; 0 if there is none.
+    quantile : float
+        The quantile of the lengths of rows that a private norm is.
     """
 
     epsilon: Positive
@@ -214,12 +98,26 @@ class Budget(Checked):
     row_norm: Positive
     mean_norm: float
     mean_share: float = 0.0
+    norm_share: float = 0.0
+    quantile: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction("delta", self.delta, allow_zero=True)
         check_positive("center_norm", self.mean_norm)
         check_fraction("center_share", self.mean_share, allow_zero=True)
+        check_fraction("norm_share", self.norm_share, allow_zero=True)
+        check_fraction("norm_quantile", self.quantile)
+        if self._left <= 0:
+            raise InputError(
+                "center_share and norm_share must leave a share to the components, "
+                f"got {self.mean_share} and {self.norm_share}"
+            )
+
+    @property
+    def _left(self) -> float:
+        """The share of the components."""
+        return 1 - self.mean_share - self.norm_share
 
     def plan(
         self,
@@ -242,7 +140,7 @@ class Budget(Checked):
         if name == "auto":
             known = self.epsilon, self.delta, self.relation
             name = recommended(*known, n_features, n_components, restarts=restarts)
-        if not self.mean_share:
+        if self._left == 1:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
         if isinstance(whole, GaussianPerturbation | ResidualStepPCA):
@@ -251,7 +149,7 @@ class Budget(Checked):
                 own["n_components"] = n_components
             if whole == type(whole).calibrated(self.epsilon, self.delta, **own):
                 return self._divide_mu(type(whole), own)
-        return self._add_up(self._build(name, n_components, 1 - self.mean_share))
+        return self._add_up(self._build(name, n_components, self._left))
 
     def _build(self, name: str, n_components: int, share: float) -> Any:
         """Return the catalogue's mechanism at a share of the budget."""
@@ -283,8 +181,7 @@ class Budget(Checked):
                 raise InputError(
                     f"{what} must be that of the mechanism, {theirs!s}, got {ours!s}"
                 )
-        epsilon = (1 - self.mean_share) * self.epsilon
-        delta = (1 - self.mean_share) * self.delta
+        epsilon, delta = self._left * self.epsilon, self._left * self.delta
         # Calibrations that solve for equality may miss it by rounding.
         if float(mechanism.claim.delta_at(epsilon)) > delta * (1 + 1e-9):
             raise InputError(
@@ -296,32 +193,46 @@ class Budget(Checked):
     def _divide_mu(
         self, family: type[GaussianPerturbation | ResidualStepPCA], own: dict[str, Any]
     ) -> FitPlan:
-        """Return the plan for two Gaussian mechanisms."""
+        """Return the plan for Gaussian mechanisms."""
         mu = gaussian_mu(self.epsilon, self.delta)
-        mechanism = family.from_mu(sqrt(1 - self.mean_share) * mu, **own)
-        mean = GaussianMean.from_mu(
-            sqrt(self.mean_share) * mu, relation=self.relation, row_norm=self.mean_norm
-        )
-        return FitPlan.of(mechanism, mean, self.epsilon, self.delta)
+        mean: MeanMechanism | None = None
+        norm: NormQuantile | None = None
+        if self.mean_share:
+            mean = GaussianMean.from_mu(sqrt(self.mean_share) * mu, **self._of_mean)
+        if self.norm_share:
+            norm = GaussianNormQuantile.from_mu(
+                sqrt(self.norm_share) * mu, **self._of_norm
+            )
+        mechanism = family.from_mu(sqrt(self._left) * mu, **own)
+        return FitPlan.of(mechanism, mean, norm, self.epsilon, self.delta)
 
     def _add_up(self, mechanism: Mechanism) -> FitPlan:
         """Return the plan in which epsilons add, and deltas."""
-        epsilon, delta = _cost(mechanism.claim, (1 - self.mean_share) * self.delta)
-        if not self.mean_share:
-            return FitPlan.of(mechanism, None, epsilon, delta)
-        share = self.mean_share * self.epsilon
-        if self.delta == 0:
-            mean: MeanMechanism = LaplaceMean.calibrated(
-                share, relation=self.relation, row_norm=self.mean_norm
+        epsilon, delta = _cost(mechanism.claim, self._left * self.delta)
+        mean: MeanMechanism | None = None
+        norm: NormQuantile | None = None
+        if self.norm_share:
+            share = self.norm_share * self.epsilon
+            norm = LaplaceNormQuantile.calibrated(share, **self._of_norm)
+            epsilon += share
+        if self.mean_share:
+            share = self.mean_share * self.epsilon
+            rest = self.mean_share * self.delta if delta else self.delta
+            mean = (
+                GaussianMean.calibrated(share, rest, **self._of_mean)
+                if self.delta
+                else LaplaceMean.calibrated(share, **self._of_mean)
             )
-        else:
-            mean = GaussianMean.calibrated(
-                share,
-                self.mean_share * self.delta if delta else self.delta,
-                relation=self.relation,
-                row_norm=self.mean_norm,
-            )
-        return FitPlan.of(mechanism, mean, share + epsilon, self.delta)
+            epsilon, delta = share + epsilon, self.delta
+        return FitPlan.of(mechanism, mean, norm, epsilon, delta)
+
+    @property
+    def _of_mean(self) -> dict[str, Any]:
+        return {"relation": self.relation, "row_norm": self.mean_norm}
+
+    @property
+    def _of_norm(self) -> dict[str, Any]:
+        return {"relation": self.relation, "quantile": self.quantile}
 
 
 def recommended(

@@ -1,15 +1,17 @@
 """A scikit-learn estimator on top of the mechanisms: `PrivatePCA`.
 
-1. If the centre is private: the mean is released, in a pass of its own.
+1. If the centre is private: the mean is released, in a pass of its own. If the norm
+   that rows are clipped to is private: a quantile of their lengths about the centre, in
+   another one.
 2. One pass over the rows gives the second-moment matrix A about the centre, each row
-   clipped by itself to a public norm (`dpaudit.gram`).
+   clipped by itself to that norm (`dpaudit.gram`).
 3. The mechanism releases A plus noise, or a basis, and nothing else reads the data.
 4. Components are computed from the release.
 
-Privacy: that of the mechanism, and of the mean by composition
+Privacy: that of the mechanism, and of what is released before it by composition
 (`dpaudit.algorithms.estimators.budget`). Clipping maps neighbours to neighbours, and a
-centre that is public, or released before, is a constant to the mechanism. Whatever else
-would have to look at the rows (their sample mean, their scale, a whitening) is refused
+centre or a norm that is public, or released before, is a constant to the mechanism.
+Whatever else would have to look at the rows (their sample mean, a whitening) is refused
 or not there: it is outside every proof.
 
 scikit-learn is imported with this module, so the package imports it when `PrivatePCA`
@@ -28,7 +30,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpaudit.algorithms.estimators.budget import Budget, FitPlan
+from dpaudit.algorithms.estimators.budget import Budget
+from dpaudit.algorithms.estimators.fit_plan import FitPlan
+from dpaudit.algorithms.estimators.norm_quantile import NORMS
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
@@ -67,13 +71,14 @@ class PrivatePCA(
     relation : {"add-remove", "replace-one"} or Relation, default="add-remove"
         Which datasets are neighbours. Only under ``"replace-one"`` is the number of
         rows public.
-    row_norm : float or "directions", default=1.0
+    row_norm : float, "private" or "directions", default=1.0
         Longer rows, after centring, are scaled down to this length. It must be chosen
-        without looking at the data; the noise grows with its square. ``"directions"``
-        asks for no bound: every row, after centring, is brought to length 1. The noise
-        is then that of rows of length 1, whatever the data, and components are those of
-        directions: the same where rows are elliptical about the centre, as normal ones
-        are, or multivariate t.
+        without looking at the data; the noise grows with its square. Two words ask for
+        no bound. ``"private"``: that length is a quantile of those of the rows, which
+        takes its share of the budget and a pass over the data. ``"directions"``: every
+        row, after centring, is brought to length 1. Either way components are those of
+        clipped rows: the same where rows are elliptical about the centre, as normal
+        ones are, or multivariate t.
     center : False, array_like of shape (n_features,) or "private", default=False
         What is subtracted from every row first: nothing (the second moment is about the
         origin), a public point, or a private mean, which takes its share of the budget
@@ -82,7 +87,11 @@ class PrivatePCA(
         The share of the budget that a private mean gets, in (0, 1).
     center_norm : float, optional
         Bound on the rows about the origin for the private mean; longer ones are clipped
-        there, and only there. Default: `row_norm`.
+        there, and only there. Default: `row_norm` if that is a number.
+    norm_quantile : float, default=0.5
+        The share of rows that are no longer than a private `row_norm`, in (0, 1).
+    norm_share : float, default=0.025
+        The share of the budget that a private `row_norm` gets, in (0, 1).
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws from the operating system. Whoever knows an int knows the noise, and
         two fits with one int have the same noise: for tests only.
@@ -94,6 +103,8 @@ class PrivatePCA(
         entry of largest absolute value of each is positive.
     mean_ : ndarray of shape (n_features,)
         The centre: zeros, the public point, or the private mean.
+    row_norm_ : float
+        The length that rows were clipped to, if it is private: between 4e-39 and 3e38.
     private_variance_ : ndarray of shape (n_components,)
         The components' second moments in the released matrix, as sums over rows, not
         means (of rows of length 1 for "directions"); noise can make them negative.
@@ -138,6 +149,8 @@ class PrivatePCA(
         center: Any = False,
         center_share: float = 0.1,
         center_norm: float | None = None,
+        norm_quantile: float = 0.5,
+        norm_share: float = 0.025,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -149,6 +162,8 @@ class PrivatePCA(
         self.center = center
         self.center_share = center_share
         self.center_norm = center_norm
+        self.norm_quantile = norm_quantile
+        self.norm_share = norm_share
         self.random_state = random_state
 
     def fit(self, X: Rows, y: object = None) -> "PrivatePCA":
@@ -158,9 +173,9 @@ class PrivatePCA(
         ----------
         X : array_like of shape (n_samples, n_features), or what `gram` takes
             An array, a memory-mapped one, an iterable of blocks of rows, the path of a
-            Parquet file or a Dask array. A private centre takes two passes, which an
-            iterator does not give. No rows at all are allowed: whether there are any is
-            private too.
+            Parquet file or a Dask array. A private centre or norm takes a pass more,
+            which an iterator does not give. No rows at all are allowed: whether there
+            are any is private too.
         y : ignored
 
         Returns
@@ -181,7 +196,16 @@ class PrivatePCA(
         plan = budget.plan(*asked, restarts=restarts(X))
         self.mean_ = self._centre(X, width, plan, rng)
         centre = self.mean_ if np.any(self.mean_) else None
-        how: Any = "directions" if self._directed() else budget.row_norm
+        how: Any = self.row_norm if self._without_bound() else budget.row_norm
+        self.__dict__.pop("row_norm_", None)
+        if plan.norm is not None:
+            how = self.row_norm_ = plan.norm.norm(X, centre, rng=rng)
+            if not NORMS[4] < how < NORMS[-5]:
+                warn(
+                    f"the private row_norm is {how:.2g}, at an end of its range: rows "
+                    "may be of zeros, or as long as that, or too few to tell",
+                    stacklevel=2,
+                )
         k = self.n_components
         made = plan.fitted(X, k, row_norm=how, centre=centre, rng=rng)
         self.mechanism_, self.spent_ = plan.mechanism, plan.spent
@@ -259,7 +283,8 @@ class PrivatePCA(
 
     def _budget(self) -> Budget:
         share = check_fraction("center_share", self.center_share)
-        row_norm: Any = 1.0 if self._directed() else self.row_norm
+        norm_share = check_fraction("norm_share", self.norm_share)
+        row_norm: Any = 1.0 if self._without_bound() else self.row_norm
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -267,21 +292,26 @@ class PrivatePCA(
             row_norm=row_norm,
             mean_norm=row_norm if self.center_norm is None else self.center_norm,
             mean_share=share if self._has_private_centre() else 0.0,
+            norm_share=norm_share if self._has_private_norm() else 0.0,
+            quantile=self.norm_quantile,
         )
 
-    def _directed(self) -> bool:
-        """Say whether rows are brought to length 1; raise for another word."""
+    def _has_private_norm(self) -> bool:
+        return isinstance(self.row_norm, str) and self.row_norm == "private"
+
+    def _without_bound(self) -> bool:
+        """Say whether no bound on rows is given; raise for another word."""
         if not isinstance(self.row_norm, str):
             return False
-        if self.row_norm != "directions":
+        if self.row_norm not in ("private", "directions"):
             raise InputError(
-                "row_norm must be a finite number > 0 or 'directions', "
+                "row_norm must be a finite number > 0, 'private' or 'directions', "
                 f"got {self.row_norm!r}"
             )
         if self.center_norm is None and self._has_private_centre():
             raise InputError(
                 "center_norm must be given for a private centre of rows whose "
-                "row_norm is 'directions'"
+                f"row_norm is {self.row_norm!r}"
             )
         return True
 
@@ -309,10 +339,12 @@ class PrivatePCA(
                 ensure_min_samples=0,
             )
             return X, int(X.shape[1])
-        if self._has_private_centre() and not restarts(X):
+        parts = {"centre": self._has_private_centre(), "norm": self._has_private_norm()}
+        private = [part for part in parts if parts[part]]
+        if private and not restarts(X):
             raise InputError(
-                "a private centre takes two passes over X, but an iterator can be "
-                f"read once only, got {type(X).__name__}"
+                f"a private {private[0]} takes two passes over X, but an iterator can "
+                f"be read once only, got {type(X).__name__}"
             )
         width, X = peek(X)
         self.__dict__.pop("feature_names_in_", None)

@@ -15,6 +15,10 @@ from refusals import refuses
 
 from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
+from dpaudit.algorithms.estimators.norm_quantile import (
+    GaussianNormQuantile,
+    LaplaceNormQuantile,
+)
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.algorithms.textbook.sums import Laplace
@@ -297,6 +301,8 @@ BESIDE = {
     "start": lambda: PowerStart(1.0),
     "mean": lambda: GaussianMean.from_mu(1.0),
     "pure mean": lambda: LaplaceMean.calibrated(1.0),
+    "norm": lambda: GaussianNormQuantile.from_mu(1.0),
+    "pure norm": lambda: LaplaceNormQuantile.calibrated(1.0),
 }
 
 

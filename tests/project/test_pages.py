@@ -207,7 +207,7 @@ def test_everything_on_the_page_of_comparisons_runs(folder, here_in_few_rounds):
 
 def test_the_page_on_the_estimator_prints_what_it_shows(folder):
     pieces = follow("private-pca", {}, besides="pytest audit/")
-    assert len([assert_prints(*each) for each in pieces]) == 5
+    assert len([assert_prints(*each) for each in pieces]) == 6
 
 
 def test_the_page_on_replays_prints_what_it_shows(folder):

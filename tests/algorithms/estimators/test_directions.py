@@ -63,7 +63,7 @@ test_what_directions_and_steps_refuse = refused(
     (
         {"row_norm": "direction"},
         ROWS,
-        "must be a finite number > 0 or 'directions', got 'direction'",
+        "> 0, 'private' or 'directions', got 'direction'",
     ),
     (WITHOUT, ROWS, "center_norm must be given"),
     ({"row_norm": "directions"}, [[1.0], [np.nan]], "row 1 has a NaN"),

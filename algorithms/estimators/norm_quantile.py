@@ -1,0 +1,247 @@
+r"""A private quantile of the lengths of rows: the norm that a private PCA clips to.
+
+The norms that may be chosen are public: g_j = 2^(-128 + j/4), j = 0, ..., 1024, from
+the least single-precision numbers to the largest, in steps of a quarter of an octave.
+B(j) is the number of rows no longer than g_j, n that of all rows, q the quantile that
+is asked for (`quantile`).
+
+1. (low, high) = (0, 1024).
+2. Ten times: m = (low + high)/2; release y = B(m) - q n + noise; high = m if
+   y >= -s, s the deviation of the noise, and else low = m.
+3. The norm is g_high. It is post-processing, as is s: of few rows noise decides, and
+   a norm that is too short costs less than one that is too long
+   (`dpaudit.algorithms.estimators.private_pca`: directions are its limit).
+
+**Sensitivity.** Whatever m is, a row adds 1 - q to y if it is no longer than g_m, and
+-q else. ADD_REMOVE: y moves by at most Delta = max(q, 1 - q); by that in all ten steps
+if the row is of zeros (q <= 1/2), or longer than all g_j. REPLACE_ONE: n is public, so
+by Delta = 1; in all ten steps if a row of zeros becomes one longer than all g_j.
+
+**Privacy.** Given the answers before it, m is one fixed number, the same for both of
+two neighbours. Normal noise of deviation sqrt(10) Delta/mu makes each answer
+mu/sqrt(10)-GDP, and all ten mu-GDP (Dong, Roth, Su, *Gaussian differential privacy*,
+JRSS B 2022, Corollary 3.3, which allows each mechanism to depend on the outputs before
+it); Laplace noise of scale 10 Delta/epsilon makes each (epsilon/10)-DP, and all ten
+epsilon-DP (Dwork, Roth 2014, Theorem 3.16). Both are tight: on the pairs above y moves
+by Delta in each step, so the ten answers are one Gaussian shift by mu, and where all
+ten lie on the outer sides the losses of Laplace noise add up to epsilon. What follows
+may use the norm as a public one, at the price of composition.
+
+Rows are read once, and kept as the numbers of those in each step of the grid. A row
+that is longer than the last norm is counted there, and clipped to what is released.
+
+Sources: a search by noisy comparisons is folklore (for quantiles: Smith, *Privacy-
+preserving statistical estimation with optimal convergence rates*, STOC 2011, by the
+exponential mechanism; Durfee, *Unbounded differentially private quantile and maximum
+estimation*, NeurIPS 2023, by the sparse vector technique). Noisy comparisons compose
+with Gaussian noise without loss, which is why they are taken here. That clipping far
+below the largest length helps covariances is in Dong, Liang, Yi, *Differentially
+private covariance revisited*, NeurIPS 2022, which choose a norm by the sparse vector
+technique.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.shared.bases import Batched, Rng, Values, laplace_noise
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
+from dpaudit.arrays import Array
+from dpaudit.blocks import Rows
+from dpaudit.claims import Claim
+from dpaudit.gram import prepared
+from dpaudit.neighbours import Neighbouring, Pair, Relation
+from dpaudit.validation import Checked, Fraction, Positive, check_count, check_length
+
+__all__ = ["GaussianNormQuantile", "LaplaceNormQuantile"]
+
+_STEPS = 10
+_PLACES = np.arange(2**_STEPS + 1)
+NORMS: Array = np.ldexp(np.exp2(_PLACES % 4 / 4), _PLACES // 4 - 128)
+"""The norms that may be chosen, but the first one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormQuantile(Batched[Rows], Checked):
+    """Ten noisy comparisons; a release is a norm, of shape ().
+
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    quantile : float
+        The share of rows that are to be no longer than the norm, in (0, 1).
+    """
+
+    claim: Claim
+    relation: Neighbouring = Relation.ADD_REMOVE
+    quantile: Fraction = 0.5
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The scale of the noise of one comparison, in rows."""
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation of that noise, in rows."""
+
+    @abstractmethod
+    def noise(self, size: int, rng: Rng) -> Array:
+        """Return `size` numbers of that noise."""
+
+    @abstractmethod
+    def log_density(self, noise: Array) -> Array:
+        """Return the logarithm of its density, but for a constant."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one row moves one comparison at most."""
+        if self.relation is Relation.REPLACE_ONE:
+            return 1.0
+        return max(self.quantile, 1 - self.quantile)
+
+    def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
+        return self._run(data, check_count("size", size, minimum=0), rng)[2]
+
+    def norm(self, data: Rows, centre: Array | None, *, rng: Rng) -> float:
+        """Return the norm of one release on the rows about a centre."""
+        return float(self._run(data, 1, rng, centre)[2][0])
+
+    def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
+        """Return the answers of `size` independent runs, shape (size, 10).
+
+        From the same state of `rng`, `draw` returns what follows from them.
+        """
+        size = check_count("size", size, minimum=0)
+        return {"steps": self._run(data, size, rng)[0]}
+
+    def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
+        """Return the exact loss of all answers, shape (size,)."""
+        seen = transcript["steps"]
+        one, two = (
+            self.log_density(seen - self._run(rows, len(seen), seen)[1])
+            for rows in (data, other)
+        )
+        return np.asarray((one - two).sum(axis=1))
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair on which every comparison moves as far as it can.
+
+        A row of zeros joins another one, or (for a quantile above 1/2) one longer than
+        all norms does; or that one takes the place of the other. The default d is 1.
+        """
+        rows = np.zeros((2, check_length(dimension, 1)))
+        rows[1, 0] = 2 * NORMS[-1]
+        if self.relation is Relation.REPLACE_ONE:
+            return Pair(rows[:1], rows[1:], self.relation)
+        joins = rows[:1] if self.quantile <= 0.5 else rows[1:]
+        return Pair(rows[:1], np.concatenate([rows[:1], joins]), self.relation)
+
+    def _run(
+        self,
+        data: Rows,
+        size: int,
+        source: Rng | Array,
+        centre: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Return the answers, their means on the data, and the norms.
+
+        Answers are drawn about the means, or are those of a transcript.
+        """
+        below = np.cumsum(counted(data, centre))
+        means, seen = np.zeros((2, size, _STEPS))
+        low, high = np.zeros(size, dtype=np.intp), np.full(size, len(NORMS) - 1)
+        for step in range(_STEPS):
+            middle = (low + high) // 2
+            means[:, step] = below[middle] - self.quantile * below[-1]
+            if isinstance(source, np.random.Generator):
+                seen[:, step] = means[:, step] + self.noise(size, source)
+            else:
+                seen[:, step] = source[:, step]
+            enough = seen[:, step] >= -self.deviation
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return seen, means, NORMS[high]
+
+
+def counted(data: Rows, centre: Array | None = None) -> NDArray[np.intp]:
+    """Return how many rows there are up to each norm, and above the one before."""
+    counts = np.zeros(len(NORMS), dtype=np.intp)
+    for block, rows in prepared(data, None, centre):
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        if not np.isfinite(lengths).all():  # of huge rows squares may overflow
+            block.check_finite()
+        places = np.searchsorted(NORMS, lengths).clip(max=len(NORMS) - 1)
+        counts += np.bincount(places, minlength=len(NORMS))
+    return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNormQuantile(NormQuantile, GaussianCalibrated):
+    """Normal noise, mu-GDP.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).standard_normal((10_000, 25))
+    >>> mechanism = GaussianNormQuantile.from_mu(0.05, quantile=0.5)
+    >>> round(float(mechanism.release(rows, rng=np.random.default_rng(1))), 3)
+    5.657
+    """
+
+    mu: Positive
+
+    @property
+    def scale(self) -> float:
+        return self.sensitivity * sqrt(_STEPS) / self.mu
+
+    @property
+    def deviation(self) -> float:
+        return self.scale
+
+    def noise(self, size: int, rng: Rng) -> Array:
+        return self.scale * rng.standard_normal(size)
+
+    def log_density(self, noise: Array) -> Array:
+        return -((noise / self.scale) ** 2) / 2
+
+    def step_means(self, transcript: Values, data: Rows) -> Values:
+        """Return the means of the answers on `data`, given those before them."""
+        seen = transcript["steps"]
+        return {"steps": self._run(data, len(seen), seen)[1]}
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        return {"steps": self.scale}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceNormQuantile(NormQuantile, PureCalibrated):
+    """Laplace noise, epsilon-DP.
+
+    Examples
+    --------
+    >>> LaplaceNormQuantile.calibrated(0.5, relation="replace-one").scale
+    20.0
+    """
+
+    epsilon: Positive
+
+    @property
+    def scale(self) -> float:
+        return self.sensitivity * _STEPS / self.epsilon
+
+    @property
+    def deviation(self) -> float:
+        return sqrt(2) * self.scale
+
+    def noise(self, size: int, rng: Rng) -> Array:
+        return laplace_noise(size, self.scale, rng=rng)
+
+    def log_density(self, noise: Array) -> Array:
+        return -np.abs(noise) / self.scale
