@@ -111,7 +111,7 @@ browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromi
 		wait $$! && exit $$docs
 
 # Tests that are left out where the extras are not installed.
-extras: $(VENV)/.test,cluster,parquet ## audits on a Dask cluster, Parquet files
+extras: $(VENV)/.test,cluster,parquet,zarr ## audits on a Dask cluster, files of Parquet and Zarr
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/audit/test_cluster.py \
 		tests/vocabulary/test_gram.py tests/cli/test_cli_bound.py \
 		tests/cli/test_cli_export.py tests/cli/test_cli_pairs.py
@@ -162,7 +162,7 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
-	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants,cluster,parquet \
+	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs,mutants,cluster,parquet,zarr \
 			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \

@@ -135,12 +135,16 @@ def band(
 
 
 def markers(axes: Axes, x: ArrayLike, y: ArrayLike, line: Line) -> None:
-    """Draw the markers of a line, away from each other, at points of it."""
+    """Draw the markers of a line, away from each other, at points of it.
+
+    None where the line has left the panel: markers are whole at its edges, not beyond.
+    """
     places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
-    shown = svg.thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
+    shown = places[svg.thinned(axes.transData.transform(places)[:, 0], _BETWEEN)]
+    low, high = sorted(axes.get_ylim())
     if line.marker:
         style = {"linestyle": "", "clip_on": False, "zorder": 3, **line.style}
-        axes.plot(*places[shown].T, **style)
+        axes.plot(*shown[(shown[:, 1] >= low) & (shown[:, 1] <= high)].T, **style)
 
 
 def name_ends(

@@ -91,7 +91,7 @@ def compared(
 
     ``own``: further mechanisms of your own, by the names that they are to have.
     ``data``: array_like, shape (n, d); by default scikit-learn's digits, which are
-    public. Or the path of a Parquet or ``.npy`` file of any size, which is read once,
+    public. Or the path of a Parquet, ``.npy`` or ``.zarr`` file of any size, read once,
     in blocks, for mechanisms that need the second moment alone. ``source``: what to
     call the data. ``row_norm``: public bound on the length of a row: longer ones are
     scaled down; by default 1, and 64 for the digits.

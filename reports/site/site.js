@@ -253,6 +253,74 @@ document.querySelectorAll(".term").forEach((term) => {
   term.addEventListener("click", (event) => { if (!told) event.preventDefault(); });
 });
 
+// A closer look at a figure of many marks: buttons, a double click, drags, and keys.
+const MANY = 40;
+const STEP = 1.6;
+const CLOSEST = 12;
+
+function closer(svg) {
+  const whole = svg.getAttribute("viewBox").split(" ").map(Number);
+  let view = whole;
+  let drag = null;
+  const factor = () => whole[2] / view[2];
+  const units = () => view[2] / svg.getBoundingClientRect().width;
+  const middle = () => [view[0] + view[2] / 2, view[1] + view[3] / 2];
+  const place = (event) => {
+    const box = svg.getBoundingClientRect();
+    return [view[0] + (event.clientX - box.left) * units(), view[1] + (event.clientY - box.top) * units()];
+  };
+  // What is at [x, y] stays where it is.
+  const look = (wanted, [x, y]) => {
+    const to = Math.min(Math.max(wanted, 1), CLOSEST);
+    const [wide, high] = [whole[2] / to, whole[3] / to];
+    const [left, top] = [x - (x - view[0]) * wide / view[2], y - (y - view[1]) * high / view[3]];
+    move(left, top, wide, high);
+  };
+  const move = (left, top, wide, high) => {
+    hush();
+    view = [
+      Math.min(Math.max(left, whole[0]), whole[0] + whole[2] - wide),
+      Math.min(Math.max(top, whole[1]), whole[1] + whole[3] - high), wide, high,
+    ];
+    svg.setAttribute("viewBox", view.join(" "));
+    svg.classList.toggle("closer", factor() > 1);
+    for (const each of [out, all]) each.disabled = factor() <= 1;
+    more.disabled = factor() >= CLOSEST;
+  };
+  const more = button("+", () => look(factor() * STEP, middle()));
+  const out = button("−", () => look(factor() / STEP, middle()));
+  const all = button("Whole figure", () => look(1, middle()));
+  more.setAttribute("aria-label", "Zoom in");
+  out.setAttribute("aria-label", "Zoom out");
+  const bar = document.createElement("div");
+  bar.className = "table-bar zoom";
+  bar.append(more, out, all);
+  svg.before(bar);
+  out.disabled = all.disabled = true;
+  svg.addEventListener("dblclick", (event) => look(factor() * STEP, place(event)));
+  svg.addEventListener("pointerdown", (event) => {
+    if (factor() <= 1) return;
+    event.preventDefault();  // or words are marked, and dragged
+    drag = place(event);
+  });
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { drag = null; });
+  svg.addEventListener("pointermove", (event) => {
+    if (!drag) return;
+    const [x, y] = place(event);
+    move(view[0] + drag[0] - x, view[1] + drag[1] - y, view[2], view[3]);
+  });
+  const keys = { "+": more, "=": more, "-": out, "0": all };
+  svg.addEventListener("keydown", (event) => keys[event.key]?.click());
+  // Brings a mark into view.
+  return (mark) => {
+    const [box, frame] = [mark.getBoundingClientRect(), svg.getBoundingClientRect()];
+    const inside = box.left >= frame.left && box.right <= frame.right && box.top >= frame.top && box.bottom <= frame.bottom;
+    if (factor() <= 1 || inside) return;
+    const [x, y] = place({ clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 });
+    move(x - view[2] / 2, y - view[3] / 2, view[2], view[3]);
+  };
+}
+
 // A figure: the mark that is nearest to a pointer speaks, and arrows lead through all.
 const FAR = 40;
 let spoken = [];  // of the figure for wide screens: that for phones refers to it
@@ -263,11 +331,14 @@ document.querySelectorAll("svg .told").forEach((group) => {
   marks.forEach((each) => each.replaceChildren());  // or the browser says it, too
   if (svg.parentElement.matches(".wide")) spoken = texts;
   let chosen = -1;
+  const show = marks.length < MANY ? () => {} : closer(svg);
   const tell = (number) => {
     chosen = number;
+    show(marks[number]);
     speak(marks[number], texts[number]);
   };
   const near = (event) => {
+    if (event.buttons && svg.matches(".closer")) return;  // it is dragged
     const away = marks.map((each) => {
       const box = each.getBoundingClientRect();
       const x = Math.max(box.left - event.clientX, 0, event.clientX - box.right);

@@ -6,7 +6,9 @@ What is computed in one pass reads its rows through `blocks`, which takes
   memory-mapped array is read piece by piece;
 - an iterable of such arrays, a generator for example: the caller decides how
   large they are;
-- the path of a Parquet file of numeric columns (needs pyarrow), or of an ``.npy`` file;
+- the path of a Parquet file of numeric columns (needs pyarrow), of an ``.npy`` file, or
+  of an array that Zarr keeps in a folder ``.zarr`` (needs zarr);
+- an array of Zarr or of an HDF5 file (h5py), whole rows of its chunks at a time;
 - a Dask array of two axes, one chunk of rows at a time, in order.
 
 Nothing is copied that is an array already, and no more than one block is held.
@@ -17,18 +19,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
+from dpaudit.printable import said
 from dpaudit.validation import check_count, check_numbers
 
 __all__ = ["Block", "Rows", "blocks", "is_table", "peek", "restarts"]
 
 Rows: TypeAlias = ArrayLike | Iterable[ArrayLike] | str | os.PathLike[str]
-"""What `blocks` takes; a Dask array too."""
+"""What `blocks` takes; arrays of Dask, Zarr and h5py too."""
 
 # Numbers in a block: 2 MiB as float64, which stays in cache; and the least
 # number of rows, so that work per block, d^2 for a matrix, is little beside that of
@@ -72,7 +76,7 @@ def blocks(data: Rows, *, block_rows: int | None = None) -> Iterator[Block]:
 
     Parameters
     ----------
-    data : array_like, iterable of array_like, path or Dask array
+    data : array_like, iterable of array_like, path, array of Dask, Zarr or h5py
         See the head of this module.
     block_rows : int, optional
         The most rows in a block. Default: as many as fill 2 MiB, and at least 2048.
@@ -142,7 +146,7 @@ def is_table(data: object) -> bool:
     >>> is_table([[1.0, 2.0]]), is_table([np.ones((1, 2))]), is_table("rows.parquet")
     (True, False, False)
     """
-    if isinstance(data, str | os.PathLike) or _is_chunked(data):
+    if isinstance(data, str | os.PathLike) or _is_chunked(data) or _is_stored(data):
         return False
     if isinstance(data, list | tuple):
         return not (data and np.ndim(data[0]) == 2)
@@ -171,6 +175,10 @@ def _is_chunked(data: object) -> bool:
     return all(hasattr(data, name) for name in ("blocks", "numblocks", "rechunk"))
 
 
+def _is_stored(data: object) -> bool:
+    return all(hasattr(data, name) for name in ("chunks", "shape", "dtype"))
+
+
 def _parts(data: Any, block_rows: int | None) -> Iterator[Block]:
     """Yield the dataset in the parts in which it comes."""
     if isinstance(data, np.ndarray):  # first: mechanisms ask for small ones often
@@ -179,6 +187,8 @@ def _parts(data: Any, block_rows: int | None) -> Iterator[Block]:
         yield from _of_file(os.fspath(data), block_rows)
     elif _is_chunked(data):
         yield from _chunks(data)
+    elif _is_stored(data):
+        yield from _stored("data", data, block_rows)
     elif is_table(data):
         yield Block(_matrix("data", data), "data", 0)
     else:
@@ -220,17 +230,29 @@ def _chunks(data: Any) -> Iterator[Block]:
         first += len(rows)
 
 
+def _stored(name: str, data: Any, block_rows: int | None) -> Iterator[Block]:
+    """Yield whole chunks of rows of an array that is kept elsewhere."""
+    yield Block(_matrix(name, np.empty((0, *data.shape[1:]), data.dtype)), "data", 0)
+    high = data.chunks[0] if data.chunks else 1
+    size = high * max((block_rows or _default_rows(data.shape[1])) // high, 1)
+    for first in range(0, data.shape[0], size):
+        yield Block(_matrix("data", data[first : first + size]), "data", first)
+
+
 def _of_file(path: str, block_rows: int | None) -> Iterator[Block]:
-    def state() -> tuple[int, ...]:
+    def state() -> list[tuple[int, ...]]:
+        folder = Path(path)
         try:
-            found = os.stat(path)
+            found = [each.stat() for each in (folder, *sorted(folder.rglob("*")))]
         except OSError:
-            return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+            return []
+        return [(each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
 
     before, read = state(), _parquet_batches(path)
     if path.endswith(".npy"):
         read = _npy_pieces(path, block_rows)
+    elif path.endswith(".zarr"):
+        read = _zarr_pieces(path, block_rows)
     try:
         yield from read
     except InputError:
@@ -273,6 +295,21 @@ def _npy_header(file: BinaryIO, path: str) -> tuple[tuple[int, ...], bool, Any]:
     if kind.hasobject:
         raise InputError(f"{path!r} must hold numbers, got Python objects")
     return shape, in_columns, kind
+
+
+def _zarr_pieces(path: str, block_rows: int | None) -> Iterator[Block]:
+    try:
+        zarr = import_module("zarr")
+    except ImportError:
+        raise InputError(
+            f"reading {path!r} needs zarr (pip install zarr); arrays and iterables of "
+            "arrays need nothing"
+        ) from None
+    try:
+        data = zarr.open_array(path, mode="r")
+    except Exception as error:  # its own are of many kinds
+        raise InputError(f"cannot read {path!r}: {said(error)}") from None
+    yield from _stored(repr(path), data, block_rows)
 
 
 def _parquet_batches(path: str) -> Iterator[Block]:

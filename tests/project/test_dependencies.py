@@ -104,7 +104,7 @@ ROOMS = {
     ),
     # Reads files of rows; what for is imported when there is one.
     "src/dpaudit/blocks.py": Room(
-        rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pyarrow"}
+        rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pyarrow", "zarr"}
     ),
     # Hands out frames, of whichever library is asked for.
     "src/dpaudit/domains/tables.py": Room(

@@ -614,4 +614,4 @@ def test_what_needs_rows_is_named_where_there_are_none(tmp_path):
     assert {*READERS, "exponential-pca-gibbs"} == set(found.names)
     result = CliRunner().invoke(main, ["compare", "--streamed", "--data", "rows.csv"])
     assert result.exit_code == 2
-    assert "--streamed needs --data FILE.parquet or FILE.npy" in result.output
+    assert "--streamed needs --data FILE.parquet, FILE.npy or" in result.output

@@ -30,6 +30,7 @@ SETTINGS = (
     {"k": 1, "d": 5, "epsilon": 10, "delta": 0, "replaced": 1, "signal": 100},
     {"k": 10, "d": 100, "epsilon": 0.1, "delta": 1e-9, "signal": 10_000},
 )
+SITE = Path(__file__).parents[2] / "reports" / "site"
 TWO = ("index.html", "sections/privacy.html")
 
 
@@ -108,6 +109,62 @@ FAULTY = """<script>throw new Error('planted')</script><svg id="s"><g></g></svg>
 <svg id="t"><g class="told"><rect width="9" height="9"/></g></svg>
 <p>made</p><script>document.write('later')</script>
 <style>:root { color-scheme: light } body { background: #fff !important }</style>"""
+
+
+MARKS = "".join(
+    f'<circle cx="{10 * i + 5}" cy="{2 * i + 3}" r="3"><title>mark {i}</title></circle>'
+    for i in range(40)
+)
+FIGURE = """<figure><div class="wide"><svg viewBox="0 0 400 90"><g class="told">{}</g>
+</svg></div></figure><style>{}</style><script>{}</script>"""
+
+
+def test_a_figure_of_many_marks_is_looked_at_closely(open_browser, tmp_path):
+    """By buttons, a double click, a drag, keys; a mark that keys choose is in view."""
+    path = tmp_path / "index.html"
+    site = [(SITE / name).read_text("utf-8") for name in ("style.css", "site.js")]
+    path.write_text(PAGE.format(FIGURE.format(MARKS, *site)), encoding="utf-8")
+    page = open_browser.new_page(viewport={"width": 900, "height": 700})
+    page.goto(path.as_uri())
+
+    def view():
+        return [float(each) for each in page.get_attribute("svg", "viewBox").split()]
+
+    def pressed(key):
+        page.press("svg", key)
+        return view()
+
+    assert page.is_disabled("text=Whole figure")
+    page.click("[aria-label='Zoom in']")
+    assert view() == pytest.approx([75, 16.875, 250, 56.25])
+    page.click("text=Whole figure")
+    assert view() == [0, 0, 400, 90]
+    box = page.locator("svg").bounding_box()
+    corner = {"x": 2, "y": 2}
+    page.dblclick("svg", position=corner)
+    assert view()[:2] == pytest.approx([0, 0], abs=1)
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 100, box["y"] + 50, steps=3)
+    page.mouse.up()
+    left, top, wide, high = view()
+    scale = box["width"] / wide
+    assert (left, top) == pytest.approx((100 / scale, 10 / scale), abs=1.5)
+    page.mouse.move(5, 600)
+    page.mouse.down()  # and what begins elsewhere is no drag
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.up()
+    assert view() == [left, top, wide, high]
+    for _ in range(20):
+        nearest = pressed("+")
+    assert nearest[2] == pytest.approx(400 / 12)
+    for _ in range(39):
+        x, y, wide, high = pressed("ArrowRight")
+        spoken = int(page.inner_text(".beside").removeprefix("mark "))
+        assert x <= 10 * spoken + 5 <= x + wide
+        assert y <= 2 * spoken + 3 <= y + high
+    assert pressed("0") == [0, 0, 400, 90]
+    page.close()
 
 
 @pytest.mark.skipif(not SITES, reason="looks at the looking: make browser")

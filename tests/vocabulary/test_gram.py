@@ -159,6 +159,28 @@ def dask_array(rows, folder):
     return array.from_array(rows, chunks=(90, 4))
 
 
+def zarr_array(rows, folder):
+    zarr = pytest.importorskip("zarr", reason="the extra 'zarr' is not installed")
+    path = folder / "rows.zarr"
+    zarr.create_array(path, data=rows, chunks=(90, 4), overwrite=True)
+    return path
+
+
+class Stored:
+    """The part of the interface of Zarr's and h5py's arrays that is used."""
+
+    def __init__(self, rows, chunks):
+        self.rows, self.chunks, self.shape = rows, chunks, rows.shape
+        self.dtype = rows.dtype
+
+    def __getitem__(self, place):
+        assert self.chunks is None or place.start % self.chunks[0] == 0
+        return self.rows[place]
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded into memory")
+
+
 SOURCES = {
     **{"array": lambda rows, folder: rows, "lists": lambda rows, folder: rows.tolist()},
     **{"frame": lambda rows, folder: Frame(rows), "memory-mapped": memory_mapped},
@@ -167,7 +189,9 @@ SOURCES = {
     "blocks of lists": lambda rows, folder: [rows[:9].tolist(), rows[9:].tolist()],
     "blocks, converted": lambda rows, folder: iter([Frame(rows[:9]), rows[9:]]),
     **{"chunks": lambda rows, folder: Chunked(rows, 90), "parquet": parquet},
-    **{"dask": dask_array, "npy": npy},
+    **{"dask": dask_array, "npy": npy, "zarr": zarr_array},
+    "stored in chunks": lambda rows, folder: Stored(rows, (90, 4)),
+    "stored whole": lambda rows, folder: Stored(rows, None),
 }
 
 
@@ -190,6 +214,7 @@ def test_what_is_one_table_and_what_can_be_read_again():
     rows = example()
     assert all(map(is_table, [rows, rows.tolist(), Frame(rows)]))
     others = [[rows, rows], iter([rows]), "rows.parquet", Chunked(rows, 90)]
+    others.append(Stored(rows, (90, 4)))
     assert not any(map(is_table, others))
     assert all(map(restarts, [rows, [rows], "rows.parquet"]))
     assert not any(map(restarts, [iter([rows]), (rows for _ in range(2))]))
@@ -218,6 +243,7 @@ test_bad_data_are_named = refused(
     (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
     (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
     (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
+    (lambda: Stored(np.ones(2), (1,)), r"data must have shape .* got shape \(0,\)"),
     (lambda: None, "data must be a numeric array .* got NoneType"),
     (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
     (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
@@ -232,7 +258,7 @@ test_bad_data_are_named = refused(
 def test_bad_rows_are_counted_over_all_blocks_and_none_are_fine():
     rows = example()
     rows[321, 2] = np.nan
-    for data in (rows, Chunked(rows, 90)):
+    for data in (rows, Chunked(rows, 90), Stored(rows, (30, 6))):
         for row_norm in (None, 0.1):
             with pytest.raises(InputError, match="data must be finite, but row 321"):
                 gram(data, block_rows=50, row_norm=row_norm)
@@ -259,6 +285,8 @@ def test_a_missing_package_is_named(monkeypatch):
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
     refuses(r"'rows.parquet' needs pyarrow \(pip install", gram, "rows.parquet")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    refuses(r"'rows.zarr' needs zarr \(pip install", gram, "rows.zarr")
 
 
 def test_files_that_hold_no_numbers_are_named(tmp_path):
@@ -294,7 +322,7 @@ def test_numpy_files_that_cannot_be_read_in_rows_are_named(tmp_path):
         refuses(message, gram, tmp_path / f"{name}.npy")
 
 
-@pytest.mark.parametrize("kind", [npy, parquet])
+@pytest.mark.parametrize("kind", [npy, parquet, zarr_array])
 def test_a_file_that_changes_while_it_is_read_is_named(kind, tmp_path):
     path = kind(example(), tmp_path)
 
@@ -304,7 +332,7 @@ def test_a_file_that_changes_while_it_is_read_is_named(kind, tmp_path):
                 kind(example(n=501), tmp_path)
             yield block.rows
 
-    refuses(f"rows.{kind.__name__}' has changed while it was read", gram, changed())
+    refuses(f"{path.name}' has changed while it was read", gram, changed())
 
 
 def test_large_groups_of_parquet_are_read_in_parts_and_damage_is_named(

@@ -10,7 +10,6 @@ import click
 
 from dpaudit.cli.exits import Command, failed
 from dpaudit.cli.options import (
-    FILE,
     completed_names,
     json_option,
     look_for_modules,
@@ -44,15 +43,15 @@ __all__ = ["compare_command", "recommend_command"]
 )
 @click.option(
     "--data",
-    type=FILE,
+    type=click.Path(path_type=Path),
     metavar="FILE.csv|.parquet|.npy",
     help="Rows to compare on, a row to a person [scikit-learn's digits].",
 )
 @click.option(
     "--streamed",
     is_flag=True,
-    help="Read a .parquet or .npy file of any size once, in blocks: for mechanisms "
-    "that need the second moment alone.",
+    help="Read a .parquet, .npy or .zarr file of any size once, in blocks: for "
+    "mechanisms that need the second moment alone.",
 )
 @click.option(
     "--row-norm",
@@ -106,7 +105,7 @@ def compare_command(
     look_for_modules()
     asked = _numbers(epsilons)
     if streamed and (data is None or data.suffix.lower() == ".csv"):
-        raise InputError("--streamed needs --data FILE.parquet or FILE.npy")
+        raise InputError("--streamed needs --data FILE.parquet, FILE.npy or FILE.zarr")
     if data is not None:
         rows = data if streamed else read_rows(data)
         options |= {"data": rows, "source": str(data)}
