@@ -7,6 +7,7 @@ from dpaudit.algorithms.covariance.entrywise import (
     LaplaceCovariance,
 )
 from dpaudit.algorithms.covariance.k_norm import KNormCovariance
+from dpaudit.algorithms.covariance.separate import SeparateCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import (
     SymmetricNoise,
     SymmetrisedWishart,
@@ -98,6 +99,7 @@ __all__ = [
     "PublishedPrivateSubspace",
     "RankKDPPCA",
     "ResidualStepPCA",
+    "SeparateCovariance",
     "StepSizeSearch",
     "SymmetricNoise",
     "SymmetrisedWishart",

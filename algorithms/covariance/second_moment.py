@@ -117,7 +117,27 @@ class OnClippedRows(Batched[ArrayLike], Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondMomentMechanism(OnClippedRows):
+class ReleasesMoment(OnClippedRows):
+    """A mechanism that releases a matrix in the place of A, shape (d, d)."""
+
+    def statistic(self, data: ArrayLike) -> Array:
+        """Return A for the clipped rows of `data`, shape (d, d)."""
+        return gram(data, row_norm=self.row_norm).moment
+
+    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
+        return self.draw_from(self.statistic(data), size, rng=rng)
+
+    @abstractmethod
+    def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
+        """Return `size` releases for the second-moment matrix A, (size, d, d)."""
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the top eigenvectors of releases, shape (..., d, k)."""
+        return top_components(releases, n_components)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMomentMechanism(ReleasesMoment):
     """A + noise; releases have shape (d, d)."""
 
     sensitivity_norm: ClassVar[MatrixNorm]
@@ -134,23 +154,11 @@ class SecondMomentMechanism(OnClippedRows):
     def noise(self, size: int, dimension: int, *, rng: Rng) -> Array:
         """Return `size` noise matrices, shape (size, d, d)."""
 
-    def statistic(self, data: ArrayLike) -> Array:
-        """Return A for the clipped rows of `data`, shape (d, d)."""
-        return gram(data, row_norm=self.row_norm).moment
-
-    def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
-        return self.draw_from(self.statistic(data), size, rng=rng)
-
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        """Return `size` releases for the second-moment matrix A, (size, d, d)."""
         size = check_count("size", size, minimum=0)
         releases = self.noise(size, len(moment), rng=rng)
         releases += moment
         return releases
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the top eigenvectors of releases, shape (..., d, k)."""
-        return top_components(releases, n_components)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the canonical worst pair (noise is additive: the rest is no matter).

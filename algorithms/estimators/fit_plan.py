@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.covariance.second_moment import ReleasesMoment
 from dpaudit.algorithms.estimators.norm_quantile import NormQuantile
 from dpaudit.algorithms.estimators.private_mean import MeanMechanism
 from dpaudit.algorithms.shared.bases import Rng, check_components
@@ -138,7 +138,7 @@ class FitPlan:
         else:
             release = self._release(data, row_norm, centre, unit, rng)
             basis = mechanism.components(release, k)
-            if not isinstance(mechanism, SecondMomentMechanism):
+            if not isinstance(mechanism, ReleasesMoment):
                 return Fitted(basis, None)
             variances = np.sum(basis * (release @ basis), axis=0)
             made = Fitted(basis, variances, total=float(np.trace(release)))

@@ -7,7 +7,7 @@ of components is refused.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,29 @@ class Batched(ABC, Generic[Data]):
     def release(self, data: Data, *, rng: Rng) -> Array:
         """Return one release, as those of `draw`."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+
+class GaussianSteps:
+    """A mechanism whose transcript is Gaussian, each value given those before it."""
+
+    if TYPE_CHECKING:
+
+        def step_means(self, transcript: Values, data: Any) -> Values:
+            """Return the means of the values on `data`, given those before them."""
+
+        @property
+        def step_scales(self) -> dict[str, float]:
+            """The deviations of their noise."""
+
+    def transcript_loss(self, transcript: Values, data: Any, other: Any) -> Array:
+        """Return the exact loss of all that was released, shape (size,)."""
+        one, two = (self.step_means(transcript, rows) for rows in (data, other))
+        loss = np.zeros(len(next(iter(transcript.values()))))
+        for name, seen in transcript.items():
+            terms = (one[name] - two[name]) * (seen - (one[name] + two[name]) / 2)
+            terms = terms.reshape(len(loss), -1).sum(axis=1)
+            loss += terms / self.step_scales[name] ** 2
+        return loss
 
 
 class ReleasesBasis:

@@ -95,6 +95,7 @@ from numpy.typing import NDArray
 
 from dpaudit.algorithms.covariance.second_moment import OnClippedRows
 from dpaudit.algorithms.shared.bases import (
+    GaussianSteps,
     ReleasesBasis,
     Rng,
     Values,
@@ -148,7 +149,7 @@ class Described(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
+class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalibrated):
     """GOE noise on all rows, then noisy cross moments of their residuals.
 
     Releases have shape (d, k) and orthonormal columns. Data may be whatever
@@ -212,15 +213,6 @@ class ResidualStepPCA(ReleasesBasis, OnClippedRows, GaussianCalibrated):
     @property
     def step_scales(self) -> dict[str, float]:
         return dict.fromkeys(("first", "second", "steps"), 1.0)
-
-    def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
-        """Return the exact loss of all that was released, shape (size,)."""
-        one, two = (self.step_means(transcript, rows) for rows in (data, other))
-        loss = np.zeros(len(transcript["first"]))
-        for name, seen in transcript.items():
-            terms = (one[name] - two[name]) * (seen - (one[name] + two[name]) / 2)
-            loss += terms.reshape(len(loss), -1).sum(axis=1)
-        return loss
 
     def described(self, data: Rows, *, rng: Rng) -> "Described":
         """Return the release that `release` makes, and what the first query says of it.

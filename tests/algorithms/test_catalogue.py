@@ -28,6 +28,7 @@ from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
 COVARIANCE = list(names_of("covariance"))
+EXACT = [name for name in COVARIANCE if hasattr(entry(name).owner, "exact_claim")]
 TEXTBOOK = list(names_of("textbook"))
 SUBSPACE = list(names_of("subspace"))
 KNOWN = [*COVARIANCE, *SUBSPACE, *TEXTBOOK]
@@ -134,7 +135,7 @@ def keeps_its_promise(mechanism, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("name", [*COVARIANCE, *SUMS])
+@pytest.mark.parametrize("name", [*EXACT, *SUMS])
 def test_entries_are_expected_refuted_if_their_claim_is_false(name, epsilon):
     mechanism = build(name, epsilon=epsilon)
     assert keeps_its_promise(mechanism, epsilon) != entry(name).expected_refuted
@@ -155,7 +156,7 @@ def test_what_is_true_when_a_row_is_replaced(name, kept):
     assert keeps_its_promise(mechanism, 1.0) == kept
 
 
-@pytest.mark.parametrize("name", COVARIANCE)
+@pytest.mark.parametrize("name", EXACT)
 def test_neighbours_with_the_same_statistic_lose_nothing(name):
     pair = Pair([[0.6, -0.8]], [[-0.6, 0.8]])
     mechanism = build(name, relation=pair.relation)

@@ -69,7 +69,7 @@ def test_list_of_a_family_with_columns_in_markdown():
         "| `analyze-gauss-published` | `AnalyzeGauss.as_published` | (1, 1e-5) | "
         "(0.75, 1e-5) | not refuted |"
     )
-    assert "(1, 0) | delta = 0.632 at epsilon 1 | **refuted** within" in rows[3]
+    assert "(1, 0) | delta = 0.632 at epsilon 1 | **refuted** within" in rows[4]
 
 
 def test_lists_of_the_suite_have_its_truth_and_json_all():
