@@ -11,8 +11,10 @@ This is a different audit from one over the reals, and not part of the portfolio
 features of an entry y are two numbers: the exponent of its lowest set bit, which says
 of which power of two it is a multiple, and how many bits of its significand are zero at
 the end; the same of the differences y - f(D) and y - f(D'), where the mechanism states
-its statistic f. Each feature has a table of log-likelihood ratios
-(`dpaudit.attacks.learned`), and the score of a release is their sum.
+its statistic f. What has no lowest set bit is told apart in another way: zeros and
+infinities by their signs, NaN by sign and payload. Each feature has a table of
+log-likelihood ratios (`dpaudit.attacks.learned`), and the score of a release is their
+sum.
 """
 
 from typing import cast
@@ -33,8 +35,10 @@ _SIGNIFICAND = 53
 _LOWEST, _HIGHEST = -130, 70  # exponents of lowest set bits are clipped to these
 _EXPONENTS = _HIGHEST - _LOWEST + 1
 _ZERO = _EXPONENTS + _SIGNIFICAND
-_NO_NUMBER = _ZERO + 1
-_CODES = _NO_NUMBER + 1
+_INFINITE = _ZERO + 2  # zeros and infinities of either sign
+_NAN = _INFINITE + 2
+_PAYLOADS = 61  # a prime: payloads that differ in one bit differ by it
+_CODES = _NAN + _PAYLOADS
 
 
 class BitPatterns(Attack):
@@ -45,10 +49,12 @@ class BitPatterns(Attack):
     reads = "bits"
 
     def suits(self, target: Target, releases: Release) -> bool:
-        """Say whether any entry is not an integer: only then is there a grid."""
+        """Say whether there is a grid, or NaN, or a zero with a sign."""
         flat = flatten(releases)
         finite = flat[np.isfinite(flat)]
-        return bool((finite != np.round(finite)).any())
+        signed = np.signbit(finite) & (finite == 0)
+        between = finite != np.round(finite)
+        return bool((signed | between).any() or np.isnan(flat).any())
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
@@ -99,7 +105,11 @@ def _low_bits(numbers: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     _, position = np.frexp((integer & -integer).astype(np.float64))
     trailing = position.astype(np.intp) - 1
     lowest = exponent.astype(np.intp) - _SIGNIFICAND + trailing
-    others = np.where(numbers == 0, _ZERO, _NO_NUMBER)
+    kinds = [numbers == 0, np.isinf(numbers), np.isnan(numbers)]
+    signs = np.signbit(numbers).astype(np.intp)
+    payloads = numbers.view(np.uint64) % np.uint64(_PAYLOADS)
+    codes = [_ZERO + signs, _INFINITE + signs, _NAN + payloads.astype(np.intp)]
+    others = np.select(kinds, codes)
     return (
         np.where(ordinary, np.clip(lowest, _LOWEST, _HIGHEST) - _LOWEST, others),
         np.where(ordinary, _EXPONENTS + trailing, others),
