@@ -79,6 +79,15 @@ def test_series_have_colours_and_markers_of_their_own_by_their_verdicts():
     assert SOME.said("fell") == " (claim refuted)"
 
 
+def test_no_marker_is_beyond_its_panel(axes):
+    """Those at its edges are whole."""
+    axes.set_ylim(0.4, 0.6)
+    lines.markers(
+        axes, [0, 3, 6, 9], [0.39, 0.4, 0.6, 0.61], Line("a", INK, marker="o")
+    )
+    assert axes.lines[-1].get_xydata().tolist() == [[3, 0.4], [6, 0.6]]
+
+
 @pytest.mark.parametrize("names", [False, True])
 @pytest.mark.parametrize("narrow", [False, True])
 def test_a_key_says_what_is_there_and_no_more(axes, narrow, names):
