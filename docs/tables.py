@@ -2,15 +2,19 @@
 
 Tables, examples and helps stand between a comment that holds a command and one that
 says ``end``, and are what the command prints: as code, unless it prints Markdown. The
-words of the glossary stand behind a comment of that name. The map of winners is drawn
-from the grid that ships. The tests call a page stale that quotes something else.
+words of the glossary stand behind a comment of that name, and what results of the
+papers' sizes say (``results.py``) behind one with the name of the experiment. The map
+of winners is drawn from the grid that ships, figures of papers from those results. The
+tests call a page stale that quotes something else.
 """
 
 import re
 import shlex
 import sys
 from pathlib import Path
+from runpy import run_path
 from textwrap import fill
+from types import SimpleNamespace
 
 from click.testing import CliRunner
 
@@ -23,8 +27,11 @@ __all__ = ["PAGES", "refreshed"]
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _QUOTED = re.compile(
-    r"<!-- (?:dpaudit (?P<command>[^\n]*)|glossary) -->\n.*?<!-- end -->", re.DOTALL
+    r"<!-- (?:dpaudit (?P<command>[^\n]*)|glossary|results (?P<results>\S+)) -->\n"
+    r".*?<!-- end -->",
+    re.DOTALL,
 )
+results = SimpleNamespace(**run_path(str(ROOT / "docs" / "results.py")))
 
 
 def _printed(command: str) -> str:
@@ -53,7 +60,11 @@ def refreshed(text: str) -> str:
     def new(found: re.Match[str]) -> str:
         command = found["command"]
         begin = found[0].partition("\n")[0]
-        return f"{begin}\n{_printed(command) if command else _words()}<!-- end -->"
+        if found["results"]:
+            text = results.said(found["results"])
+        else:
+            text = _printed(command) if command else _words()
+        return f"{begin}\n{text}<!-- end -->"
 
     return _QUOTED.sub(new, text)
 
@@ -62,5 +73,7 @@ if __name__ == "__main__":
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
         page.write_text(refreshed(old), encoding="utf-8")
-    for name, text in render_pictures({"winners": (winners_map(None),)}).items():
+    pictures = render_pictures({"winners": (winners_map(None),)})
+    pictures |= {f"results/{name}": text for name, text in results.drawn().items()}
+    for name, text in pictures.items():
         (ROOT / "docs" / f"{name}.svg").write_text(text, encoding="utf-8")

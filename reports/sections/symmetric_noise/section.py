@@ -1,5 +1,6 @@
 """The section that repeats the experiments of Imtiaz and Sarwate, ICASSP 2016."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,13 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
     return tuple(found)
 
 
+def claims_of_figure_1(
+    table: pd.DataFrame, wall: pd.DataFrame, dataset: str
+) -> list[str]:
+    """Return what `verdicts` says at the first delta of a dataset."""
+    return verdicts(table, dataset, DATASETS[dataset]["deltas"][0], wall)
+
+
 def verdicts(
     table: pd.DataFrame, dataset: str, at: float, wall: pd.DataFrame
 ) -> list[str]:
@@ -254,9 +262,7 @@ def context(results: Results) -> dict[str, Any]:
     notes = [
         sentence
         for name in own
-        for sentence in verdicts(
-            by_epsilon[name], name, options[name]["deltas"][0], wall
-        )
+        for sentence in claims_of_figure_1(by_epsilon[name], wall, name)
     ]
     notes += [
         _public_sentence(by_epsilon[name], by_epsilon[name + PUBLIC], name)
@@ -283,4 +289,12 @@ SECTION = Section(
     title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
     uses=("privacy",),
+    notes={
+        names: partial(find, dataset=dataset)
+        for dataset in DATASETS
+        for names, find in (
+            ((f"sn-epsilon-{dataset}", "privacy-wall"), claims_of_figure_1),
+            ((f"sn-errors-{dataset}",), measures.error_sentences),
+        )
+    },
 )
