@@ -105,7 +105,7 @@ def summarise(
     samples = state.samples
     claimed = verdict.family.claimed
     assert claimed is not None  # the first family is the one that decides
-    log_evidence = float(verdict.log_wealth[claimed])
+    log_evidence = verdict.log_evidence
     pair_audit, events = state.best()
     strongest = strongest_event(state, pair_audit, events)
     by_bits = (

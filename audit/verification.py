@@ -174,7 +174,7 @@ def verify(
             (first + int(hits[DATA]), second + int(hits[NEIGHBOUR])),
             (scored + seen, scored_neighbour + seen),
         )
-        place_bets(test, event, size, size, 2 * (limit - seen))
+        place_bets([test], event, size, size, 2 * (limit - seen))
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
             for releases in sampler.batches(side, size):
@@ -214,7 +214,7 @@ def verify(
         event=attack.event(witness.threshold, reached=reached),
         hits=int(hits[DATA]),
         hits_neighbour=int(hits[NEIGHBOUR]),
-        log_evidence=float(test.log_wealth[0]),
+        log_evidence=test.log_evidence,
         seed=seed,
         warnings=tuple(warnings),
         founded=not signs.refute_it,

@@ -5,12 +5,13 @@ by most standard errors, then further events of the same attack (the other
 tail, above all) as long as each adds evidence that is not already there. Nothing is
 assumed of the releases.
 
-`pooled_chains` is for Gaussian nulls: one chain, estimated together. Events spread over
-the range of the score each show a shift Phi^-1(p) - Phi^-1(q). If the releases look
-like a Gaussian pair the shifts agree, and their pooled estimate uses nearly all the
-information there is; so far as they disagree by more than chance, each keeps its own
-(random effects). It is a choice of alternative, made from the past, and valid whatever
-the releases are like.
+`symmetric_chains` estimates both tails of a score together. Most mechanisms shift a
+symmetric noise, and then the upper tail is to D what the lower one is to D': the events
+{score >= t} and {score < t'} have probabilities (p, q) and (q, p). Where past counts of
+two tails agree with that, they are pooled. Half as many numbers have to be learned and
+neither tail is left out, which about halves the releases that a refutation needs. It is
+a choice of alternative, made from the past, and valid however asymmetric the releases
+are.
 """
 
 from collections.abc import Sequence
@@ -18,21 +19,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import DOUBT, Events, Excess, coefficients, prior_hits
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces
 
-__all__ = ["Chains", "forward_chains", "hold", "pooled_chains"]
+__all__ = ["Chains", "forward_chains", "hold", "symmetric_chains"]
 
 Counts = NDArray[np.intp]
 
 _LONGEST = 4
 _WORTH = 4.0  # squared standard errors that an event must add: Akaike, two numbers
-_LEVELS = (0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.94, 0.98)
-_ENOUGH = 5  # hits and misses, on either side, for a normal approximation
+_AGREE = 2.0  # standard errors by which mirrored counts may differ
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,8 @@ def hold(
     `heavy` says where an event is likelier on D than on D'.
     """
     m, j, c = log_ratio.shape
-    on_p, on_q, limit = coefficients(log_ratio, limit, heavy[..., np.newaxis])
+    found = coefficients(log_ratio, limit, heavy[..., np.newaxis])
+    on_p, on_q, limit = np.broadcast_arrays(*found)
     used = True if real is None else real[..., np.newaxis]
     return HalfSpaces(
         np.broadcast_to(np.repeat(np.arange(1, j + 1), c), (m, j * c)),
@@ -259,89 +259,133 @@ def _cells(events: Events, chosen: Counts, real: NDArray[np.bool_]) -> Array:
     return weight / weight.sum(axis=2, keepdims=True)
 
 
-def pooled_chains(family: NullFamily, nulls: Counts, events: Events) -> Chains | None:
-    """Choose one chain for all nulls; None where the past does not suffice."""
-    options = [
-        pooled
-        for attack in np.unique(events.attack)
-        if (pooled := _pool(events, np.flatnonzero(events.attack == attack)))
-    ]
-    if not options:
-        return None
-    best = max(options, key=lambda pooled: pooled.z)
-    m, j = len(nulls), len(best.events)
-    # As `_lift`: nulls that chance may have hidden are given an alternative as well.
-    short = family.parameter[nulls] + best.error - abs(best.pooled)
-    short = np.where(short < (1 + DOUBT) * best.error, np.maximum(short, 0.0), 0.0)
-    half = (best.shift + np.sign(best.pooled) * short[:, np.newaxis]) / 2
-    p, q = ndtr(best.centre + half), ndtr(best.centre - half)
-    log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
-    return Chains(
-        np.broadcast_to(best.events, (m, j)),
-        hold(log_ratio, limit, p >= q),
-        _nested_cells(p),
-        _nested_cells(q),
-        np.ones(m),
-    )
-
-
 @dataclass(frozen=True)
-class _Pooled:
-    """Events with the shifts of the normal quantiles that they show together."""
+class _Tails:
+    """Pairs of mirrored tails, one entry each.
 
-    events: Counts
-    centre: Array
-    shift: Array
-    pooled: float
-    error: float
+    `upper` is the event {score >= t}, `lower` the complement of the lower tail; `p` is
+    the pooled probability of a tail on its own side, `q` on the other; `heavy` says
+    whether the upper tail's own side is D; `scored` is how many releases tell.
+    """
 
-    @property
-    def z(self) -> float:
-        return abs(self.pooled) / self.error
+    upper: Counts
+    lower: Counts
+    p: Array
+    q: Array
+    heavy: NDArray[np.bool_]
+    scored: Counts
 
 
-def _pool(events: Events, mine: Counts) -> _Pooled | None:
-    hits, scored = events.hits[:, mine], events.scored[:, mine]
-    clear = ((hits >= _ENOUGH) & (scored - hits >= _ENOUGH)).all(axis=0)
-    mine = mine[clear]
-    if len(mine) < 2:
+def symmetric_chains(
+    family: NullFamily, nulls: Counts, events: Events, handicap: Array
+) -> Chains | None:
+    """Choose a pair of tails for each null; None where no two tails agree.
+
+    Parameters
+    ----------
+    family : NullFamily
+    nulls : ndarray of int, shape (M,)
+    events : Events
+    handicap : ndarray, shape (len(events),)
+        What is taken off the squared standard errors of each, when a pair is chosen.
+    """
+    tails = _agreeing_tails(events)
+    if not len(tails.p):
         return None
-    level = (events.p[mine] + events.q[mine]) / 2
-    nearest = np.abs(level[:, np.newaxis] - np.array(_LEVELS)).argmin(axis=0)
-    mine = mine[np.unique(nearest)]
-    p, q, scored = events.p[mine], events.q[mine], events.scored[:, mine[0]]
-    up, low = ndtri(p), ndtri(q)
-    covariance = _quantile_covariance(p, up, scored[0]) + _quantile_covariance(
-        q, low, scored[1]
-    )
-    covariance[np.diag_indices_from(covariance)] *= 1 + 1e-9
-    weights = np.linalg.solve(covariance, np.ones(len(mine)))
-    shift = up - low
-    pooled = weights @ shift / weights.sum()
-    # DerSimonian and Laird: what the events disagree by beyond chance is real.
-    variance = np.diag(covariance)
-    misfit = (shift - pooled) @ np.linalg.solve(covariance, shift - pooled)
-    degrees = max(len(mine) - 1, 1)
-    between = max(0.0, misfit / degrees - 1) * variance.mean()
-    own = between / (between + variance)
-    return _Pooled(
-        mine,
-        (up + low) / 2,
-        pooled + own * (shift - pooled),
-        float(pooled),
-        float(1 / np.sqrt(weights.sum())),
+    log_ratio, limit = family.half_planes(nulls, tails.p, tails.q)
+    excess, variance, _ = _excess(tails.p, tails.q, log_ratio, limit)
+    z = np.max(excess / np.sqrt(variance), axis=2) * np.sqrt(tails.scored)
+    best = np.argmax(z * np.abs(z) - handicap[tails.upper], axis=1)
+    p, q, heavy = tails.p[best], tails.q[best], tails.heavy[best]
+    p, q = _lift_both(family, nulls, p, q, tails.scored[best])
+    # The upper tail and the complement of the lower one, as events.
+    high, low = np.stack([p, 1 - q], axis=1), np.stack([q, 1 - p], axis=1)
+    log_ratio, limit = family.half_planes(nulls, high, low)
+    own = np.stack([p, 1 - p - q, q], axis=1)
+    other = own[:, ::-1]
+    side = heavy[:, np.newaxis]
+    return Chains(
+        np.stack([tails.upper[best], tails.lower[best]], axis=1),
+        hold(log_ratio, limit, np.repeat(side, 2, axis=1)),
+        np.where(side, own, other),
+        np.where(side, other, own),
+        np.full(len(nulls), 3.0),
     )
 
 
-def _quantile_covariance(p: Array, quantile: Array, n: int) -> Array:
-    """Return the covariance of the normal quantiles of nested empirical shares."""
-    density = np.exp(-(quantile**2) / 2) / np.sqrt(2 * np.pi)
-    nested = np.minimum.outer(p, p) - np.multiply.outer(p, p)
-    return nested / (n * np.multiply.outer(density, density))
+def _agreeing_tails(events: Events) -> _Tails:
+    """Return for each event the tail that mirrors it best, if they agree."""
+    found = []
+    for attack in np.unique(events.attack):
+        mine = np.flatnonzero(events.attack == attack)
+        p, q = events.p[mine], events.q[mine]
+        n_p, n_q = events.scored[:, mine[0]]
+        heavy = bool(np.sum(p - q) >= 0)
+        if not heavy:
+            p, q, n_p, n_q = q, p, n_q, n_p
+        # The lower tail whose probability on the other side is nearest to p.
+        order = np.searchsorted(-(1 - q), -p)
+        nearest = np.clip(np.stack([order - 1, order]), 0, len(mine) - 1)
+        closer = np.abs(1 - q[nearest] - p).argmin(axis=0)
+        mirror = nearest[closer, np.arange(len(mine))]
+        pooled_p = (n_p * p + n_q * (1 - q[mirror])) / (n_p + n_q)
+        pooled_q = (n_q * q + n_p * (1 - p[mirror])) / (n_p + n_q)
+        error = np.sqrt(1 / n_p + 1 / n_q)
+        agree = (
+            (mirror > np.arange(len(mine)))
+            & (pooled_p > pooled_q)
+            & (pooled_p + pooled_q < 1)
+            & (
+                np.abs(p - (1 - q[mirror]))
+                <= _AGREE * error * np.sqrt(pooled_p * (1 - pooled_p))
+            )
+            & (
+                np.abs(q - (1 - p[mirror]))
+                <= _AGREE * error * np.sqrt(pooled_q * (1 - pooled_q))
+            )
+        )
+        kept = np.flatnonzero(agree)
+        columns = mine, mine[mirror], pooled_p, pooled_q
+        both = np.full(len(mine), heavy), np.full(len(mine), n_p + n_q)
+        found.append([column[kept] for column in (*columns, *both)])
+    return _Tails(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _nested_cells(p: Array) -> Array:
-    """Return the shares of the cells between nested events of probability p."""
-    rising = np.maximum.accumulate(p, axis=1)
-    cells = np.maximum(np.diff(rising, axis=1, prepend=0.0, append=1.0), 1e-9)
-    return cells / cells.sum(axis=1, keepdims=True)
+def _excess(
+    p: Array, q: Array, log_ratio: Array, limit: Array
+) -> tuple[Array, Array, Array]:
+    """Return by how much tails exceed half-planes, its variance, and the weight of q.
+
+    All in units of the larger of the two weights, so that nothing overflows.
+    """
+    p, q = p[..., np.newaxis], q[..., np.newaxis]
+    unit = np.exp(-np.maximum(log_ratio, 0.0))
+    ratio = np.exp(np.minimum(log_ratio, 0.0))
+    excess = unit * (p - limit) - ratio * q
+    null_q = np.clip(unit * (p - limit) / ratio, q, 1.0)
+    half_q = (q + null_q) / 2  # half way to the null, as a score test nearly is
+    variance = (
+        unit**2 * p * (1 - p)
+        + ratio**2 * half_q * (1 - half_q)
+        + 2 * unit * ratio * p * half_q
+    )
+    return excess, variance, ratio
+
+
+def _lift_both(
+    family: NullFamily, nulls: Counts, p: Array, q: Array, scored: Counts
+) -> tuple[Array, Array]:
+    """Move estimates that chance may have kept inside a null to just outside it."""
+    log_ratio, limit = family.half_planes(nulls, p[:, np.newaxis], q[:, np.newaxis])
+    excess, variance, ratio = _excess(
+        p[:, np.newaxis], q[:, np.newaxis], log_ratio, limit
+    )
+    tight = np.argmax(excess / np.sqrt(variance), axis=2)[:, 0]
+    every = np.arange(len(nulls))
+    excess, variance, ratio = (x[every, 0, tight] for x in (excess, variance, ratio))
+    unit = np.exp(-np.maximum(log_ratio[every, 0, tight], 0.0))
+    error = np.sqrt(variance / scored)
+    short = np.where(excess > -DOUBT * error, np.maximum(error - excess, 0.0), 0.0)
+    up = p + short * unit * p * (1 - p) / variance
+    down = np.maximum(q - short * ratio * q * (1 - q) / variance, q / 2)
+    return np.minimum(up, (p + 1 - down) / 2), down

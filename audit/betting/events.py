@@ -204,11 +204,16 @@ class Excess:
             spread_up = on_up**2 * _spread((up + null_up) / 2)
             spread_low = on_low**2 * _spread((low + null_low) / 2)
             variance = spread_up / w_up + spread_low / w_low
-            tight = np.argmax(excess / np.sqrt(variance), axis=2)
-        places = (*np.indices(tight.shape, sparse=True), tight)
-        on_up, on_low, excess, variance = (
-            x[places] for x in (on_up, on_low, excess, variance)
-        )
+            z = excess / np.sqrt(variance)
+        found = [on_up, on_low, excess, variance, z]
+        tight = [x[..., 0] for x in found]
+        for each in range(1, z.shape[2]):
+            better = z[..., each] > tight[-1]
+            tight = [
+                np.where(better, x[..., each], y)
+                for x, y in zip(found, tight, strict=True)
+            ]
+        on_up, on_low, excess, variance, _ = tight
         on_p, on_q = np.where(heavy, on_up, -on_low), np.where(heavy, -on_low, on_up)
         return cls(on_p, on_q, excess, variance)
 
@@ -297,5 +302,7 @@ def coefficients(
 
 def _weights(log_ratio: Array, limit: Array) -> tuple[Array, Array, Array]:
     """Return the coefficient of the likelier side, minus the other's, and the limit."""
+    if log_ratio.strides[1] == 0:  # the same for all events: computed once
+        log_ratio, limit = log_ratio[:, :1], limit[:, :1]
     likely = np.exp(-np.maximum(log_ratio, 0.0))
     return likely, np.exp(np.minimum(log_ratio, 0.0)), limit * likely

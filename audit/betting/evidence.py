@@ -122,7 +122,7 @@ class Bets:
             + _ROUNDING * (magnitude + np.abs(nu_p) + np.abs(nu_q)),
         )
 
-    def take(self, rows: NDArray[np.intp]) -> "Bets":
+    def take(self, rows: NDArray[np.intp] | slice) -> "Bets":
         """Return some of the bets."""
         return Bets(*(each[rows] for each in vars(self).values()))
 
@@ -150,13 +150,18 @@ class Bets:
         -------
         ndarray, shape (G,)
         """
+        # Neighbours mostly stake as much on the same bet: that is computed once.
+        new = np.append(True, (np.diff(bet) != 0) | (np.diff(stake) != 0))[: len(bet)]
+        alike = np.cumsum(new) - 1
+        stake, bet = stake[new], bet[new]
         t = stake[:, np.newaxis]
         n = counts_p.sum(axis=1) + counts_q.sum(axis=1)
-        return np.asarray(
+        log_e = (
             (counts_p[bet] * np.log1p(t * self.on_p[bet])).sum(axis=1)
             + (counts_q[bet] * np.log1p(t * self.on_q[bet])).sum(axis=1)
             - n[bet] * stake * self.slack[bet]
         )
+        return np.asarray(log_e[alike])
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,11 @@ class SequentialTest:
             claim = wealth[self.family.claimed] + np.log(self._shared)
             below[:] = np.logaddexp(below + np.log1p(-self._shared), claim)
         return wealth
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the wealth against the claim, or the one null."""
+        return float(np.logaddexp.reduce(self._accounts[:, self.family.claimed or 0]))
 
     @property
     def log_progress(self) -> Array:

@@ -24,6 +24,7 @@ against smaller nulls grow faster, the claim's null is nearly always the last to
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +128,15 @@ class Polygons(NullFamily):
             np.broadcast_to(self._log_ratio[nulls, np.newaxis], shape),
             np.broadcast_to(self._delta[nulls, np.newaxis], shape),
         )
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def side_by_side(*families: "Polygons") -> "Polygons":
+        """Return the nulls of several families, of which none counts as the claim."""
+        grids = ((each.parameter, *each._nulls) for each in families)
+        columns = zip(*grids, strict=True)
+        parameter, epsilon, delta = map(np.concatenate, columns)
+        return Polygons(parameter, None, epsilon, delta)
 
     def only(self, null: int) -> "Polygons":
         parts = (x[null : null + 1] for x in (self.parameter, *self._nulls))

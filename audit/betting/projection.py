@@ -30,6 +30,7 @@ problems at once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,10 @@ class Projection:
     nu_q: Array
     growth: Array
 
+    def take(self, rows: NDArray[np.intp]) -> "Projection":
+        """Return the solutions of some problems."""
+        return Projection(*(each[rows] for each in vars(self).values()))
+
 
 def project(
     p1: Array,
@@ -146,25 +151,30 @@ def project(
     )
     dual = _DualProblem.of(p1, q1, scaled, share)
     m, j = half_spaces.limit.shape
-    x, value = np.zeros((m, j + 2)), np.zeros(m)
-    active = np.arange(m)
+    found, growth = np.zeros((m, j + 2)), np.zeros(m)
+    # Of the problems that are still open, where they are and what that achieves.
+    rows, x, value = np.arange(m, dtype=np.intp), found, growth
+    returns = np.ones_like(dual.weights)
     for _ in range(_ITERATIONS):
-        part = dual.take(active)
-        returns = part.returns(x[active])
-        gradient, hessian = part.derivatives(returns)
-        step = _newton(x[active], gradient, hessian, bounded=j)
+        gradient, hessian = dual.derivatives(returns)
+        step = _newton(x, gradient, hessian, bounded=j)
         promised = (gradient * step).sum(axis=1)
-        open_ = np.flatnonzero(promised > tolerance * (value[active] + tolerance))
-        active = active[open_]
-        if not len(active):
-            break
-        x[active], value[active], moved = part.take(open_).climb(
-            x[active], step[open_], value[active], returns[open_], bounded=j
-        )
-        active = active[moved]
-        if not len(active):
-            break
-    return Projection(x[:, :j] / size, x[:, j], x[:, j + 1], value)
+        open_ = promised > tolerance * (value + tolerance)
+        if not open_.all():
+            dual, step = dual.take(open_), step[open_]
+            x, value, returns = x[open_], value[open_], returns[open_]
+            rows = rows[open_]
+            if not len(rows):
+                break
+        x, value, returns, moved = dual.climb(x, step, value, returns, bounded=j)
+        found[rows], growth[rows] = x, value
+        if not moved.all():
+            dual = dual.take(moved)
+            x, value, returns = x[moved], value[moved], returns[moved]
+            rows = rows[moved]
+            if not len(rows):
+                break
+    return Projection(found[:, :j] / size, found[:, j], found[:, j + 1], growth)
 
 
 @dataclass(frozen=True)
@@ -204,23 +214,21 @@ class _DualProblem:
             np.concatenate([half_spaces.limit, -np.ones((m, 2))], axis=1),
         )
 
-    def take(self, rows: NDArray[np.intp]) -> "_DualProblem":
-        """Return some of the problems, in the order that they have here."""
-        if len(rows) == len(self.cost):
-            return self
+    def take(self, rows: NDArray[Any]) -> "_DualProblem":
+        """Return some of the problems."""
         return _DualProblem(*(each[rows] for each in vars(self).values()))
 
-    def returns(self, x: Array) -> Array:
-        """Return what every outcome returns, shape (M, 2K)."""
-        return 1 + np.einsum("mij,mj->mi", self.slopes, x)
-
-    def value(self, x: Array) -> Array:
-        returns = self.returns(x)
+    def achieved(self, x: Array) -> tuple[Array, Array]:
+        """Return the objective, and what every outcome returns, shape (M, 2K)."""
+        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
         # No cell may return nothing, not even one of probability zero.
         inside = returns.min(axis=1) > 0
-        logs = np.log(np.where(inside[:, np.newaxis], returns, 1.0))
+        if inside.all():
+            logs = np.log(returns)
+        else:
+            logs = np.log(np.where(inside[:, np.newaxis], returns, 1.0))
         growth = (self.weights * logs).sum(axis=1) - (self.cost * x).sum(axis=1)
-        return np.where(inside, growth, -np.inf)
+        return np.where(inside, growth, -np.inf), returns
 
     def derivatives(self, returns: Array) -> tuple[Array, Array]:
         """Return the gradient (M, J + 2) and the negated Hessian."""
@@ -239,24 +247,29 @@ class _DualProblem:
 
     def climb(
         self, x: Array, step: Array, value: Array, returns: Array, *, bounded: int
-    ) -> tuple[Array, Array, NDArray[np.bool_]]:
+    ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
         """Halve steps until the objective rises; say which of them moved."""
-        result, best = x.copy(), value.copy()
-        todo = np.arange(len(x))
         length = self._inside(returns, step)
-        for _ in range(_HALVINGS):
+        todo, dual = np.arange(len(x)), self
+        reached = x, value, returns
+        for attempt in range(_HALVINGS):
             trial = x[todo] + length[todo, np.newaxis] * step[todo]
             trial[:, :bounded] = np.maximum(trial[:, :bounded], 0.0)
-            reached = self.take(todo).value(trial)
-            up = reached > value[todo]
-            result[todo[up]], best[todo[up]] = trial[up], reached[up]
-            todo = todo[~up]
+            tried = (trial, *dual.achieved(trial))
+            up = tried[1] > value[todo]
+            if not attempt:
+                if up.all():
+                    return *tried, up
+                reached = x.copy(), value.copy(), returns.copy()
+            for whole, part in zip(reached, tried, strict=True):
+                whole[todo[up]] = part[up]
+            todo, dual = todo[~up], dual.take(~up)
             if not len(todo):
                 break
             length /= 2
         moved = np.ones(len(x), dtype=bool)
         moved[todo] = False
-        return result, best, moved
+        return *reached, moved
 
 
 def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array:
@@ -268,29 +281,33 @@ def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array
     parallel half-spaces push each other far across, and next to nothing is left.
     """
     m, size = gradient.shape
-    diagonal = np.arange(size)
-    scale = np.sqrt(hessian[:, diagonal, diagonal])
-    scale = np.where(scale > 0, scale, 1.0)
-    matrix = hessian / (scale[:, :, np.newaxis] * scale[:, np.newaxis, :])
-    matrix[:, diagonal, diagonal] = 1.0 + _RIDGE
+    matrix = hessian.copy()
+    diagonal = np.einsum("mii->mi", matrix)
+    scale = np.sqrt(diagonal)
+    scale[scale == 0] = 1.0
+    matrix /= scale[:, :, np.newaxis] * scale[:, np.newaxis, :]
+    diagonal[...] = 1.0 + _RIDGE
     right, lowest = gradient / scale, -x * scale
     lowest[:, bounded:] = -np.inf
     free = (x > 0) | (gradient > 0)
     free[:, bounded:] = True
     step, rows = np.zeros_like(x), np.arange(m)
     for attempt in range(_PIVOTS):
-        at_bound = np.where(free, 0.0, lowest)
+        bound = ~free
+        at_bound = np.zeros_like(right)
+        np.copyto(at_bound, lowest, where=bound)
         b = right - (matrix @ at_bound[..., np.newaxis])[..., 0]
-        solved = np.where(free[:, :, np.newaxis] & free[:, np.newaxis, :], matrix, 0.0)
-        solved[:, diagonal, diagonal] = 1.0 + _RIDGE
-        s = np.linalg.solve(solved, np.where(free, b, 0.0)[..., np.newaxis])[..., 0]
-        s = np.where(free, s, at_bound)
+        b[bound] = 0.0
+        solved = matrix * (free[:, :, np.newaxis] & free[:, np.newaxis, :])
+        np.einsum("mii->mi", solved)[...] = 1.0 + _RIDGE
+        s = np.linalg.solve(solved, b[..., np.newaxis])[..., 0]
+        np.copyto(s, at_bound, where=bound)
         step[rows] = np.maximum(s, lowest)
         pull = right - (matrix @ s[..., np.newaxis])[..., 0]
         wrong = np.where(free, s < lowest, pull > _ROUNDING)
         if attempt >= _ALL_AT_ONCE:
             last = size - 1 - np.argmax(wrong[:, ::-1], axis=1)
-            wrong &= diagonal == last[:, np.newaxis]
+            wrong &= np.arange(size) == last[:, np.newaxis]
         open_ = wrong.any(axis=1)
         if not open_.any():
             break

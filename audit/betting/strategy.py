@@ -24,33 +24,28 @@ evidence in the past itself.
   it may still stop at any moment.
 
 Any stake is valid: the wealth is a supermartingale whatever the choice.
-
-Both tails of a score are estimated together. Most mechanisms shift a symmetric noise,
-and then the upper tail is to D what the lower one is to D': the events {score >= t} and
-{score < t'} have probabilities (p, q) and (q, p). Where past counts of two tails agree
-with that, they are pooled. Half as many numbers have to be learned and neither tail is
-left out, which about halves the releases that a refutation needs. It is a choice of
-alternative, made from the past, and valid however asymmetric the releases are.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from dpaudit.arrays import Array
-from dpaudit.audit.betting.chains import Chains, forward_chains, hold, pooled_chains
-from dpaudit.audit.betting.events import DOUBT, Events, find_anchor
+from dpaudit.audit.betting.chains import Chains, forward_chains, symmetric_chains
+from dpaudit.audit.betting.events import Events, find_anchor
 from dpaudit.audit.betting.evidence import Bets, PlacedBets, SequentialTest
-from dpaudit.audit.betting.families import GaussianNulls, NullFamily
+from dpaudit.audit.betting.families import GaussianNulls, NullFamily, Polygons
+from dpaudit.audit.betting.pooled import pooled_chains
 from dpaudit.audit.betting.projection import project
 
 __all__ = ["best_share", "place_bets", "plan_bets"]
 
 Counts = NDArray[np.intp]
 
-_AGREE = 2.0  # standard errors by which mirrored counts may differ
 _ACCURACY = 1e-6
 # Squared standard errors by which the best of many looks better than it is: per e-fold
 # of attacks, per fitted number and threshold beyond a few, per fitted number at most.
@@ -88,6 +83,16 @@ class PlannedBets:
     scored: Counts
     optimism: Array
 
+    def take(self, rows: slice) -> "PlannedBets":
+        """Return the bets for some of the nulls."""
+        return PlannedBets(
+            self.events[rows],
+            self.bets.take(rows),
+            self.growth[rows],
+            self.scored[rows],
+            self.optimism[:, rows],
+        )
+
     def stakes(self, bet: Counts, log_progress: Array, remaining: int) -> Array:
         """Return what each null stakes on its bet, from each account.
 
@@ -119,13 +124,20 @@ class PlannedBets:
 
 
 def place_bets(
-    test: SequentialTest, events: Events, n_p: int, n_q: int, remaining: int
-) -> Counts:
-    """Choose a bet for every open null of a test, for one round.
+    tests: Sequence[SequentialTest],
+    events: Events,
+    n_p: int,
+    n_q: int,
+    remaining: int,
+) -> list[Counts]:
+    """Choose a bet for every open null of some tests, for one round.
+
+    Those of all families that hold events to the same kind of half-planes are planned
+    at once.
 
     Parameters
     ----------
-    test : SequentialTest
+    tests : sequence of SequentialTest
     events : Events
         Candidates, estimated from earlier rounds only.
     n_p, n_q : int
@@ -136,24 +148,62 @@ def place_bets(
 
     Returns
     -------
-    ndarray of int
-        The events whose counts will be needed.
+    list of ndarray of int
+        The events whose counts will be needed, by each test.
     """
-    test.place(None)
-    if not len(events) or test.rejected.all():
-        return np.empty(0, dtype=np.intp)
-    anchor, top = find_anchor(test.family, events, test.anchor)
-    test.anchor = anchor
-    nulls = _worth_planning(test, top)
-    plan = plan_bets(test.family, nulls, events, n_p, n_q, anchor)
-    open_ = np.flatnonzero(~test.rejected[: nulls[-1] + 1])
-    bet = np.searchsorted(nulls, open_)
-    staked = plan.stakes(bet, test.log_progress[open_], remaining)
-    played = (staked > 0).any(axis=0)
-    playing, staked, sizes = open_[played], staked[:, played], (n_p, n_q)
-    placed = PlacedBets(plan.bets, nulls, plan.events, sizes, playing, staked)
-    test.place(placed)
-    return np.unique(plan.events[np.unique(placed.bet)])
+    needed = [np.empty(0, dtype=np.intp) for _ in tests]
+    apart: dict[int, list[int]] = {}
+    for place, test in enumerate(tests):
+        test.place(None)
+        if len(events) and not test.rejected.all():
+            alike = isinstance(test.family, Polygons)
+            apart.setdefault(-1 if alike else place, []).append(place)
+    for places in apart.values():
+        several = [tests[place] for place in places]
+        planned = _planned_together(several, events, n_p, n_q)
+        for place, test, (nulls, plan) in zip(places, several, planned, strict=True):
+            open_ = np.flatnonzero(~test.rejected[: nulls[-1] + 1])
+            bet = np.searchsorted(nulls, open_)
+            staked = plan.stakes(bet, test.log_progress[open_], remaining)
+            played = (staked > 0).any(axis=0)
+            playing, staked, sizes = open_[played], staked[:, played], (n_p, n_q)
+            placed = PlacedBets(plan.bets, nulls, plan.events, sizes, playing, staked)
+            test.place(placed)
+            needed[place] = np.unique(plan.events[np.unique(placed.bet)])
+    return needed
+
+
+def _planned_together(
+    tests: Sequence[SequentialTest], events: Events, n_p: int, n_q: int
+) -> Iterator[tuple[Counts, PlannedBets]]:
+    """Yield, for each of some tests, the nulls that are worth a bet, and the bets."""
+    nulls, own, judges, claims, start = [], [], [], [], 0
+    for test in tests:
+        anchor, top = find_anchor(test.family, events, test.anchor)
+        test.anchor = anchor
+        own.append(_worth_planning(test, top))
+        nulls.append(start + own[-1])
+        judges.append(start + np.minimum(own[-1], anchor))
+        claim = _claims(test.family, anchor, len(own[-1]))
+        claims.append(np.where(claim < 0, claim, start + claim))
+        start += len(test.family)
+    family = tests[0].family
+    if len(tests) > 1:
+        families = [test.family for test in tests]
+        family = Polygons.side_by_side(*cast(list[Polygons], families))
+    plan = _plan(
+        family,
+        np.concatenate(nulls),
+        np.concatenate(judges),
+        np.concatenate(claims),
+        events,
+        n_p,
+        n_q,
+    )
+    last = 0
+    for places in own:
+        first, last = last, last + len(places)
+        yield places, plan.take(slice(first, last))
 
 
 def _worth_planning(test: SequentialTest, top: int) -> Counts:
@@ -170,25 +220,49 @@ def plan_bets(
     family: NullFamily, nulls: Counts, events: Events, n_p: int, n_q: int, anchor: int
 ) -> PlannedBets:
     """Plan the bets of one round of n_p and n_q releases against some nulls."""
+    judges, claims = np.minimum(nulls, anchor), _claims(family, anchor, len(nulls))
+    return _plan(family, nulls, judges, claims, events, n_p, n_q)
+
+
+def _claims(family: NullFamily, anchor: int, size: int) -> Counts:
+    """Return the claim of a family for each null, -1 where it is violated clearly."""
+    claimed = family.claimed
+    return np.full(size, -1 if claimed is None or anchor >= claimed else claimed)
+
+
+def _plan(
+    family: NullFamily,
+    nulls: Counts,
+    judges: Counts,
+    claims: Counts,
+    events: Events,
+    n_p: int,
+    n_q: int,
+) -> PlannedBets:
+    """Plan bets against nulls whose events are chosen at others; see `_chains`."""
     share = n_p / (n_p + n_q)
-    chains = _chains(family, nulls, anchor, events, share)
+    chains = _chains(family, nulls, judges, claims, events, share)
     projection = project(
         chains.p1, chains.q1, chains.half_spaces, share, tolerance=_ACCURACY
     )
     # Of several chains for a null, the one that promises most by Akaike's criterion:
     # every fitted number makes the past look better than the future will be.
-    fitted = chains.freedom / events.scored.sum(axis=0)[chains.events[:, 0]]
-    promise = (projection.growth - fitted).reshape(-1, len(nulls))
+    scored = events.scored.sum(axis=0)[chains.events[:, 0]]
+    promise = (projection.growth - chains.freedom / scored).reshape(-1, len(nulls))
     rows = promise.argmax(axis=0) * len(nulls) + np.arange(len(nulls))
     bets = Bets.place(
-        chains.half_spaces, projection, chains.p1.shape[1], n_p, n_q
-    ).take(rows)
+        chains.half_spaces.take(rows),
+        projection.take(rows),
+        chains.p1.shape[1],
+        n_p,
+        n_q,
+    )
     chosen = chains.events[rows]
     return PlannedBets(
         chosen,
         bets,
         projection.growth[rows],
-        events.scored.sum(axis=0)[chosen[:, 0]],
+        scored[rows],
         _optimism(events, chosen[:, 0], chains.freedom[rows]),
     )
 
@@ -208,29 +282,34 @@ def _choice(events: Events) -> Counts:
 
 
 def _chains(
-    family: NullFamily, nulls: Counts, anchor: int, events: Events, share: float
+    family: NullFamily,
+    nulls: Counts,
+    judges: Counts,
+    claims: Counts,
+    events: Events,
+    share: float,
 ) -> Chains:
     """Return chains of every kind that applies, forward selection first.
 
     Near the truth the event that seems to violate a null by most is one that chance
     favoured, so events are chosen at the anchor, where they stand out, and are kept for
-    the nulls above it. But what breaks the claim may be another thing, and rarer, than
-    what comes near to it: so of the exclusive events one is chosen at the claim itself.
+    the nulls above it: at the `judges`. But what breaks the claim may be another thing,
+    and rarer, than what comes near to it: so of the exclusive events one is chosen at
+    the claim itself, unless that is -1.
     """
     luck = np.asarray(_EAGER_FLATTERY * _choice(events), dtype=np.float64)
     handicap = 2 * _ONE_EVENT * luck
     ways = [
-        forward_chains(family, nulls, np.minimum(nulls, anchor), events, share),
+        forward_chains(family, nulls, judges, events, share),
         symmetric_chains(family, nulls, events, handicap),
     ]
-    rare = np.flatnonzero(events.exclusive)
-    if len(rare) and family.claimed is not None and anchor < family.claimed:
-        judges = np.full_like(nulls, family.claimed)
-        way = forward_chains(
-            family, nulls, judges, events.take(rare), share, handicap[rare]
-        )
+    rare, doubted = np.flatnonzero(events.exclusive), claims >= 0
+    if len(rare) and doubted.any():
+        at, rarest = np.maximum(claims, 0), events.take(rare)
+        way = forward_chains(family, nulls, at, rarest, share, handicap[rare])
         chosen = rare[way.events]
         freedom = way.freedom * (1 + luck[chosen[:, 0]])
+        freedom = np.where(doubted, freedom, np.inf)  # promises nothing
         ways.append(replace(way, events=chosen, freedom=freedom))
     if isinstance(family, GaussianNulls):
         ways.append(pooled_chains(family, nulls, events))
@@ -243,7 +322,8 @@ def best_share(family: NullFamily, null: int, events: Events) -> float:
     Where one side hardly ever hits the event, it needs nearly all of them. An even
     split is kept unless another promises clearly more.
     """
-    chains = _chains(family, np.array([null]), null, events, 0.5)
+    nulls = np.array([null])
+    chains = _chains(family, nulls, nulls, _claims(family, null, 1), events, 0.5)
     ways = len(chains.events)
     rows = np.tile(np.arange(ways), len(_SHARES))
     projection = project(
@@ -257,135 +337,3 @@ def best_share(family: NullFamily, null: int, events: Events) -> float:
     best = int(np.argmax(growth))
     even = growth[np.flatnonzero(_SHARES == 0.5)[0]]
     return float(_SHARES[best]) if growth[best] > _WORTHWHILE * even else 0.5
-
-
-@dataclass(frozen=True)
-class _Tails:
-    """Pairs of mirrored tails, one entry each.
-
-    `upper` is the event {score >= t}, `lower` the complement of the lower tail; `p` is
-    the pooled probability of a tail on its own side, `q` on the other; `heavy` says
-    whether the upper tail's own side is D; `scored` is how many releases tell.
-    """
-
-    upper: Counts
-    lower: Counts
-    p: Array
-    q: Array
-    heavy: NDArray[np.bool_]
-    scored: Counts
-
-
-def symmetric_chains(
-    family: NullFamily, nulls: Counts, events: Events, handicap: Array
-) -> Chains | None:
-    """Choose a pair of tails for each null; None where no two tails agree.
-
-    Parameters
-    ----------
-    family : NullFamily
-    nulls : ndarray of int, shape (M,)
-    events : Events
-    handicap : ndarray, shape (len(events),)
-        What is taken off the squared standard errors of each, when a pair is chosen.
-    """
-    tails = _agreeing_tails(events)
-    if not len(tails.p):
-        return None
-    log_ratio, limit = family.half_planes(nulls, tails.p, tails.q)
-    excess, variance, _ = _excess(tails.p, tails.q, log_ratio, limit)
-    z = np.max(excess / np.sqrt(variance), axis=2) * np.sqrt(tails.scored)
-    best = np.argmax(z * np.abs(z) - handicap[tails.upper], axis=1)
-    p, q, heavy = tails.p[best], tails.q[best], tails.heavy[best]
-    p, q = _lift(family, nulls, p, q, tails.scored[best])
-    # The upper tail and the complement of the lower one, as events.
-    high, low = np.stack([p, 1 - q], axis=1), np.stack([q, 1 - p], axis=1)
-    log_ratio, limit = family.half_planes(nulls, high, low)
-    own = np.stack([p, 1 - p - q, q], axis=1)
-    other = own[:, ::-1]
-    side = heavy[:, np.newaxis]
-    return Chains(
-        np.stack([tails.upper[best], tails.lower[best]], axis=1),
-        hold(log_ratio, limit, np.repeat(side, 2, axis=1)),
-        np.where(side, own, other),
-        np.where(side, other, own),
-        np.full(len(nulls), 3.0),
-    )
-
-
-def _agreeing_tails(events: Events) -> _Tails:
-    """Return for each event the tail that mirrors it best, if they agree."""
-    found = []
-    for attack in np.unique(events.attack):
-        mine = np.flatnonzero(events.attack == attack)
-        p, q = events.p[mine], events.q[mine]
-        n_p, n_q = events.scored[:, mine[0]]
-        heavy = bool(np.sum(p - q) >= 0)
-        if not heavy:
-            p, q, n_p, n_q = q, p, n_q, n_p
-        # The lower tail whose probability on the other side is nearest to p.
-        order = np.searchsorted(-(1 - q), -p)
-        nearest = np.clip(np.stack([order - 1, order]), 0, len(mine) - 1)
-        closer = np.abs(1 - q[nearest] - p).argmin(axis=0)
-        mirror = nearest[closer, np.arange(len(mine))]
-        pooled_p = (n_p * p + n_q * (1 - q[mirror])) / (n_p + n_q)
-        pooled_q = (n_q * q + n_p * (1 - p[mirror])) / (n_p + n_q)
-        error = np.sqrt(1 / n_p + 1 / n_q)
-        agree = (
-            (mirror > np.arange(len(mine)))
-            & (pooled_p > pooled_q)
-            & (pooled_p + pooled_q < 1)
-            & (
-                np.abs(p - (1 - q[mirror]))
-                <= _AGREE * error * np.sqrt(pooled_p * (1 - pooled_p))
-            )
-            & (
-                np.abs(q - (1 - p[mirror]))
-                <= _AGREE * error * np.sqrt(pooled_q * (1 - pooled_q))
-            )
-        )
-        kept = np.flatnonzero(agree)
-        columns = mine, mine[mirror], pooled_p, pooled_q
-        both = np.full(len(mine), heavy), np.full(len(mine), n_p + n_q)
-        found.append([column[kept] for column in (*columns, *both)])
-    return _Tails(*(np.concatenate(column) for column in zip(*found, strict=True)))
-
-
-def _excess(
-    p: Array, q: Array, log_ratio: Array, limit: Array
-) -> tuple[Array, Array, Array]:
-    """Return by how much tails exceed half-planes, its variance, and the weight of q.
-
-    All in units of the larger of the two weights, so that nothing overflows.
-    """
-    p, q = p[..., np.newaxis], q[..., np.newaxis]
-    unit = np.exp(-np.maximum(log_ratio, 0.0))
-    ratio = np.exp(np.minimum(log_ratio, 0.0))
-    excess = unit * (p - limit) - ratio * q
-    null_q = np.clip(unit * (p - limit) / ratio, q, 1.0)
-    half_q = (q + null_q) / 2  # half way to the null, as a score test nearly is
-    variance = (
-        unit**2 * p * (1 - p)
-        + ratio**2 * half_q * (1 - half_q)
-        + 2 * unit * ratio * p * half_q
-    )
-    return excess, variance, ratio
-
-
-def _lift(
-    family: NullFamily, nulls: Counts, p: Array, q: Array, scored: Counts
-) -> tuple[Array, Array]:
-    """Move estimates that chance may have kept inside a null to just outside it."""
-    log_ratio, limit = family.half_planes(nulls, p[:, np.newaxis], q[:, np.newaxis])
-    excess, variance, ratio = _excess(
-        p[:, np.newaxis], q[:, np.newaxis], log_ratio, limit
-    )
-    tight = np.argmax(excess / np.sqrt(variance), axis=2)[:, 0]
-    every = np.arange(len(nulls))
-    excess, variance, ratio = (x[every, 0, tight] for x in (excess, variance, ratio))
-    unit = np.exp(-np.maximum(log_ratio[every, 0, tight], 0.0))
-    error = np.sqrt(variance / scored)
-    short = np.where(excess > -DOUBT * error, np.maximum(error - excess, 0.0), 0.0)
-    up = p + short * unit * p * (1 - p) / variance
-    down = np.maximum(q - short * ratio * q * (1 - q) / variance, q / 2)
-    return np.minimum(up, (p + 1 - down) / 2), down

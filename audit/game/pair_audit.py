@@ -291,7 +291,7 @@ class PairAudit:
         if not even:
             n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
         if bets:
-            bet_on = [place_bets(t, events, n_p, n_q, remaining) for t in tests]
+            bet_on = place_bets(tests, events, n_p, n_q, remaining)
             self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
             self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)

@@ -343,6 +343,4 @@ class AuditState:
     @property
     def _share_of_goal(self) -> float:
         """How much of the evidence that refutes the claim is there."""
-        claimed = self.verdict.family.claimed
-        assert claimed is not None
-        return float(self.verdict.log_wealth[claimed]) / -math.log(self.alpha)
+        return self.verdict.log_evidence / -math.log(self.alpha)

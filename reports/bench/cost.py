@@ -147,10 +147,14 @@ def engine_share(releases: int, seed: int) -> float:
     return (whole - _Timed.seconds) / whole
 
 
-def memory_alone(work: str, *given: Any) -> float:
-    """Return the peak memory of a process that calls a function here, in MB."""
-    code = f"from {__name__} import peak_resident, {work}; {work}(*{given!r})"
-    command = [sys.executable, "-c", f"{code}; print(peak_resident())"]
+def memory_alone(work: Callable[..., None], *given: Any) -> float:
+    """Return the peak memory of a process that calls a function, in MB."""
+    code = (
+        f"from {__name__} import peak_resident\n"
+        f"from {work.__module__} import {work.__name__} as work\n"
+        f"work(*{given!r})\nprint(peak_resident())"
+    )
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
@@ -298,7 +302,7 @@ class Cost(Costs):
         ),
         "peak memory": CostCase(
             ("Laplace", 500.0, "MB"),
-            partial(memory_alone, "audited"),
+            partial(memory_alone, audited),
             {"quick": (1, 50_000), "standard": (1, 5_000_000), "full": (1, 50_000_000)},
         ),
     }
@@ -329,7 +333,7 @@ class Replaying(Costs):
         ),
         "replay-memory": CostCase(
             ("noisy scalars", 500.0, "MB"),
-            partial(memory_alone, "recorded"),
+            partial(memory_alone, recorded),
             {"quick": (1, 2000), "standard": (1, 200_000), "full": (1, 1_000_000)},
             least=1_000_000,
         ),
@@ -341,7 +345,7 @@ class Replaying(Costs):
         ),
         "replay, DP-SGD: memory": CostCase(
             (f"{_MANY_STEPS} secret batches", 500.0, "MB"),
-            partial(memory_alone, "replayed", "long_dp_sgd"),
+            partial(memory_alone, replayed, "long_dp_sgd"),
             {k: v for k, v in _ROWS_OF_SGD.items() if k != "quick"},
             least=100_000,
         ),
@@ -353,7 +357,7 @@ class Replaying(Costs):
         ),
         "replay, noise: memory": CostCase(
             ("noisy numbers", 1000.0, "MB"),
-            partial(memory_alone, "replayed", "noisy_sum"),
+            partial(memory_alone, replayed, "noisy_sum"),
             _NUMBERS,
             least=3_000_000,
         ),

@@ -237,9 +237,10 @@ def _array(value: Any, leading: int) -> _Tree | None:
             return _branch("{}", fields, 0, leading)
         case _:
             return None
-    shape, kind = str(array.shape[leading:]), str(array.dtype)
+    shape = str(array.shape[leading:])
     if array.dtype.kind == "f":  # of any precision: they are the same numbers
         return _Tree(f"shape {shape}", shape, {}, numbers)
+    kind = str(array.dtype)  # which takes NumPy long to say
     return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
 
 

@@ -738,9 +738,9 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
         return SimpleNamespace(stdout=told.getvalue())
 
     monkeypatch.setattr(subprocess, "run", here)
-    for work in ("audited", "recorded"):
+    for work in (cost.audited, cost.recorded):
         assert 50 < cost.memory_alone(work, 100, 0) <= cost.peak_resident() < 20_000
-    replayed = cost.memory_alone("replayed", "noisy_sum", 100, 0)
+    replayed = cost.memory_alone(cost.replayed, "noisy_sum", 100, 0)
     assert 50 < replayed <= cost.peak_resident()
 
 

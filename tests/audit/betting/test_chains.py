@@ -6,16 +6,16 @@ from scipy.stats import norm
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
 from dpaudit.audit.betting.chains import (
     Chains,
-    _pool,
+    _agreeing_tails,
     forward_chains,
     hold,
-    pooled_chains,
+    symmetric_chains,
 )
 from dpaudit.audit.betting.events import Events, find_anchor, violation
 from dpaudit.audit.betting.families import families_for, verdict_family
+from dpaudit.audit.betting.pooled import _pool, pooled_chains
 from dpaudit.audit.betting.projection import project
 from dpaudit.audit.betting.scores import ScoreRecord
-from dpaudit.audit.betting.strategy import _agreeing_tails, symmetric_chains
 
 FAMILIES = {
     "pure": verdict_family(PureDP(1.0)),

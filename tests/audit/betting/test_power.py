@@ -32,7 +32,7 @@ def refutes(null, p, q, samples, rng):
         )
         size = min(size, left)
         events = Events.single(0.0, tuple(hits), (scored, scored))
-        place_bets(test, events, size, size, 2 * left)
+        place_bets([test], events, size, size, 2 * left)
         fresh = rng.binomial(size, [p, q])
         test.update(fresh[:1], fresh[1:], size, size)
         hits, scored = hits + fresh, scored + size

@@ -121,7 +121,7 @@ def rounds(scores, test, rng, samples, *, growth=0.6, share=0.5):
         sizes = (n_p, size - n_p)
         fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
         events = record.events(0)
-        place_bets(test, events, *sizes, 2 * samples - used)
+        place_bets([test], events, *sizes, 2 * samples - used)
         yield events, sizes
         test.update(*(count_hits(x, events.threshold) for x in fresh), *sizes)
         for side in (0, 1):
@@ -214,7 +214,7 @@ def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
         record.add(side, scores.draw(rng, side, 30))
     events = record.events(0)
     for _ in range(12):
-        place_bets(test, events, 20, 10, 1000)
+        place_bets([test], events, 20, 10, 1000)
         sizes = (20, 10)
         fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
         hits = [count_hits(x, events.threshold) for x in fresh]
@@ -245,7 +245,7 @@ def test_nulls_play_the_next_larger_bet_and_share_in_the_claims():
     record, rng = ScoreRecord(), np.random.default_rng(0)
     for side in (0, 1):
         record.add(side, laplace(1.0).draw(rng, side, 200))
-    place_bets(test, record.events(0), 50, 50, 1000)
+    place_bets([test], record.events(0), 50, 50, 1000)
     placed = test._placed
     planned = placed.nulls
     assert family.claimed in planned
@@ -267,12 +267,12 @@ def test_nulls_play_the_next_larger_bet_and_share_in_the_claims():
     test._accounts[0, claimed] -= 1e-6
     assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
     test = SequentialTest(coarse(PureDP(1.0)), 0.05)
-    assert len(place_bets(test, Events.join([]), 4, 4, 100)) == 0
+    assert not len(*place_bets([test], Events.join([]), 4, 4, 100))
     test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
     np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
     test.rejected[:] = True
     events = Events.single(0.0, (3, 1), (10, 10))
-    assert len(place_bets(test, events, 4, 4, 100)) == 0
+    assert not len(*place_bets([test], events, 4, 4, 100))
 
 
 def test_only_the_events_asked_for_are_needed():
@@ -287,7 +287,7 @@ def test_only_the_events_asked_for_are_needed():
     wealth = []
     for junk in (0, 7):
         test = SequentialTest(coarse(PureDP(1.0)), ALPHA)
-        needed = place_bets(test, events, 40, 40, 1000)
+        [needed] = place_bets([test], events, 40, 40, 1000)
         assert len(needed) < len(events)
         sparse = np.full_like(hits, junk)
         sparse[:, needed] = hits[:, needed]
@@ -334,7 +334,7 @@ def test_wealth_is_renewed_where_it_was_lost():
     assert 10 < poor.sum() < 50
     for renewed in (False, True):  # after 1996 releases, and after 2000
         size = 2 if renewed else 998
-        place_bets(test, events, size, size, 10**4)
+        place_bets([test], events, size, size, 10**4)
         nothing = np.zeros_like(test._placed.stakes)  # is won or lost
         test.place(replace(test._placed, stakes=nothing))
         test.update(hits, hits, size, size)

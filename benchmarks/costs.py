@@ -1,21 +1,25 @@
-"""What replays cost, one case after the other, each held to its target.
+"""What audits and replays cost, one case after the other, each held to its target.
 
-python -m benchmarks.replaying [--profile {quick,standard,full}] [CASE ...]
+python -m benchmarks.costs [--profile {quick,standard,full}] [CASE ...]
 
-The cases are those of ``dpaudit bench-audit --only replay``; a name may be a part of
-one ("DP-SGD"). A whole replay of AnalyzeGauss is held to five plain executions.
+The cases are those of ``dpaudit bench-audit --only cost --only replay``, a whole replay
+of AnalyzeGauss, held to five plain executions, and short audits
+(`benchmarks/engine.py`). A name may be a part of one ("DP-SGD"). Times are processor
+times: what else the machine does costs little.
 """
 
 import argparse
 import time
+from statistics import median
 
 import numpy as np
 
+from benchmarks.engine import CASES as SHORT
 from dpaudit import Pair
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.audit.replay import replay
 from dpaudit.audit.sampling.draws import ways_to_draw
-from dpaudit.reports.bench.cost import CostCase, Replaying
+from dpaudit.reports.bench.cost import Cost, CostCase, Replaying
 
 
 def whole(rows: int, seed: int, columns: int = 100) -> float:
@@ -39,6 +43,8 @@ def whole(rows: int, seed: int, columns: int = 100) -> float:
 
 
 CASES = {
+    **SHORT,
+    **Cost.cases,
     **Replaying.cases,
     "replay, AnalyzeGauss": CostCase(
         ("d = 100, both sides", 5.0, "times"),
@@ -60,9 +66,10 @@ def main() -> None:
         wanted = not options.cases or any(each in name for each in options.cases)
         if not wanted or options.profile not in case.sizes:
             continue
-        _, size = case.sizes[options.profile]
+        repetitions, size = case.sizes[options.profile]
         subject, target, unit = case.target
-        found = case.measure(size, 0)
+        found = median(case.measure(size, seed) for seed in range(repetitions))
+        found *= 100 if unit == "%" else 1
         print(
             f"{name:<32}{subject:<24}{size:>10,}{found:>9.2f} {unit} "
             f"(target {target:g})",
