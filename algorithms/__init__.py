@@ -1,6 +1,7 @@
 """Differentially private algorithms, one family per folder, and their catalogue."""
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
+from dpaudit.algorithms.covariance.coinpress import CoinPress, PublishedCoinPress
 from dpaudit.algorithms.covariance.entrywise import (
     AnalyzeGauss,
     GOEGaussian,
@@ -63,6 +64,7 @@ __all__ = [
     "DPSGD",
     "AnalyzeGauss",
     "BlockOja",
+    "CoinPress",
     "DeflationExponential",
     "DoublingOnlinePCA",
     "Entry",
@@ -95,6 +97,7 @@ __all__ = [
     "PrivateStochasticGradientReaper",
     "PrivateStochasticMirrorReaper",
     "PrivateSubspace",
+    "PublishedCoinPress",
     "PublishedDPPCA",
     "PublishedPrivateSubspace",
     "RankKDPPCA",

@@ -27,11 +27,12 @@ from dpaudit.mechanism import HasExactClaim, HasTranscript, HasWorstCase, Mechan
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
-COVARIANCE = list(names_of("covariance"))
+# Of one noisy second moment; CoinPress has several, of rows that the first one changes.
+COVARIANCE = [n for n in names_of("covariance") if not n.startswith("coinpress")]
 EXACT = [name for name in COVARIANCE if hasattr(entry(name).owner, "exact_claim")]
 TEXTBOOK = list(names_of("textbook"))
 SUBSPACE = list(names_of("subspace"))
-KNOWN = [*COVARIANCE, *SUBSPACE, *TEXTBOOK]
+KNOWN = [*names_of("covariance"), *SUBSPACE, *TEXTBOOK]
 OWN = [name for name in NAMES if entry(name).extra is None]
 # The first draws no more; chains of the second are slow, and tested where they are.
 # Noise that is reused is singular, and has no mu.
