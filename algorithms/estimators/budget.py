@@ -31,11 +31,12 @@ decides, and those are public.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
+from dpaudit.algorithms.covariance.separate import SeparateCovariance
 from dpaudit.algorithms.estimators.fit_plan import FitPlan
 from dpaudit.algorithms.estimators.measured import GRID
 from dpaudit.algorithms.estimators.norm_quantile import (
@@ -67,6 +68,7 @@ __all__ = ["Budget"]
 
 _GAIN = 1.25  # what residual steps are worth: their gain hangs on private eigenvalues
 _MANY = 10  # columns: of fewer, a bias of steps is hardly seen
+_Gaussian: TypeAlias = GaussianPerturbation | ResidualStepPCA | SeparateCovariance
 _Number = TypeVar("_Number", int, float)
 
 
@@ -143,7 +145,7 @@ class Budget(Checked):
         if self._left == 1:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
-        if isinstance(whole, GaussianPerturbation | ResidualStepPCA):
+        if isinstance(whole, _Gaussian):
             own: dict[str, Any] = {"relation": self.relation, "row_norm": self.row_norm}
             if isinstance(whole, ResidualStepPCA):
                 own["n_components"] = n_components
@@ -190,9 +192,7 @@ class Budget(Checked):
             )
         return self._add_up(mechanism)
 
-    def _divide_mu(
-        self, family: type[GaussianPerturbation | ResidualStepPCA], own: dict[str, Any]
-    ) -> FitPlan:
+    def _divide_mu(self, family: type[_Gaussian], own: dict[str, Any]) -> FitPlan:
         """Return the plan for Gaussian mechanisms."""
         mu = gaussian_mu(self.epsilon, self.delta)
         mean: MeanMechanism | None = None

@@ -43,11 +43,18 @@ technique.
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.shared.bases import Batched, Rng, Values, laplace_noise
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    GaussianSteps,
+    Rng,
+    Values,
+    laplace_noise,
+)
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows
@@ -81,23 +88,22 @@ class NormQuantile(Batched[Rows], Checked):
     relation: Neighbouring = Relation.ADD_REMOVE
     quantile: Fraction = 0.5
 
+    unit_deviation: ClassVar[float]
+    """The standard deviation of the noise, over its scale."""
+
     @property
     @abstractmethod
     def scale(self) -> float:
         """The scale of the noise of one comparison, in rows."""
 
-    @property
-    @abstractmethod
-    def deviation(self) -> float:
-        """The standard deviation of that noise, in rows."""
-
     @abstractmethod
     def noise(self, size: int, rng: Rng) -> Array:
         """Return `size` numbers of that noise."""
 
-    @abstractmethod
-    def log_density(self, noise: Array) -> Array:
-        """Return the logarithm of its density, but for a constant."""
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of that noise, in rows."""
+        return self.unit_deviation * self.scale
 
     @property
     def sensitivity(self) -> float:
@@ -121,14 +127,10 @@ class NormQuantile(Batched[Rows], Checked):
         size = check_count("size", size, minimum=0)
         return {"steps": self._run(data, size, rng)[0]}
 
-    def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
-        """Return the exact loss of all answers, shape (size,)."""
+    def means(self, transcript: Values, data: Rows) -> Array:
+        """Return the means of the answers on `data`, given those before them."""
         seen = transcript["steps"]
-        one, two = (
-            self.log_density(seen - self._run(rows, len(seen), seen)[1])
-            for rows in (data, other)
-        )
-        return np.asarray((one - two).sum(axis=1))
+        return self._run(data, len(seen), seen)[1]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair on which every comparison moves as far as it can.
@@ -183,7 +185,7 @@ def counted(data: Rows, centre: Array | None = None) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianNormQuantile(NormQuantile, GaussianCalibrated):
+class GaussianNormQuantile(GaussianSteps, NormQuantile, GaussianCalibrated):
     """Normal noise, mu-GDP.
 
     Examples
@@ -196,24 +198,17 @@ class GaussianNormQuantile(NormQuantile, GaussianCalibrated):
 
     mu: Positive
 
+    unit_deviation = 1.0
+
     @property
     def scale(self) -> float:
         return self.sensitivity * sqrt(_STEPS) / self.mu
 
-    @property
-    def deviation(self) -> float:
-        return self.scale
-
     def noise(self, size: int, rng: Rng) -> Array:
         return self.scale * rng.standard_normal(size)
 
-    def log_density(self, noise: Array) -> Array:
-        return -((noise / self.scale) ** 2) / 2
-
     def step_means(self, transcript: Values, data: Rows) -> Values:
-        """Return the means of the answers on `data`, given those before them."""
-        seen = transcript["steps"]
-        return {"steps": self._run(data, len(seen), seen)[1]}
+        return {"steps": self.means(transcript, data)}
 
     @property
     def step_scales(self) -> dict[str, float]:
@@ -232,16 +227,19 @@ class LaplaceNormQuantile(NormQuantile, PureCalibrated):
 
     epsilon: Positive
 
+    unit_deviation = sqrt(2)
+
     @property
     def scale(self) -> float:
         return self.sensitivity * _STEPS / self.epsilon
 
-    @property
-    def deviation(self) -> float:
-        return sqrt(2) * self.scale
-
     def noise(self, size: int, rng: Rng) -> Array:
         return laplace_noise(size, self.scale, rng=rng)
 
-    def log_density(self, noise: Array) -> Array:
-        return -np.abs(noise) / self.scale
+    def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
+        """Return the exact loss of all answers, shape (size,)."""
+        near, far = (
+            np.abs(transcript["steps"] - self.means(transcript, rows)).sum(axis=1)
+            for rows in (data, other)
+        )
+        return np.asarray((far - near) / self.scale)

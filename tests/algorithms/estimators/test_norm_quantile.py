@@ -172,9 +172,10 @@ def test_a_fit_clips_to_the_quantile_and_keeps_scales(name):
 
 
 @both
-def test_the_norm_is_of_rows_about_the_centre_and_all_shares_compose(relation):
+@pytest.mark.parametrize("name", ["goe-gaussian", "separate-covariance"])
+def test_the_norm_is_of_rows_about_the_centre_and_all_shares_compose(relation, name):
     rows = heavy() + 5.0
-    options = {"mechanism": "goe-gaussian", "relation": relation, "epsilon": 2.0}
+    options = {"mechanism": name, "relation": relation, "epsilon": 2.0}
     options |= {"center": "private", "center_norm": 40.0, "row_norm": "private"}
     pca = PrivatePCA(2, norm_share=0.05, random_state=0, **options).fit(rows)
     about = np.linalg.norm(rows - pca.mean_, axis=1)
