@@ -170,6 +170,7 @@ _PENALTY = 5.0
 _BINS = 32
 _MAX_BINNED = 48
 _MAX_ROWS = 8192  # a side
+_CHUNK = 2**12  # entries
 
 
 def _fit_trees(first: Array, second: Array) -> Parameters:
@@ -196,11 +197,13 @@ def _fit_trees(first: Array, second: Array) -> Parameters:
     feature = np.zeros((n_trees, _DEPTH), dtype=np.intp)
     threshold = np.zeros((n_trees, _DEPTH))
     values = np.zeros((n_trees, 2**_DEPTH))
+    halves = [np.ascontiguousarray(codes[:, first::2]) for first in (0, 1)]
     for number in range(n_trees):
-        half = np.arange(number % 2, len(rows), 2)
-        probability = 1 / (1 + np.exp(-margin))
-        gradient, hessian = labels - probability, probability * (1 - probability)
-        splits, value = _grow(codes[:, half], gradient[half], hessian[half], cuts)
+        seen = slice(number % 2, None, 2)
+        probability = 1 / (1 + np.exp(-margin[seen]))
+        gradient = labels[seen] - probability
+        hessian = probability * (1 - probability)
+        splits, value = _grow(halves[number % 2], gradient, hessian, cuts)
         feature[number] = [columns[index] for index, _ in splits]
         threshold[number] = [cuts[split] for split in splits]
         values[number] = value
@@ -245,9 +248,8 @@ def _binned(
     codes = np.empty(rows.shape[::-1], dtype=np.intp)
     separation = np.zeros(rows.shape[1])
     for index, column in enumerate(np.ascontiguousarray(rows.T)):
-        ordered = np.sort(column)
-        here = np.unique(ordered[ranks])
-        here = here[here < ordered[-1]]
+        here = np.unique(np.partition(column, ranks)[ranks])
+        here = here[here < column.max()]
         cuts[index, : len(here)] = here
         codes[index] = np.searchsorted(here, column, side="left")
         size = len(here) + 1
@@ -267,18 +269,24 @@ def _grow(
     """Grow one tree: its (feature, cut) of each level, and its leaf values."""
     n_features, size = codes.shape
     bins = cuts.shape[1] + 1
-    flat = codes + bins * np.arange(n_features)[:, np.newaxis]
-    weights = [np.tile(weight, n_features) for weight in (gradient, hessian)]
+    # So many features at once that what is added stays in a processor's cache.
+    most = max(_CHUNK // size, 1)
+    weights = [np.tile(weight, most) for weight in (gradient, hessian)]
     leaf = np.zeros(size, dtype=np.intp)
     splits: list[tuple[int, int]] = []
     for level in range(_DEPTH):
-        place = (flat + leaf * (bins * n_features)).ravel()
-        g, h = (
-            np.bincount(place, weight, 2**level * n_features * bins).reshape(
-                2**level, n_features, bins
-            )
-            for weight in weights
-        )
+        cells, there = 2**level * bins, bins * leaf
+        sums = np.empty((2, n_features, cells))
+        for start in range(0, n_features, most):
+            some = codes[start : start + most]
+            place = some + there
+            place += cells * np.arange(len(some))[:, np.newaxis]
+            for weight, added in zip(weights, sums, strict=True):
+                found = np.bincount(
+                    place.ravel(), weight[: place.size], len(some) * cells
+                )
+                added[start : start + most] = found.reshape(-1, cells)
+        g, h = sums.reshape(2, n_features, 2**level, bins).swapaxes(1, 2)
         g_below, h_below = np.cumsum(g, axis=2), np.cumsum(h, axis=2)
         g_all, h_all = g_below[:, :, -1:], h_below[:, :, -1:]
         gain = (
