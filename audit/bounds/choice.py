@@ -82,18 +82,16 @@ class HitCurve(NamedTuple):
         """Return the two tails that promise the best bound."""
         law = Poisson(2 * min(self.releases, self.releases_neighbour))
         few = np.unique(np.linspace(0, len(self.p) - 1, _PAIRS).astype(int))
+        # Only disjoint tails: the upper one begins where the lower one ends, or above.
+        upper, lower = np.nonzero(few[:, np.newaxis] >= few)
         p, q = self.p[few], self.q[few]
-        a = (p[:, np.newaxis] + (1 - q)) / 2
-        b = (q[:, np.newaxis] + (1 - p)) / 2
-        predicted = nulls.approximate_bound((law, law), a.ravel(), b.ravel(), alpha)
-        predicted = predicted.reshape(a.shape)
-        disjoint = few[:, np.newaxis] >= few
-        predicted = np.where(disjoint, predicted, -np.inf)
-        upper, lower = np.unravel_index(int(np.argmax(predicted)), a.shape)
+        a, b = (p[upper] + (1 - q[lower])) / 2, (q[upper] + (1 - p[lower])) / 2
+        predicted = nulls.approximate_bound((law, law), a, b, alpha)
+        best = int(np.argmax(predicted))
         return Tails(
-            float(predicted[upper, lower]),
-            float(self.thresholds[few[lower]]),
-            float(self.thresholds[few[upper]]),
+            float(predicted[best]),
+            float(self.thresholds[few[lower[best]]]),
+            float(self.thresholds[few[upper[best]]]),
         )
 
 
