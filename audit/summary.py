@@ -68,7 +68,8 @@ _POWER = 0.9
 _LEARNING, _NOTICING = 1.25, 2.0
 _NEVER = 1e-9  # times as likely as on the other dataset
 _EVENTS = 24
-_PLACES, _HALVINGS, _SECTIONS = 48, 20, 4
+_PLACES, _SECTIONS = 48, 4
+_PARTS, _FINER = 4, 10  # the latter: how often an interval is cut into so many
 _OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is noticed
 
 
@@ -289,10 +290,8 @@ def detectable_epsilon(
     # The largest p that a run of this length can estimate, one hit in two being added.
     most = 1 - 0.5 / (samples + 1)
     q = q[q < most]
-    p = _from_to(q, most)
-    seen = np.reshape(
-        _growth(null, p.ravel(), np.repeat(q, _PLACES)) >= needed, p.shape
-    )
+    p = _from_to(q, np.full_like(q, most), _PLACES)
+    seen = _growth(null, p, q[:, np.newaxis]) >= needed
     # From there on, all that is further outside the null is seen as well.
     last_unseen = _PLACES - 1 - np.argmin(seen[:, ::-1], axis=1)
     last_unseen[seen.all(axis=1)] = 0
@@ -301,10 +300,12 @@ def detectable_epsilon(
         return None
     q, last_unseen = q[found], last_unseen[found]
     low, high = p[found, last_unseen], p[found, last_unseen + 1]
-    for _ in range(_HALVINGS):
-        middle = _between(low, high)
-        reached = _growth(null, middle, q) >= needed
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    every = np.arange(len(q))
+    for _ in range(_FINER):
+        p = _from_to(low, high, _PARTS + 1)
+        seen = _growth(null, p[:, 1:-1], q[:, np.newaxis]) >= needed
+        first = np.where(seen.any(axis=1), seen.argmax(axis=1), _PARTS - 1)
+        low, high = p[every, first], p[every, first + 1]
     shown = [
         null.shown_epsilon(float(p), float(q), delta)
         for p, q in zip(high, q, strict=True)
@@ -352,6 +353,8 @@ def _growth_needed(samples: int, alpha: float) -> float:
 
 def _growth(null: NullFamily, p: Array, q: Array) -> Array:
     """Return the growth per release of evidence from events of probabilities p, q."""
+    p, q = np.broadcast_arrays(p, q)
+    shape, p, q = p.shape, p.ravel(), q.ravel()
     log_ratio, limit = (
         x[0] for x in null.half_planes(np.zeros(1, dtype=np.intp), p, q)
     )
@@ -362,16 +365,14 @@ def _growth(null: NullFamily, p: Array, q: Array) -> Array:
         limit,
     )
     cells_p, cells_q = (np.stack([x, 1 - x], axis=1) for x in (p, q))
-    return project(cells_p, cells_q, spaces, 0.5, tolerance=1e-3).growth
+    growth = project(cells_p, cells_q, spaces, 0.5, tolerance=1e-3).growth
+    return growth.reshape(shape)
 
 
-def _from_to(low: Array, high: float) -> Array:
-    """Return probabilities between each low one and the high one, (T, _PLACES)."""
-    ends = np.log(low / (1 - low)), math.log(high / (1 - high))
-    return np.asarray(expit(np.linspace(*ends, _PLACES, axis=1)))
+def _from_to(low: Array, high: Array, places: int) -> Array:
+    """Return probabilities from low ones to high ones, even in log-odds, (T, places).
 
-
-def _between(low: Array, high: Array) -> Array:
-    """Return the midpoint in log-odds, fine near 0 and near 1."""
-    odds = np.sqrt(low / (1 - low + 1e-15) * (high / (1 - high + 1e-15)))
-    return odds / (1 + odds)
+    So they are fine near 0 and near 1.
+    """
+    ends = (np.log(x / (1 - x + 1e-15)) for x in (low, high))
+    return np.asarray(expit(np.linspace(*ends, places, axis=1)))

@@ -161,6 +161,7 @@ class CandidateAttack:
     fitted: FittedAttack | None = None
     fitted_on: int = 0
     in_use: bool = True
+    rests_until: float = 0.0  # this many releases it is not fitted again
     record: ScoreRecord = field(default_factory=ScoreRecord)
 
     def applies(self, target: Target, batch: Batch) -> bool:
@@ -189,6 +190,23 @@ class CandidateAttack:
     def forget(self) -> None:
         """Forget the fit, and what it scored."""
         self.fitted, self.fitted_on, self.record = None, 0, ScoreRecord()
+
+    def adds_nothing(self, rivals: "Sequence[CandidateAttack]") -> bool:
+        """Say whether a dear fit has earned nothing.
+
+        No null bets on it, and another attack tells D from D' better, by releases that
+        neither learned from.
+        """
+        if self.in_use or not self.attack.dear:
+            return False
+        others = (rival.separation for rival in rivals if rival.layout == self.layout)
+        return max(others) > self.separation
+
+    @property
+    def separation(self) -> float:
+        """By how many standard deviations an event tells D from D'; 0 without any."""
+        events = self.events(0)
+        return events.separation[0] if len(events) else 0.0
 
     def events(self, index: int) -> Events:
         """Return the candidate events of the attack, which goes by that index."""

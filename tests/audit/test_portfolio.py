@@ -206,6 +206,37 @@ def test_learned_attacks_wait_when_others_apply():
     assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
+@pytest.mark.parametrize("telling", [False, True])
+def test_a_dear_attack_rests_once_another_tells_more(telling):
+    class Sign(Identity):
+        learns = dear = True
+
+        def score(self, target, parameters, releases):
+            return np.sign(releases) if telling else np.abs(releases)
+
+    class Remainder(Identity):
+        def score(self, target, parameters, releases):
+            return releases % 1.0 if telling else releases
+
+    rng = np.random.default_rng(0)
+
+    def sides(size):
+        return [ordinary(rng.normal(shift, size=size)) for shift in (0.5, 0.0)]
+
+    portfolio = begun([Remainder(), Sign()], *sides(1000))
+    fitted = []
+    for more in (1000, 2000, 4000, 8000):
+        events = portfolio.prepare()
+        fitted.append(portfolio._candidates[1].fitted_on)
+        portfolio.trust(events, np.empty(0, dtype=int))
+        for side, batch in enumerate(sides(more)):
+            absorb(portfolio, side, batch, events)
+    portfolio.prepare()
+    fitted.append(portfolio._candidates[1].fitted_on)
+    rested = [1000, 1000, 1000, 1000, 16000]
+    assert fitted == ([1000, 1000, 4000, 4000, 16000] if telling else rested)
+
+
 def test_dear_attacks_wait_and_exact_losses_stand_alone_unless_beaten():
     portfolio = Portfolio(TARGET, [LogisticClassifier()])
     noise = ordinary(np.arange(20.0)), ordinary(np.arange(20.0) + 1)
