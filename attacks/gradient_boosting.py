@@ -297,8 +297,8 @@ def _grow(
         feature, cut = np.unravel_index(np.argmax(gain), gain.shape)
         splits.append((int(feature), int(cut)))
         leaf = 2 * leaf + (codes[feature] > cut)
-    sums = [np.bincount(leaf, w, 2**_DEPTH) for w in (gradient, hessian)]
-    return splits, _RATE * sums[0] / (sums[1] + _PENALTY)
+    totals = [np.bincount(leaf, w, 2**_DEPTH) for w in (gradient, hessian)]
+    return splits, _RATE * totals[0] / (totals[1] + _PENALTY)
 
 
 def _leaves(codes: NDArray[np.intp], splits: list[tuple[int, int]]) -> NDArray[np.intp]:

@@ -374,5 +374,5 @@ def _from_to(low: Array, high: Array, places: int) -> Array:
 
     So they are fine near 0 and near 1.
     """
-    ends = (np.log(x / (1 - x + 1e-15)) for x in (low, high))
-    return np.asarray(expit(np.linspace(*ends, places, axis=1)))
+    start, stop = (np.log(x / (1 - x + 1e-15)) for x in (low, high))
+    return np.asarray(expit(np.linspace(start, stop, places, axis=1)))

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array, Release
 from dpaudit.attacks.base import flatten
-from dpaudit.batches import Batch, LayoutPart
-from dpaudit.outputs import arrays_of, map_arrays
+from dpaudit.batches import Batch, LayoutPart, by_array
+from dpaudit.outputs import arrays_of
 from dpaudit.streams import stream
 
 __all__ = ["Canon", "ReleaseGrid"]
@@ -19,6 +19,8 @@ Ints = NDArray[np.int_]
 
 _BITS = 30  # which an entry keeps, at most
 _SMALLEST = -1074  # the exponent of the least double
+_EXPONENT = np.uint64(0x7FF0_0000_0000_0000)  # its bits in a double
+_ORDINARY = 2.0**900  # below, steps and quotients are doubles
 _ALIKE = 2  # exponents that differ by so much are as good
 _NUDGE = 2.0**-8  # of a step
 _CHUNK = 2**15  # entries that stay in a processor's cache
@@ -118,11 +120,24 @@ class ReleaseGrid:
         coarse = (np.abs(entries) > self.reach) & (own > self.exponent)
         return np.maximum(np.where(coarse, own, self.exponent), _SMALLEST)
 
+    def _steps(self, size: Array, least: Array) -> Array:
+        """Return the steps, as `_exponents` does, of ordinary entries of that size.
+
+        Adding to their bits carries into the exponent where they reach `binade`; what
+        is left of the significand is dropped.
+        """
+        one, binade = np.array([1.0, self.binade]).view(np.uint64)
+        own = ((size.view(np.uint64) + (one - binade)) & _EXPONENT).view(np.float64)
+        own *= np.ldexp(1.0, 1 - self.bits)
+        np.maximum(own, least, out=own)
+        if self.reach.any():
+            np.copyto(own, least, where=size <= self.reach)
+        return own
+
     def _rounded(self, entries: Array, columns: "ReleaseGrid") -> Array:
         rounded = np.empty_like(entries)
         rows = max(_CHUNK // max(entries.shape[1], 1), 1)
-        # Up to where steps are those of the column; and a step, by which it is exact to
-        # multiply and to divide.
+        # Up to where steps are those of the column; to divide by a step is exact.
         edge = np.maximum(
             np.ldexp(columns.binade, columns.exponent + columns.bits - 1), columns.reach
         )
@@ -130,11 +145,14 @@ class ReleaseGrid:
         simple = bool(np.all((columns.exponent > -1000) & (columns.exponent < 1000)))
         for start in range(0, len(entries), rows):
             part, out = entries[start : start + rows], rounded[start : start + rows]
-            if simple and np.all(np.abs(part) < edge):
-                np.multiply(part, 1 / step, out=out)
+            size = np.abs(part)
+            if simple and np.all(size < _ORDINARY):
+                within = bool(np.all(size < edge))
+                steps = step if within else columns._steps(size, step)
+                np.divide(part, steps, out=out)
                 out += columns.offset
                 np.floor(out, out=out)
-                out *= step
+                out *= steps
                 continue
             exponent = columns._exponents(part)
             # In two halves, for 2^-exponent may be no double.
@@ -186,10 +204,10 @@ class Canon:
             if not self._is_due(layout, count):
                 continue
             self._learned_on[layout] = count
-            sides = [_few(batch, layout) for batch in (on_data, on_neighbour)]
+            sides = [b.few(layout, _LEARNED) for b in (on_data, on_neighbour)]
             if all(side is None for side in sides):
                 continue
-            arrays = _by_array([side for side in sides if side is not None])
+            arrays = by_array([side for side in sides if side is not None])
             grid = _learned_grid(arrays, self.data, self._offset, self._binade)
             if layout not in self.grids or not grid.resembles(self.grids[layout]):
                 self.grids[layout] = grid
@@ -237,28 +255,6 @@ class Canon:
             return self.grids[layout]
         sizes = np.array([_SMALLEST]), np.array([_BITS]), np.zeros(1)
         return ReleaseGrid(*sizes, self._offset, self._binade)
-
-
-def _few(batch: Batch, layout: str) -> Release | None:
-    """Return some releases of a layout as they were returned."""
-    numbers = batch.numbers(layout)
-    if numbers is None:
-        return None
-    width = sum(a.size // max(len(a), 1) for a in arrays_of(numbers))
-    most = max(_LEARNED // max(width, 1), 10)
-    return map_arrays(numbers, lambda array: array[:most])
-
-
-def _by_array(sides: list[Release]) -> list[list[Array]]:
-    """Return the arrays of releases, flat, in the order of `flatten`; each by sides."""
-    of_sides = (
-        [side[key] for key in sorted(side)] if isinstance(side, Mapping) else [side]
-        for side in sides
-    )
-    return [
-        [array.reshape(len(array), -1) for array in arrays]
-        for arrays in zip(*of_sides, strict=True)
-    ]
 
 
 def _told_by_rounding(

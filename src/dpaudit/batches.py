@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array, Release
 from dpaudit.outputs import Output, arrays_of, map_arrays, read
 
-__all__ = ["Batch", "LayoutPart"]
+__all__ = ["Batch", "LayoutPart", "by_array"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,15 @@ class Batch:
         """Return the stacked numbers of one layout, None where there are none."""
         part = self.parts.get(layout)
         return None if part is None else part.numbers
+
+    def few(self, layout: str, entries: int) -> Release | None:
+        """Return the first of the releases of a layout, of so many numbers, or ten."""
+        numbers = self.numbers(layout)
+        if numbers is None:
+            return None
+        width = sum(a.size // max(len(a), 1) for a in arrays_of(numbers))
+        most = max(entries // max(width, 1), 10)
+        return map_arrays(numbers, lambda array: array[:most])
 
     def count(self, layout: str) -> int:
         """Return how many outputs have a layout."""
@@ -177,6 +186,18 @@ class Batch:
                 found.setdefault(layout, []).append(moved)
             size += batch.size
         return cls(size, {layout: _joined(parts) for layout, parts in found.items()})
+
+
+def by_array(sides: Sequence[Release]) -> list[list[Array]]:
+    """Return the arrays of releases, flat, in the order of keys; each by sides."""
+    of_sides = (
+        [side[key] for key in sorted(side)] if isinstance(side, Mapping) else [side]
+        for side in sides
+    )
+    return [
+        [array.reshape(len(array), -1) for array in arrays]
+        for arrays in zip(*of_sides, strict=True)
+    ]
 
 
 def _side_by_side(
