@@ -346,7 +346,11 @@ def _segments(mu: float, start: float, end: float, box: Rectangle) -> list[Piece
             break
         number *= 2
     starts, ends = np.minimum(p[:-1] + lift, box.p_high), p[1:] + lift
+    # A segment that leaves the box ends where it does: larger q are dominated.
+    rise = np.maximum(ends - starts, np.finfo(float).tiny)
+    within = np.minimum((box.p_high - starts) / rise, 1.0)
+    stops = q[:-1] + within * np.diff(q)
     ends = np.minimum(ends, box.p_high)
     lower = zip(q[:-1].tolist(), starts.tolist(), strict=True)
-    upper = zip(q[1:].tolist(), ends.tolist(), strict=True)
+    upper = zip(stops.tolist(), ends.tolist(), strict=True)
     return list(zip(lower, upper, strict=True))

@@ -182,14 +182,22 @@ def test_descents_on_glad_take_the_steps_of_their_theorem(
 def test_the_start_is_beside_its_bound(monkeypatch):
     """Inliers along two axes, and as many outliers along each of the others."""
     experiment = own_experiments(24, 2)["theorems-pca-d"]
-    cell = replace(next(cells(experiment)), size=2, options={**experiment.options})
+    options = {**experiment.options, "epsilon": 20.0}
+    cell = replace(next(cells(experiment)), size=2, options=options)
     axes = np.eye(5)[:, :2]
     rows = np.concatenate([np.repeat(axes.T, 30, 0), np.repeat(np.eye(5)[2:], 2, 0)])
     data = made(rows, 60, axes)
     monkeypatch.setattr(robust, "haystack", lambda *_, **__: data)
     found = robust.pca_start_error(cell)
     assert [row["repetition"] for row in found] == [0, 1]
+    setting, drawn = {**cell.options, **cell.point}, cell.rng()
+    start = robust.PublishedStart(setting["epsilon"])
     for row in found:
+        noisy = start.draw(rows, 2, 1, rng=drawn)["start"][0]
+        norm = np.linalg.norm(noisy - rows.T @ rows, 2)
+        # The gap is 30 - 2, less what the noise may take of it.
+        assert 0 < norm < 14
+        assert row["start_error_bound"] == pytest.approx(norm / (28 - norm))
         assert row["pca_error"] == pytest.approx(0, abs=1e-12)
         assert row["pca_error_bound"] == pytest.approx(1 - cos(asin(2 / 30) / 2))
         assert 0 < row["start_error"] <= row["start_error_bound"]

@@ -16,8 +16,9 @@ from tiny_profile import install_tiny, mostly_wide, tiny_plan
 
 from benchmarks.scaling import ErrorExponent, EventShare, tables
 from dpaudit.algorithms import entry, names_of
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.reports import writer
-from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.experiment import Cell, cells, run
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings, measures
 from dpaudit.reports.sections.theorems.findings import CHANCES, GRIDS, ROWS, programmed
@@ -26,6 +27,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     TOLERANCE,
     Ruling,
     Share,
+    _least_mean,
     score,
     shares,
     stated,
@@ -164,6 +166,11 @@ def test_hypotheses_that_are_not_met_and_exponents_alone_say_nothing():
         "In one a hypothesis of the theorem is not met."
     )
     assert score(row(), table(0.5).assign(error=np.nan)).verdict == Ruling.NOTHING
+    # A twentieth of the errors may have no logarithm, and not a fifteenth.
+    for each, verdict in ((20, Ruling.CONSISTENT), (15, Ruling.UNDECIDED)):
+        few = table(0.5)
+        few.loc[np.arange(len(few)) % each == 0, "error"] = -1.0
+        assert score(row(), few).verdict == verdict
     sure = row(bound="bound", sure=True)
     steep = table(2.0, factor=1e-3)
     assert score(sure, steep).verdict == Ruling.STEEPER
@@ -276,6 +283,11 @@ def test_events_as_frequent_as_allowed_and_other_mechanisms():
     ):
         setting = {"spectrum": kind, "d": 9, "k": 1, "epsilon": 1.0, "delta": 1e-6}
         refuses(words, measures.check_point, name, {**setting, "gap": 1e5})
+    # Of a Wishart matrix of ten degrees, 4 d times the scale 1/2.
+    setting |= {"spectrum": measures.GAP, "gap": 143.0}
+    refuses(
+        "gap must be at least 144", measures.check_point, "symmetric-noise", setting
+    )
     assert "laplace-covariance" in names_of("covariance")
 
 
@@ -423,6 +435,7 @@ def last(name, mechanism, points=3):
     ("name", "mechanism"),
     [
         ("theorems-flat-k", "analyze-gauss-published"),
+        ("theorems-flat-n", "analyze-gauss-published"),
         ("theorems-gap-k", "analyze-gauss-published"),
         ("theorems-gap-gap", "symmetric-noise"),
         ("theorems-gap-gap", "private-subspace-published"),
@@ -443,6 +456,14 @@ def test_errors_are_what_their_names_say(name, mechanism):
         if releases.shape[-1] == k:
             v = releases[i]
             assert np.isnan(found["low_rank_spectral"])
+            if mechanism == "private-subspace-published":
+                # Of noise N(0, s^2) on the projector, twice the norm, 2 s sqrt d.
+                scale = entry(mechanism).build(
+                    epsilon=setting["epsilon"], delta=setting["delta"], n_components=k
+                )
+                scale = float(scale.projector_scale(values[k - 1]))
+                bound = pytest.approx(4 * scale * np.sqrt(len(a)))
+                assert found["projector_distance_bound"] == bound
         else:
             v = top_components(releases[i], k)
             left = a - v @ np.diag(np.diag(v.T @ releases[i] @ v)) @ v.T
@@ -509,6 +530,31 @@ def test_the_exponential_mechanism_loses_half_a_dimension_over_epsilon():
         assert some["variance_lost"].mean() == pytest.approx(expected, rel=0.25)
         assert some["low_rank_spectral"].isna().all()
         assert some["projector_distance_bound"].isna().all()
+
+
+def test_a_mean_is_below_its_lower_limit_with_the_probability_that_is_told():
+    values = stats.norm.ppf((np.arange(12) + 0.5) / 12) + 3
+    limit = _least_mean(values)
+    assert stats.ttest_1samp(values, limit, alternative="greater").pvalue == (
+        pytest.approx(1e-4, rel=1e-6)
+    )
+
+
+def test_ojas_steps_and_the_formula_of_its_error(monkeypatch):
+    """Steps 2/(gap (2 d + t)), and the length of d - 1 normals, by quadrature."""
+    given = []
+
+    def steps(*arguments):
+        given.append(arguments)
+        return HarmonicSteps(*arguments)
+
+    monkeypatch.setattr(measures, "HarmonicSteps", steps)
+    cell = Cell("oja", {"n": 200.0, "d": 4.0}, {}, 0, 2, 0, (0,))
+    records = measures.oja_error(cell)
+    assert given == [(pytest.approx(2 / 0.75), 8.0)]
+    length = np.exp(stats.chi(3).expect(np.log))
+    assert records[0]["formula"] == pytest.approx(length / np.sqrt(200))
+    assert all(0 < each["error"] < 1 for each in records)
 
 
 @pytest.mark.parametrize("name", ["theorems-kept-kept", "theorems-kept-k"])

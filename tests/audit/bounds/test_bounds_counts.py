@@ -31,6 +31,7 @@ from dpaudit.audit.bounds import (
 from dpaudit.audit.bounds.choice import Sides, Tails
 from dpaudit.audit.bounds.counts import epsilon_nulls, mu_nulls
 from dpaudit.audit.bounds.laws import Binomial, Poisson
+from dpaudit.audit.bounds.ordering import Rectangle
 from dpaudit.audit.bounds.scores import PairedCounts, paired_law
 from dpaudit.gaussian import gaussian_epsilon
 
@@ -255,6 +256,44 @@ def test_two_directions_get_half_each(bound):
         one, other = (bound(c, **half).value for c in (COUNTS, COUNTS.swapped))
         assert found == pytest.approx(max(one, other), rel=1e-12)
         assert found < bound(COUNTS, **OPTIONS).value
+
+
+def reached(pieces, q):
+    """Return the largest p of segments at q, or at what is less."""
+    best = -math.inf
+    for (q0, p0), (q1, p1) in pieces:
+        if q0 <= q * (1 + 1e-9):
+            best = max(best, p0 + (p1 - p0) * min((q - q0) / max(q1 - q0, 1e-300), 1))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("nulls", "curve"),
+    [
+        (mu_nulls(), lambda q, mu: ndtr(ndtri(q) + mu)),
+        (
+            epsilon_nulls(0.05),
+            lambda q, epsilon: np.minimum(
+                np.exp(epsilon) * q + 0.05, 1 - (0.95 - q) * np.exp(-epsilon)
+            ),
+        ),
+    ],
+    ids=["mu", "epsilon"],
+)
+def test_segments_are_nowhere_below_the_null_in_the_box(nulls, curve):
+    """Nothing is random but the boxes, at a fixed seed."""
+    generator, seen = default_rng(0), 0
+    for _ in range(200):
+        heights = np.sort(ndtr(generator.normal(-0.5, 2, 2)))
+        low, high = np.sort(ndtr(generator.normal(-1.5, 2, 2)))
+        parameter = float(generator.choice([0.1, 0.5, 1.0, 2.0, 4.0]))
+        pieces = nulls.boundary(parameter, Rectangle(*heights, low, high))
+        for q in np.linspace(low, high, 40):
+            p = float(curve(q, parameter))
+            if heights[0] <= p <= heights[1]:
+                assert reached(pieces, q) >= p - 1e-12
+                seen += 1
+    assert seen > 1000
 
 
 @pytest.mark.parametrize(
