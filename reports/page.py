@@ -11,7 +11,9 @@ them: a sentence uses no word before the list has said what it means. They stand
 
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,6 +35,45 @@ TEMPLATES = (_ROOT / "site", _ROOT / "sections")
 
 Figures: TypeAlias = Mapping[str, Sequence[str] | Exception]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
+
+
+class Drawn(Figures):
+    """Figures that are drawn where an executor works, or here when they are needed.
+
+    ``calls``: what draws each, by its name. In place of a figure that fails is why.
+    """
+
+    def __init__(
+        self,
+        calls: Mapping[str, Callable[[], Sequence[str]]],
+        executor: Executor | None = None,
+    ) -> None:
+        self._calls = calls
+        self._begun: dict[str, Future[Sequence[str]]] = {}
+        if executor is not None:
+            with suppress(RuntimeError):  # it is broken, or shut down
+                for name, call in calls.items():
+                    self._begun[name] = executor.submit(call)
+        self._done: dict[str, Sequence[str] | Exception] = {}
+
+    def __getitem__(self, name: str) -> Sequence[str] | Exception:
+        call = self._calls[name]
+        if name not in self._done:
+            with suppress(Exception):  # not begun, does not travel, fails, is lost
+                self._done[name] = self._begun.pop(name).result()
+        if name not in self._done:
+            try:
+                self._done[name] = call()
+            except Exception as error:
+                self._done[name] = error
+        return self._done[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
 
 STYLES = ("colours.css", "style.css", "figures.css")
 """The stylesheets of every page."""

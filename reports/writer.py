@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ from dpaudit import __version__
 from dpaudit.printable import said
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
-from dpaudit.reports.page import Figures, render_pictures
+from dpaudit.reports.page import Drawn, Figures, render_pictures
 from dpaudit.reports.runner import WorkProgress
 from dpaudit.reports.sections import (
     Results,
     Section,
-    all_sections,
     chosen_sections,
     plan,
 )
@@ -133,9 +133,9 @@ def write_results(
     text = json.dumps(told(results, sections or chosen_sections()), indent=1)
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections(), executor)
+    site = render(results, figures, sections, executor=executor)
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
-    site = render(results, figures, sections)
     for name, text in site.pages.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
@@ -181,32 +181,17 @@ def draw_figures(
 
     ``executor``: where to draw those of the report; by default here.
     """
-    every = [(each, name) for each in sections for name in each.figures]
-    if executor is None:
-        return {name: _drawn(results, each, name) for each, name in every}
-    plain = replace(results)  # without what was found in them
-    begun = [
-        (each, name, executor.submit(_drawn_elsewhere, plain, each.name, name))
-        for each, name in every
-    ]
-    drawn: dict[str, Sequence[str] | Exception] = {}
-    for each, name, future in begun:
-        try:
-            drawn[name] = future.result()
-        except Exception:  # what does not travel, or a worker that is lost
-            drawn[name] = _drawn(results, each, name)
-    return drawn
+    if executor is not None:
+        results = replace(results)  # without what was found in them: less travels
+    return Drawn(
+        {
+            name: partial(_drawn, results, each, name)
+            for each in sections
+            for name in each.figures
+        },
+        executor,
+    )
 
 
-def _drawn(results: Results, section: Section, name: str) -> list[str] | Exception:
-    try:
-        return [section.figures[name](results, narrow) for narrow in (False, True)]
-    except Exception as error:
-        return error
-
-
-def _drawn_elsewhere(results: Results, section: str, name: str) -> list[str]:
-    drawn = _drawn(results, all_sections()[section], name)
-    if isinstance(drawn, Exception):
-        raise drawn
-    return drawn
+def _drawn(results: Results, section: Section, name: str) -> list[str]:
+    return [section.figures[name](results, narrow) for narrow in (False, True)]

@@ -100,6 +100,8 @@ class TopicPage:
     template: str
     # makes what the template says; an error is shown on the page
     context: Callable[[], Mapping[str, Any]]
+    # draws its picture in both widths, wherever pictures are drawn; None for no picture
+    draw: Callable[[], Sequence[str]] | None = None
     group: str = ""  # what it belongs to: a family, a paper, a section
     line: str = ""  # what it is, in one line
     verdict: str = ""  # in words; empty if there is none

@@ -13,6 +13,7 @@ figures, docstrings of this project, and the tables of the bench, all made here.
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from dpaudit.reports.page import (
     GLOSSARY,
     STYLES,
     TEMPLATES,
+    Drawn,
     Figures,
     in_both_widths,
     stylesheet,
@@ -163,11 +165,13 @@ def render(
     figures: Figures,
     sections: Sequence[Section] | None = None,
     made: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
 ) -> Rendered:
     """Return all pages.
 
     ``figures``: from `dpaudit.reports.writer.draw_figures`. ``sections``: all by
-    default. ``made``: when, by what and on what; by default `made_now`.
+    default. ``made``: when, by what and on what; by default `made_now`. ``executor``:
+    where to draw the pictures of topics; by default here.
     """
     chosen = all_sections().values() if sections is None else sections
     looked = [SectionContent(results, section) for section in chosen]
@@ -201,6 +205,9 @@ def render(
         },
         topics,
     )
+    drawn = Drawn({t.name: t.draw for t in topics if t.draw is not None}, executor)
+    for topic in topics:  # the others draw meanwhile
+        frame.add_topic(topic, drawn)
     parts = {each.section.name: each.parts(frame, figures) for each in shown}
     title = first.headline(standings)
     frame.add(
@@ -227,8 +234,6 @@ def render(
         path, kind = f"{name}/{INDEX}", KINDS[name]
         if name != mechanisms.FOLDER:  # the first page lists those
             frame.add(path, "kind.html.j2", kind.heading, kind=kind, topics=some)
-    for topic in topics:
-        frame.add_topic(topic)
     frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
     markdown = [part for each in shown for part in each.in_markdown(frame)]
     frame.pages["report.md"] = frame.filled(

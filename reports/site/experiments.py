@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpaudit.arrays import Array
 from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Results, Section, Size, TopicPage, all_sections
@@ -114,7 +115,7 @@ def summary_rows(
     rows = [
         Printed(
             keys=[each if isinstance(each, str) else _number(each) for each in key],
-            cells=[_spread(group[name]) for name in numbers],
+            cells=[_spread(each) for each in group[numbers].to_numpy(dtype=float).T],
             words=[str(each) for each in group[words].iloc[0]] if alone else [],
             draws=len(group),
         )
@@ -123,9 +124,9 @@ def summary_rows(
     return rows, [*numbers, *(words if alone else [])]
 
 
-def _spread(values: "pd.Series[float]") -> tuple[str, str]:
+def _spread(values: Array) -> tuple[str, str]:
     """Return a median in words, and its quartiles where they differ."""
-    known = values.dropna().to_numpy(dtype=float)
+    known = values[~np.isnan(values)]
     if not len(known):
         return "–", ""
     low, middle, high = np.quantile(known, [0.25, 0.5, 0.75], method="nearest")

@@ -29,7 +29,7 @@ from jinja2.runtime import Context
 
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe, file_name, markdown, plain
-from dpaudit.reports.page import environment, versions
+from dpaudit.reports.page import Figures, environment, in_both_widths, versions
 from dpaudit.reports.sections import TopicPage
 
 _SETTINGS = {
@@ -146,11 +146,13 @@ class Frame:
             "frame.html.j2", **own, headings=headings, body=body
         )
 
-    def add_topic(self, topic: TopicPage) -> None:
+    def add_topic(self, topic: TopicPage, drawn: Figures) -> None:
         """Make the page about one thing; if that fails, say so on it."""
         path = self._paths[topic.folder, topic.name]
         try:
-            self.add(path, topic.template, topic.name, topic=topic, **topic.context())
+            picture = in_both_widths(drawn[topic.name]) if topic.draw else ""
+            own = {"topic": topic, "picture": picture, **topic.context()}
+            self.add(path, topic.template, topic.name, **own)
         except Exception as error:
             self.failed.setdefault(f"{topic.folder}/{topic.name}", error)
             self.add(path, "broken.html.j2", topic.name, topic=topic, error=said(error))

@@ -19,7 +19,8 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 
-SOME = {"repetitions": 3, "max_samples": 100, "suite_samples": 60, "timings": 2}
+SOME = {"repetitions": 3, "max_samples": 100, "suite_samples": 60}
+SOME |= {"timings": 2, "batch": 8}
 
 
 def experiment(name, profile="tiny", seed=0):

@@ -31,7 +31,7 @@ def page_of(found, name, facts=(), elsewhere=()):
     topics = mechanisms.pages(found, standings, facts, elsewhere)
     frame = Frame(SHARED, [*topics, *elsewhere])
     (topic,) = [each for each in topics if each.name == name]
-    frame.add_topic(topic)
+    frame.add_topic(topic, {})
     assert frame.failed == {}
     (page,) = frame.pages.values()
     return " ".join(page.split())
@@ -103,7 +103,7 @@ def test_a_page_that_fails_says_so_and_no_other_does():
 
     broken = TopicPage("theorems", "bad", "broken.html.j2", fails)
     frame = Frame(SHARED, [broken])
-    frame.add_topic(broken)
+    frame.add_topic(broken, {})
     assert list(frame.failed) == ["theorems/bad"]
     page = frame.pages["theorems/bad.html"]
     assert "RuntimeError: no &lt;dice&gt;" in page

@@ -15,7 +15,7 @@ TINY = {
     name: Size(**options)
     for name, options in {
         "privacy": {"epsilons": 3, "max_samples": 60},
-        "utility": {"repetitions": 2, "epsilons": 3, "timings": 1},
+        "utility": {"repetitions": 2, "epsilons": 3, "timings": 1, "batch": 4},
         "symmetric_noise": {
             **{"paper_datasets": ("synthetic",), "paper_draws": 2, "paper_splits": 1},
             **{"paper_points": 2, "paper_rows": 2_000},
@@ -94,7 +94,8 @@ BLANK = {
 
 def mostly_wide(results, sections, *_):
     """Figures, of which narrow ones are blank, but for those of a section."""
-    found = draw_figures(results, [each for each in sections if each.name == "privacy"])
+    privacy = [each for each in sections if each.name == "privacy"]
+    found = dict(draw_figures(results, privacy))
     for each in sections:
         for name, draw in each.figures.items():
             if name not in found:

@@ -25,6 +25,7 @@ truth are coordinates in the subspace from which the alleles were rounded.
 import inspect
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import isnan, nan, sqrt
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def recovery_paths(cell: Cell) -> list[Record]:
     kept = np.geomspace(1, setting["iterations"], _POINTS)
     return [
         {"repetition": i, "iteration": step, "error": float(error), "seconds": seconds}
-        for first, step, errors, seconds in _errors(cell, setting, kept)
+        for first, step, errors, clock in _errors(cell, setting, kept)
+        for seconds in (clock(),)
         for i, error in enumerate(errors, first)
     ]
 
@@ -87,13 +89,16 @@ def recovery(cell: Cell) -> list[Record]:
     setting = cell_setting(cell)
     kept = np.linspace(1, setting["iterations"], _POINTS)
     found: dict[int, Record] = {}
-    for first, step, errors, seconds in _errors(cell, setting, kept):
+    for first, step, errors, clock in _errors(cell, setting, kept):
+        last = step == setting["iterations"]
         for i, error in enumerate(errors.tolist(), first):
-            one = found.setdefault(i, {"repetition": i, "reached": nan})
-            one |= {"error": error, "seconds": seconds}
+            new = {"repetition": i, "reached": nan, "error": nan, "seconds": nan}
+            one = found.setdefault(i, {**new, "seconds_reached": nan})
+            one["error"] = error
             if isnan(one["reached"]) and error <= TOLERANCE:
-                one |= {"reached": float(step), "seconds_reached": seconds}
-            one.setdefault("seconds_reached", nan)
+                one |= {"reached": float(step), "seconds_reached": clock()}
+            if last:
+                one["seconds"] = clock()
     return list(found.values())
 
 
@@ -153,23 +158,28 @@ def haystacks(
 
 def _errors(
     cell: Cell, setting: dict[str, Any], kept: Array
-) -> Iterator[tuple[int, int, Array, float]]:
+) -> Iterator[tuple[int, int, Array, Callable[[], float]]]:
     """Yield the errors of runs that go side by side after the steps that are kept.
 
-    Before them the number of the first run, and the step; after them the seconds until
-    there, for one run.
+    Before them the number of the first run, and the step; after them what says the
+    seconds until there, for one run. It is asked only where they are wanted: on some
+    machines a look at the processor's clock takes as long as a step.
     """
     steps = {round(step) for step in kept}
     for first, several in haystacks(cell, setting):
         truth = np.stack([np.asarray(each.subspace) for each in several])
         data = [each.rows for each in several]
         descent = build_descent(cell.mechanism, setting)
-        start = time.process_time()
+        clock = partial(_seconds_since, time.process_time(), len(data))
         for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
             if step in steps:
                 bases = descent.objective.bases(latest, descent.n_components)
-                seconds = (time.process_time() - start) / len(data)
-                yield first, step, squared_distance(bases, truth), seconds
+                yield first, step, squared_distance(bases, truth), clock
+
+
+def _seconds_since(start: float, runs: int) -> float:
+    """Return the seconds of one core since then, for one of so many runs."""
+    return (time.process_time() - start) / runs
 
 
 INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots, svg
-from dpaudit.reports.page import in_both_widths
 from dpaudit.reports.sections import Part, Results, Section, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement, ledger, pictures
 from dpaudit.reports.sections.theorems.findings import programmed, scores
@@ -107,10 +106,8 @@ def _panels(found: Sequence[Score], across: int, narrow: bool) -> tuple[Figure, 
     return figure, " ".join(map(_sentence, found))
 
 
-def _pictured(told: Mapping[str, Any], own: Sequence[Score], file: str) -> Any:
-    """Return what the page of a theorem says, with a picture of its rows."""
-    if not own:
-        return {**told, "picture": ""}
+def _picture(own: Sequence[Score], file: str) -> list[str]:
+    """Return the picture of the rows of a theorem, in both widths."""
     title, drawn = f"Errors, fitted and predicted slopes of {own[0].row.theorem}", []
     for narrow, most in ((False, 3), (True, 1)):
         across = min(len(own), most)
@@ -118,7 +115,7 @@ def _pictured(told: Mapping[str, Any], own: Sequence[Score], file: str) -> Any:
             figure, words = _panels(own, across, narrow)
             options: dict[str, Any] = {"title": title, "description": words}
             drawn.append(svg.to_svg(figure, file, narrow=narrow, **options))
-    return {**told, "picture": in_both_widths(drawn)}
+    return drawn
 
 
 def _draw(axes: Axes, each: Score) -> None:
@@ -304,7 +301,8 @@ def pages(results: Results) -> list[TopicPage]:
                 folder="theorems",
                 name=theorem,
                 template="theorems/theorem.html.j2",
-                context=partial(_pictured, told, own, file),
+                context=partial(dict, told),
+                draw=partial(_picture, own, file) if own else None,
                 group=some[0].source,
                 line=listed(_measured(some)),
                 verdict=words[theorem],

@@ -54,7 +54,7 @@ def few_useful(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told
     Held to mechanisms whose claim of epsilon = 1 stands, and who are useful on the most
     rows: half of the time, at least. PCA without noise must be useful more often.
     """
-    found = [e for e in all_shares(results) if (e.components == 1) == one]
+    found = [e for e in results.once(all_shares) if (e.components == 1) == one]
     n = int(results.options("tracing")["length"])
     few = few_rows(n)
     able = [e for e in found if e.epsilon == 1 and not fell.get(e.mechanism, False)]
@@ -100,7 +100,7 @@ def traced(results: Results, fell: Mapping[str, bool], *, one: bool) -> Told:
 
     More than half of them are, and more of them than of those who are not useful.
     """
-    found = [e for e in all_shares(results) if (e.components == 1) == one]
+    found = [e for e in results.once(all_shares) if (e.components == 1) == one]
     few = few_rows(int(results.options("tracing")["length"]))
     hits = trials = other_hits = others = 0
     for each in found:

@@ -112,7 +112,7 @@ def _draw(
 def context(results: Results) -> dict[str, Any]:
     options = results.options("tracing")
     length = int(options["length"])
-    found = findings.all_shares(results)
+    found = results.once(findings.all_shares)
     refuted = refuted_mechanisms(results["privacy-wall"])
     many = results["tracing-catalogue"]["rows"]
     ends = int(many.min()), int(many.max())
