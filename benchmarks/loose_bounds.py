@@ -11,6 +11,7 @@ steps with a private norm, which is told no R.
 import sys
 from argparse import ArgumentParser
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from dpaudit.algorithms.estimators.norm_quantile import GaussianNormQuantile
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import gram
+from dpaudit.mechanism import HasBatchedDraw, HasComponents
 from dpaudit.subspace import largest_principal_angle_sine
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -51,13 +53,16 @@ def errors(d: int, k: int, n: int, factor: float, number: int) -> list[float]:
 
     found = []
     for name in MECHANISMS:
-        options = {"relation": Relation.REPLACE_ONE, "row_norm": row_norm}
+        options: dict[str, Any] = {"row_norm": row_norm}
+        options["relation"] = Relation.REPLACE_ONE
         if name.startswith("coinpress"):
             del options["relation"]
         if entry(name).has_components:
             options["n_components"] = k
         mechanism = build(name, epsilon=EPSILON, delta=DELTA, **options)
-        releases = mechanism.draw(rows, 1, rng=rng)
+        assert isinstance(mechanism, HasBatchedDraw)
+        assert isinstance(mechanism, HasComponents)
+        releases = np.asarray(mechanism.draw(rows, 1, rng=rng))
         found.append(error(mechanism.components(releases, k)[0]))
     mu = gaussian_mu(EPSILON, DELTA)
     norm = GaussianNormQuantile.from_mu(
