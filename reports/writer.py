@@ -27,7 +27,7 @@ from dpaudit.reports.tables import records, witness_file
 
 __all__ = ["write_report"]
 
-DIGITS = 7
+DIGITS = 6
 """Of numbers in CSV files: as many as are compared, and half of the bytes."""
 
 VERDICT = {

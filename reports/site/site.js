@@ -294,7 +294,7 @@ function closer(svg) {
   out.setAttribute("aria-label", "Zoom out");
   const bar = document.createElement("div");
   bar.className = "table-bar zoom";
-  bar.append(more, out, all);
+  bar.append(all, out, more);  // which stays where it is
   svg.before(bar);
   out.disabled = all.disabled = true;
   svg.addEventListener("dblclick", (event) => look(factor() * STEP, place(event)));
