@@ -217,3 +217,15 @@ def test_releases_to_refute_are_those_of_the_study(name):
     (unit,) = (unit for unit in study.units("quick") if unit.case == name)
     tracked = SuiteRefutation().track_samples_to_refute(name)
     assert tracked == study.measure(unit)["samples"]
+
+
+def test_asv_finds_the_benchmarks_without_what_tests_need():
+    """It installs dpaudit and what that asks for, and imports every module."""
+    names = [f"benchmarks.{path.stem}" for path in (ROOT / "benchmarks").glob("*.py")]
+    absent = ("pytest", "hypothesis", "mpmath", "yaml", "jsonschema", "playwright")
+    code = (
+        "import sys, importlib\n"
+        f"sys.modules.update(dict.fromkeys({absent}))\n"
+        f"for name in {names}: importlib.import_module(name)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
