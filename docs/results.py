@@ -42,6 +42,8 @@ FOLDER = Path(__file__).with_name("results")
 ROUNDING = 1e-10
 ONCE = ("seconds", "seconds_reached")
 """Times: of this machine, beside other work. Kept is the median of a cell."""
+PEOPLE = ("east", "north", "x", "y")
+"""Where each is on a map: not kept."""
 MEASURED = ("error", "reached", "captured_share", "random_share", "fit")
 DRAWN = {
     "robust-recovery": ("robust-recovery",),
@@ -62,6 +64,7 @@ _WHOLE = {"break_on_hyphens": False, "break_long_words": False}
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with a line for each cell and quantity, a column for each run."""
+    table = table.drop(columns=[*PEOPLE], errors="ignore").drop_duplicates()
     keys = [
         name for name in table.columns if name not in (*ONCE, *MEASURED, "repetition")
     ]
@@ -220,7 +223,7 @@ def said(name: str) -> str:
     took = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
     how = (
         f"[{name}.csv](results/{name}.csv): {about['cells']} cells of {repetitions} "
-        f"repetitions, seed {about['seed']}, {took} of one core, {about['day']}, "
+        f"repetition{'s' * (repetitions > 1)}, seed {about['seed']}, {took} of one core, {about['day']}, "
         f"NumPy {about['numpy']}."
     )
     lines = (fill(f"- {each}", 92, subsequent_indent="  ", **_WHOLE) for each in notes)
