@@ -223,8 +223,8 @@ def said(name: str) -> str:
     took = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
     how = (
         f"[{name}.csv](results/{name}.csv): {about['cells']} cells of {repetitions} "
-        f"repetition{'s' * (repetitions > 1)}, seed {about['seed']}, {took} of one core, {about['day']}, "
-        f"NumPy {about['numpy']}."
+        f"repetition{'s' * (repetitions > 1)}, seed {about['seed']}, {took} of one "
+        f"core, {about['day']}, NumPy {about['numpy']}."
     )
     lines = (fill(f"- {each}", 92, subsequent_indent="  ", **_WHOLE) for each in notes)
     return "\n".join([*lines, "", fill(how, 92, **_WHOLE), ""])
