@@ -33,6 +33,8 @@ composition'.
   of a node as t has ones; the two agree in their order of growth only. Here the tree
   decides.
 
+**Memory.** One matrix per level, and A_t: `dpaudit.algorithms.online.streams`.
+
 **OnlinePCA** follows the leader of a noisy tree. Source: the same, section 4.2 (which
 is Algorithm 3 with the noise of section 2.3.2).
 

@@ -89,8 +89,10 @@ orthogonal ensemble, and a Frobenius norm of S becomes ||S||_F/sqrt 2, whatever 
 direction of S: the sum moves by 1 under REPLACE_ONE. With a ratio of 1 it is the norm
 of the upper triangle, in which the sum moves by up to sqrt 2.
 
-Every P is dense, with a full eigendecomposition in every step: half a second at
-D = 1000, and 1000 times that at 10,000.
+Every P is dense, with a full eigendecomposition in every step, and about eight D x D
+matrices are held for each trial: D is in the hundreds, or at most a few thousand. (At
+D = 10,000, the genotypes of `dpaudit.datasets.genotypes`, a step would be 1000 times
+the half second that it takes at D = 1000, and the matrices 6 GB; run those at 2000.)
 
 In floating point: residuals of length <= 1e-9 are rounding, and count as zero.
 """

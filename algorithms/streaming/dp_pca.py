@@ -35,10 +35,11 @@ tuned on its own model: Gaussian rows in R^20 with the eigenvalues 1, 0.25, ...,
 at (1, 1e-6). They are K = 0.1, a = 1 (`Tail`), C1 = 5 and bins a factor of 2 wide
 (`TopEigenvalue`), c = 25, zeta = 0.01, and step sizes 20/(1 + t). Windows are then
 about 5 standard deviations of a gradient to either side, and truncate one in a
-thousand; the first step size is large, so that the start is forgotten at once. Below
-n = 5e4 the output is mostly bottom there. Steps that are too large only average over
-fewer batches; steps that are too small do not move. Data in other units need other
-steps: c1 (lambda_1 - lambda_2) should be 5 to 20.
+thousand; the first step size is large, so that the start is forgotten at once. There
+the median sin of the angle is about 0.16 at n = 1e5 and 0.04 at n = 4e5; below n = 5e4
+the output is mostly bottom, and the noise would be as large as the signal there. Steps
+that are too large only average over fewer batches; steps that are too small do not
+move. Data in other units need other steps: c1 (lambda_1 - lambda_2) should be 5 to 20.
 
 **DP-PCA tuned** (`DPPCA.tuned`) is the same class with other parts. The theorem above
 asks of a part nothing but its promise, so each needs a proof of its own, and no more:
@@ -54,6 +55,10 @@ asks of a part nothing but its promise, so each needs a proof of its own, and no
 - Steps of the power method (`POWER_STEPS`). Steps 20/(1 + t) leave part of the start,
   4e-4 after T = 5, below which no error can fall however little noise there is; with
   these it shrinks by lambda_2/lambda_1 each. Nor do they depend on the unit of rows.
+
+At (1, 1e-6) on the rows of the last paragraph but one the median error is about 0.027
+at n = 1e5 (0.15 with the paper's parts) and 0.066 at 3e4 (bottom); below that it is
+bottom now and then. In Example 4.1 with sigma = 0.001 it is 4e-5 at n = 1e5, d = 20.
 
 **DP-PCA as published.** The steps are the same, with f = 2: line 4 of Algorithm 3 hands
 on twice the estimate, so that it is no less than the eigenvalue itself.
@@ -93,6 +98,9 @@ else is made of rows that are the same on D and D' and of earlier outputs.
   accountant of `dpaudit.algorithms.streaming.mean_budget`, with uses = k: 2 k d counts
   and k means together cost mu_*. So each mean has noise that is larger by about sqrt k,
   not by k. QED.
+
+Dividing the rows among the components instead, each with all of epsilon, would make
+batches smaller by k: the same for the histograms of the scale, worse for the means.
 """
 
 from dataclasses import dataclass, replace
