@@ -11,6 +11,7 @@ from dpaudit.attacks import BITS
 from dpaudit.attacks.base import flatten
 from dpaudit.audit import Run, Verdict, audit, verify
 from dpaudit.audit.canonical import Canon
+from dpaudit.audit.canonical.canon import ReleaseGrid
 from dpaudit.audit.game.fitted import BITS_ONLY
 from dpaudit.audit.game.pair_audit import data_size
 from dpaudit.audit.game.portfolio import Portfolio
@@ -221,6 +222,20 @@ def test_grids_are_what_their_parameters_say_and_releases_depend_on_nothing_besi
     alone = [canon(batch(row[np.newaxis])).numbers("x")[0] for row in numbers]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(canon(batch(together)).numbers("x"), together)
+
+
+@pytest.mark.parametrize("reach", [0.0, 3.0])
+def test_a_huge_release_beside_changes_no_other(reach):
+    """It takes another way, for numbers whose steps may be no doubles."""
+    edges = 0.7 * np.ldexp(1.0, np.arange(-40, 60))  # where steps double
+    beside = [np.nextafter(edges, end) for end in (0.0, np.inf)]
+    noise = np.random.default_rng(0).normal(size=400) * np.geomspace(1e-3, 1e6, 400)
+    numbers = np.concatenate([edges, *beside, -edges, noise, [3.0, -0.0]])
+    grid = ReleaseGrid(
+        np.array([-20]), np.array([12]), np.array([reach]), offset=0.3, binade=0.7
+    )
+    together = grid.apply(np.append(numbers, 1e300)[:, np.newaxis])[:-1]
+    np.testing.assert_array_equal(grid.apply(numbers[:, np.newaxis]), together)
 
 
 @pytest.mark.parametrize(

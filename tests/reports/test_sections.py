@@ -1,7 +1,10 @@
 """A whole report: stopped, gone on with, shared, failing in part, and added to."""
 
+import pickle
 import shutil
 import sys
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 import pytest
@@ -12,6 +15,7 @@ from tiny_profile import BLANK, tiny_plan
 import dpaudit.audit
 from dpaudit.cli import main
 from dpaudit.reports import write_report, writer
+from dpaudit.reports.page import Drawn
 from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.store import STORE
@@ -104,6 +108,34 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     options = {"sections": CHOSEN, "progress": told.append}
     assert not write_report(tmp_path, profile="tiny", **options).failed
     assert told[0].done == 4  # the audits
+
+
+def test_figures_are_drawn_here_where_no_worker_draws_them():
+    """By an executor that loses all, or takes none; one that fails says why."""
+
+    class Loses(Executor):
+        def submit(self, function, *arguments):
+            future = Future()
+            future.set_exception(BrokenProcessPool("gone"))
+            return future
+
+    class Shut(Executor):
+        def submit(self, function, *arguments):
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    calls = {"one": lambda: ["wide", "narrow"], "other": fails}
+    with ThreadPoolExecutor(1) as threads:
+        for executor in (None, threads, Loses(), Shut()):
+            drawn = Drawn(calls, executor)
+            assert drawn["one"] == ["wide", "narrow"]
+            assert str(drawn["other"]) == "the <dice> are gone"
+            assert drawn["other"] is drawn["other"]
+            assert list(drawn) == ["one", "other"]
+
+
+def test_all_that_draws_can_be_sent_to_workers():
+    for section in all_sections().values():
+        assert pickle.loads(pickle.dumps(section)).name == section.name
 
 
 def test_a_section_that_cannot_be_told_leaves_the_others(

@@ -162,12 +162,14 @@ def test_one_event_in_closed_form_and_several_stakes():
     )
     np.testing.assert_allclose(bets.largest_stake(), [2.0, 5.0])
     counts_p, counts_q = np.array([[2, 1], [0, 3]]), np.array([[1, 1], [1, 1]])
-    found = bets.log_e(
-        counts_p, counts_q, np.array([1.0, 0.5, 0.0]), np.array([0, 1, 0])
-    )
+    # Neighbours that stake as much on the same bet, or one of the two alike.
+    stake, bet = np.array([1.0, 1.0, 0.5, 0.5, 0.0]), np.array([0, 0, 0, 1, 0])
+    found = bets.log_e(counts_p, counts_q, stake, bet)
     first = 2 * np.log(2) + np.log(0.5) + np.log(0.5) + np.log(1.5) - 5 * 0.1
+    half = 2 * np.log(1.5) + np.log(0.75) + np.log(0.75) + np.log(1.25) - 5 * 0.05
     second = 3 * np.log(1.125) + np.log(1.25) + np.log(0.9)
-    np.testing.assert_allclose(found, [first, second, 0.0])
+    np.testing.assert_allclose(found, [first, first, half, second, 0.0])
+    assert len(bets.log_e(counts_p, counts_q, stake[:0], bet[:0])) == 0
     assert bets.take(np.array([1])).largest_stake() == pytest.approx([5.0])
 
 
