@@ -151,7 +151,8 @@ class Bets:
         ndarray, shape (G,)
         """
         # Neighbours mostly stake as much on the same bet: that is computed once.
-        new = np.append(True, (np.diff(bet) != 0) | (np.diff(stake) != 0))[: len(bet)]
+        new = np.ones(len(bet), dtype=bool)
+        new[1:] = (bet[1:] != bet[:-1]) | (stake[1:] != stake[:-1])
         alike = np.cumsum(new) - 1
         stake, bet = stake[new], bet[new]
         t = stake[:, np.newaxis]

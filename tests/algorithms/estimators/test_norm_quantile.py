@@ -248,3 +248,15 @@ test_what_is_refused = refused(
     (PRIVATE, [[1.0], [np.inf]], "row 1 has a NaN or infinity"),
     by=lambda options, rows: PrivatePCA(1, **options).fit(rows),
 )
+
+
+@pytest.mark.parametrize("name", ["coinpress", "two-stage-pca", "goe-gaussian"])
+def test_a_row_far_beyond_a_tiny_norm_is_clipped_and_told_by_no_error(name):
+    """Over that norm it is no double; also to a mechanism that reads single rows."""
+    rows = np.zeros((400, 4))
+    rows[0, 0] = 1e280
+    options = {"mechanism": name, "relation": "replace-one", "epsilon": 5.0}
+    with pytest.warns(UserWarning, match="at an end of its range"):
+        pca = PrivatePCA(1, row_norm="private", random_state=0, **options).fit(rows)
+    assert pca.row_norm_ < 1e-30
+    assert np.isfinite(pca.components_).all()

@@ -13,10 +13,10 @@ from scipy.special import ndtr
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.audit.betting import families
-from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.events import Events, find_anchor
 from dpaudit.audit.betting.evidence import SequentialTest
 from dpaudit.audit.betting.scores import ScoreRecord, count_hits
-from dpaudit.audit.betting.strategy import place_bets
+from dpaudit.audit.betting.strategy import place_bets, plan_bets
 from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.1
@@ -273,6 +273,35 @@ def test_nulls_play_the_next_larger_bet_and_share_in_the_claims():
     test.rejected[:] = True
     events = Events.single(0.0, (3, 1), (10, 10))
     assert not len(*place_bets([test], events, 4, 4, 100))
+
+
+@pytest.mark.parametrize("claim", [PureDP(0.3), ApproxDP(1.5, 1e-3), GaussianDP(1.0)])
+def test_families_side_by_side_play_what_each_plans_alone(claim):
+    """Clear violations and none, with events that exclude each other beside."""
+    several = families.families_for(claim, 1e-5, 1.0)
+    tests = [SequentialTest(each, ALPHA) for each in several.values()]
+    assert len(tests) > 1
+    record, rng = ScoreRecord(), np.random.default_rng(0)
+    for side in (0, 1):
+        record.add(side, laplace(1.0).draw(rng, side, 400))
+    rare = record.events(1, exclusive=True)
+    events = Events.join([record.events(0), rare])
+    place_bets(tests, events, 400, 400, 1000)
+    for test in tests:
+        both, nulls = test._placed, test._placed.nulls
+        anchor, _ = find_anchor(test.family, events)
+        plan = plan_bets(test.family, nulls, events, 400, 400, anchor)
+        alone = replace(both, bets=plan.bets, events=plan.events)
+        every, stake = (
+            np.arange(len(nulls)),
+            np.minimum(plan.bets.largest_stake() / 2, 1),
+        )
+        together, apart = (
+            each.bets.log_e(*(each.cells(h, 400) for h in events.hits), stake, every)
+            for each in (both, alone)
+        )
+        np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-12)
+        assert (together != 0).any()
 
 
 def test_only_the_events_asked_for_are_needed():
