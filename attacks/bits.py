@@ -12,9 +12,9 @@ features of an entry y are two numbers: the exponent of its lowest set bit, whic
 of which power of two it is a multiple, and how many bits of its significand are zero at
 the end; the same of the differences y - f(D) and y - f(D'), where the mechanism states
 its statistic f. What has no lowest set bit is told apart in another way: zeros and
-infinities by their signs, NaN by sign and payload. Each feature has a table of
-log-likelihood ratios (`dpaudit.attacks.learned`), and the score of a release is their
-sum.
+infinities by their signs, NaN by their bits modulo 61: most that differ in sign
+or payload are told apart. Each feature has a table of log-likelihood ratios
+(`dpaudit.attacks.learned`), and the score of a release is their sum.
 """
 
 from typing import cast
@@ -37,7 +37,7 @@ _EXPONENTS = _HIGHEST - _LOWEST + 1
 _ZERO = _EXPONENTS + _SIGNIFICAND
 _INFINITE = _ZERO + 2  # zeros and infinities of either sign
 _NAN = _INFINITE + 2
-_PAYLOADS = 61  # a prime: payloads that differ in one bit differ by it
+_PAYLOADS = 61  # a prime: bits of NaN that differ in one place differ by it
 _CODES = _NAN + _PAYLOADS
 
 

