@@ -1,11 +1,12 @@
 """What a public bound on rows costs that is too large, and who does without it.
 
-    python -m benchmarks.loose_bounds [--sets 11]
+    python -m benchmarks.loose_bounds [--sets 11] [--law t]
 
-Normal rows, k variances of 1 and the others 0.1, at epsilon 1 and delta 1e-6,
-replace-one; R is so many times the 95 % quantile of their lengths. Printed are medians
-of the sine of the largest angle to the components of the law, last that of residual
-steps with a private norm, which is told no R.
+Normal rows (or of a multivariate t law with 3 degrees of freedom), k variances of 1 and
+the others 0.1, at epsilon 1 and delta 1e-6, replace-one; R is so many times the 95 %
+quantile of their lengths. Printed are medians of the sine of the largest angle to the
+components of the law, last that of residual steps with a private norm, which is told no
+R.
 """
 
 import sys
@@ -39,11 +40,13 @@ MECHANISMS = (
 )
 
 
-def errors(d: int, k: int, n: int, factor: float, number: int) -> list[float]:
+def errors(law: str, d: int, k: int, n: int, factor: float, number: int) -> list[float]:
     """Return the errors of all on one data set."""
     rng = np.random.default_rng([d, k, n, int(factor), number])
     deviations = np.where(np.arange(d) < k, 1.0, sqrt(0.1))
     rows = rng.standard_normal((n, d)) * deviations
+    if law == "t":
+        rows /= np.sqrt(rng.chisquare(3, (n, 1)) / 3)
     lengths = np.linalg.norm(rows, axis=1)
     row_norm = factor * float(np.quantile(lengths, 0.95))
     axes = np.eye(d)[:, :k]
@@ -77,11 +80,14 @@ def main() -> None:
     """Print a table."""
     parser = ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--sets", type=int, default=11)
-    sets = parser.parse_args().sets
+    parser.add_argument("--law", choices=("normal", "t"), default="normal")
+    given = parser.parse_args()
     print("d k n R |", ", ".join((*MECHANISMS, "private norm")))
     for d, k, n, factors in SETTINGS:
         for factor in factors:
-            found = [errors(d, k, n, factor, each) for each in range(sets)]
+            found = [
+                errors(given.law, d, k, n, factor, each) for each in range(given.sets)
+            ]
             shown = " ".join(f"{x:.2g}" for x in np.median(found, axis=0))
             print(d, k, n, factor, "|", shown, flush=True)
 

@@ -6,7 +6,8 @@
 ``run`` carries out experiments of the report in its full profile; with a store it goes
 on where it was stopped. What it finds is written to ``docs/results/``: a CSV file for
 each experiment, a line for each cell and quantity with one value for each repetition,
-and in ``runs.json`` with which seed, versions and time. ``make tables`` draws it.
+and in ``runs.json`` with which seed and versions, and the time of the run that finished
+it. ``make tables`` draws it.
 
 ``check`` computes a random share of the cells anew. It fails unless nine of ten values
 of a cell are the same, up to a thousandth: rounding may turn a decision of a sampler,
@@ -97,7 +98,6 @@ def table_of(name: str) -> pd.DataFrame:
     found = found.reset_index().astype({"repetition": int})
     first = kept.drop_duplicates(keys)[keys].assign(place=lambda t: range(len(t)))
     found = found.merge(first, on=keys).sort_values(["place", "repetition"])
-    found["seconds_reached"] = found.get("seconds")
     return found.drop(columns="place").reset_index(drop=True)
 
 
@@ -141,20 +141,28 @@ def _processor() -> float:
 def chosen(share: float, seed: int, most: float) -> Iterator[tuple[Experiment, Cell]]:
     """Yield a random share of the cells that are kept, of those that are dear none.
 
-    ``most``: seconds of a cell, on average over its experiment.
+    ``most``: seconds that a cell may take.
     """
-    everything, told = plan("full", 0), runs()
-    known = [
-        (everything[name], cell)
-        for name, about in told.items()
-        if about["seconds"] <= most * about["cells"]
-        for cell in cells(everything[name])
+    everything = [plan("full", 0)[name] for name in runs()]
+    priced = [
+        (experiment, cell, seconds)
+        for experiment in everything
+        for cell, seconds in zip(cells(experiment), costs(experiment), strict=True)
     ]
-    total = sum(about["cells"] for about in told.values())
-    count = min(len(known), max(1, round(share * total)))
+    known = [(one, cell) for one, cell, seconds in priced if seconds <= most]
+    count = min(len(known), max(1, round(share * len(priced))))
     rng = np.random.default_rng(seed)
     for place in sorted(rng.choice(len(known), count, replace=False)):
         yield known[place]
+
+
+def costs(experiment: Experiment) -> list[float]:
+    """Return what each cell took, in seconds of one core; their mean if not known."""
+    table, about = table_of(experiment.name), runs()[experiment.name]
+    if "seconds" not in table.columns:
+        return [about["seconds"] / about["cells"]] * about["cells"]
+    by_cell = table.groupby(["mechanism", *experiment.grid], sort=False)
+    return (by_cell["seconds"].max() * experiment.repetitions).tolist()
 
 
 def check(experiment: Experiment, cell: Cell) -> list[str]:

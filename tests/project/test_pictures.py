@@ -1,14 +1,16 @@
 """The pictures in the pages are of the catalogue and the grid as they are now.
 
-If not: ``make tables`` for the map; for the wall ``make report``, then copy the file of
-this name from build/report/ to docs/. What is compared is decided: the map shows the
-digits that the grid keeps, so no last bit of a processor changes it.
+If not: ``make tables`` for the map and for results of papers' sizes; for the wall
+``make report``, then copy the file of this name from build/report/ to docs/. What is
+compared is decided: the map shows the digits that the grid keeps, and results those of
+their files, so no last bit of a processor changes them.
 """
 
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -18,12 +20,20 @@ from dpaudit.reports.sections.wall import KEY
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "reports" / "site"
-PICTURES = ("privacy-wall", "winners")
+results = run_path(str(ROOT / "docs" / "results.py"))
+PICTURES = (
+    *("privacy-wall", "winners"),
+    *(f"results/{name}" for name in results["DRAWN"]),
+)
 
 
 def read(name):
     """Return the description of a picture, and the texts in it."""
-    text = (ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8")
+    return standing((ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8"))
+
+
+def standing(text):
+    """Return the same of a file."""
     return described(text.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
 
 
@@ -50,6 +60,13 @@ def test_the_wall_has_every_mechanism_its_verdict_and_its_key():
 
 def test_the_map_has_the_winners_of_the_grid():
     assert read("winners") == described(winners_map(None))
+
+
+def test_results_are_drawn_as_they_are_kept_with_verdicts_of_the_catalogue():
+    drawn = results["drawn"]()
+    assert drawn.keys() == results["DRAWN"].keys()
+    for name, text in drawn.items():
+        assert read(f"results/{name}") == standing(text), name
 
 
 @pytest.mark.parametrize("name", PICTURES)
