@@ -11,7 +11,10 @@ it. ``make tables`` draws it.
 
 ``check`` computes a random share of the cells anew. It fails unless nine of ten values
 of a cell are the same, up to a thousandth: rounding may turn a decision of a sampler,
-but not more. Where no error is less than rounding, nothing is held (`ROUNDING`).
+but not more. Where no error is less than rounding, nothing is held (`ROUNDING`). A
+Markov chain (`CHAINS`) goes another way after a last bit, which another processor
+rounds otherwise: there both are to be samples of one law, by the test of Kolmogorov and
+Smirnov, which denies that by chance in one of 10,000 cells.
 """
 
 import json
@@ -29,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import ks_2samp
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.cli.running import working
@@ -41,6 +45,7 @@ __all__ = ["check", "drawn", "said", "table_of"]
 
 FOLDER = Path(__file__).with_name("results")
 ROUNDING = 1e-10
+CHAINS = ("exponential-pca-gibbs",)
 ONCE = ("seconds", "seconds_reached")
 """Times: of this machine, beside other work. Kept is the median of a cell."""
 PEOPLE = ("east", "north", "x", "y")
@@ -188,7 +193,8 @@ def check(experiment: Experiment, cell: Cell) -> list[str]:
             for end in ("", " kept")
         )
         same = np.isclose(new, old, rtol=1e-3, atol=ROUNDING, equal_nan=True)
-        if same.mean() < 0.9:
+        alike = cell.mechanism in CHAINS and ks_2samp(new, old).pvalue > 1e-4
+        if same.mean() < 0.9 and not alike:
             what = ", ".join(f"{key} {line[key]}" for key in keys)
             wrong.append(f"{experiment.name}: {what}: {(~same).sum()} differ")
     return wrong
