@@ -612,6 +612,7 @@ def test_what_needs_rows_is_named_where_there_are_none(tmp_path):
         assert "needs the rows, and a file that is read in blocks has but" in str(error)
     found = compared(**options | {"repetitions": 1, "budget": 2})
     assert {*READERS, "exponential-pca-gibbs"} == set(found.names)
-    result = CliRunner().invoke(main, ["compare", "--streamed", "--data", "rows.csv"])
-    assert result.exit_code == 2
-    assert "--streamed needs --data FILE.parquet, FILE.npy or" in result.output
+    for data in ("rows.csv", "."):
+        result = CliRunner().invoke(main, ["compare", "--streamed", "--data", data])
+        assert result.exit_code == 2
+        assert "--streamed needs --data FILE.parquet, FILE.npy or" in result.output

@@ -104,7 +104,8 @@ def compare_command(
 
     look_for_modules()
     asked = _numbers(epsilons)
-    if streamed and (data is None or data.suffix.lower() == ".csv"):
+    blocks = {".parquet", ".pq", ".npy", ".zarr"}
+    if streamed and (data is None or data.suffix.lower() not in blocks):
         raise InputError("--streamed needs --data FILE.parquet, FILE.npy or FILE.zarr")
     if data is not None:
         rows = data if streamed else read_rows(data)
