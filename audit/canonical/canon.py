@@ -236,8 +236,9 @@ class Canon:
             return ()
         return (
             f"{doubted} of {among} entries of a release differ between D and D' by no "
-            "more than rounding does: over the real numbers this is no violation, and "
-            "they were read as equal; attacks.BITS audit the doubles themselves",
+            "more than rounding does, or the sign of a zero: over the real numbers "
+            "this is no violation, and they were read as equal; attacks.BITS audit the "
+            "doubles themselves",
         )
 
     def _changed(self, batch: Batch, change: Any) -> Batch:
@@ -271,6 +272,10 @@ def _told_by_rounding(
         raw[0].min(axis=0) > raw[1].max(axis=0)
     )
     constant = (both == both[0]).all(axis=0)
+    below, above = (np.signbit(side) for side in raw)
+    apart |= (below.all(axis=0) & ~above.any(axis=0)) | (
+        above.all(axis=0) & ~below.any(axis=0)
+    )
     return int((apart & constant).sum()), len(apart)
 
 

@@ -144,6 +144,19 @@ def test_what_is_left_of_sums_is_nothing(kind, scale):
         assert doubt.startswith("1 of 2 entries")
 
 
+def test_the_sign_of_a_zero_is_no_real_number_and_is_told():
+    noise = np.random.default_rng(0).laplace(size=(20, 1))
+    zeros = np.zeros((10, 1))
+    for signs, told in (((0, 1), 1), ((1, 0), 1), ((1, 1), 0), ((0, 0), 0)):
+        sides = [
+            np.hstack([noise[10 * side : 10 * side + 10], np.copysign(zeros, -sign)])
+            for side, sign in enumerate(signs)
+        ]
+        ours, theirs, canon = canonical(*sides)
+        assert (ours[:, 1] == theirs[:, 1]).all()
+        assert len(canon.doubts) == told
+
+
 def test_noise_stays_noise_and_a_sum_that_should_be_0_is_known():
     """A count beside a time in nanoseconds, and noise far below data of size 1."""
     rng = np.random.default_rng(0)
