@@ -1,13 +1,13 @@
 """The sections of the report: a folder each, which holds all that belongs to it.
 
-A folder has a module ``section`` with a `Section` of the name ``SECTION`` and functions
-that say what there is to say, by names that `Section` lists, a file
-``experiments.toml`` of what it runs (`dpaudit.reports.experiment`), and a template
-``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that, what it
-needs of ``measures`` (what is measured, by workers), ``figures`` (tables in, SVG out)
-and ``findings`` (tables in, words and rows that are ready to print out); what is short
-stands in ``section`` itself. The folders are found by themselves, and so are their
-figures: the page, the command line and the check know none by name.
+A folder has a file ``experiments.toml``, whose ``[section]`` has the fields of a
+`Section`, and which declares what it runs (`dpaudit.reports.experiment`); a module
+``section`` with functions that say what there is to say, by names that `Section` lists;
+and a template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside
+that, what it needs of ``measures`` (what is measured, by workers), ``figures`` (tables
+in, SVG out) and ``findings`` (tables in, words and rows that are ready to print out);
+what is short stands in ``section`` itself. The folders are found by themselves, and so
+are their figures: the page, the command line and the check know none by name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,7 +122,7 @@ class Fact:
     size: float = 0.0  # by which that column is sorted
 
 
-# What a section may have in its module beside `SECTION`, and what stands for it.
+# What a section may have in its module, and what stands for it.
 _HOOKS: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("programmed", "answer", "facts", "pages"), list),
     **dict.fromkeys(("context", "tables", "files", "remarks"), dict),
@@ -132,7 +132,7 @@ _HOOKS: dict[str, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Section:
-    """One subject of the report.
+    """One subject of the report, as its folder declares it.
 
     What it says are functions of its module, found by their names, each of which may be
     missing. From the results:
@@ -154,30 +154,34 @@ class Section:
     name: str  # that of its folder, and of its page
     title: str  # of the page
     parts: tuple[Part, ...]
-    uses: tuple[str, ...] = ()  # other sections whose tables it reads
+    uses: Sequence[str] = ()  # other sections whose tables it reads
     # experiments whose tables hold verdicts on mechanisms of the catalogue, as
     # `~dpaudit.reports.measures.audited_privacy` returns them.
-    audits: tuple[str, ...] = ()
-    # what is concluded from the tables of these experiments alone: sentences
-    notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(
-        default_factory=dict
-    )
+    audits: Sequence[str] = ()
     optional: bool = False  # whether a page without it is whole
 
     @property
-    def _declared(self) -> dict[str, Any]:
-        return declarations(Path(__file__).parent / self.name / "experiments.toml")
+    def _module(self) -> Any:
+        return import_module(f"{__name__}.{self.name}.section")
+
+    @property
+    def notes(self) -> Mapping[tuple[str, ...], Callable[..., list[str]]]:
+        """What is concluded from the tables of some experiments alone: sentences.
+
+        ``NOTES`` of its module, by the names of the experiments.
+        """
+        return getattr(self._module, "NOTES", {})
 
     @cached_property
     def sizes(self) -> dict[str, Size]:
         """How much it runs in each profile."""
-        found = self._declared.get("sizes")
+        found = _declared(self.name).get("sizes")
         return sizes(**found) if found else {}
 
     def experiments(self, size: Size) -> list[Experiment]:
         """Return its experiments at a size; `plan` gives them their seed."""
-        found = [experiment_of(e, size) for e in self._declared.get("experiment", ())]
-        return [*found, *self.programmed(size)]
+        declared = _declared(self.name).get("experiment", ())
+        return [*(experiment_of(e, size) for e in declared), *self.programmed(size)]
 
     def __getattr__(self, hook: str) -> Callable[..., Any]:
         if hook not in _HOOKS:
@@ -186,8 +190,7 @@ class Section:
         def nothing(*_: Any) -> Any:
             return _HOOKS[hook]()
 
-        module = import_module(f"{__name__}.{self.name}.section")
-        found = getattr(module, hook, None)
+        found = getattr(self._module, hook, None)
         return found if callable(found) else nothing  # a module may have the name
 
     @property
@@ -201,11 +204,18 @@ class Section:
         return PICTURES[folder.__name__]
 
 
+def _declared(name: str) -> dict[str, Any]:
+    return declarations(Path(__file__).parent / name / "experiments.toml")
+
+
 @cache
 def all_sections() -> dict[str, Section]:
     """Return every section by its name, in the order of the page."""
-    names = [each.name for each in iter_modules(__path__) if each.ispkg]
-    found = [import_module(f"{__name__}.{name}.section").SECTION for name in names]
+    found = []
+    for name in (each.name for each in iter_modules(__path__) if each.ispkg):
+        told = _declared(name)["section"]
+        parts = tuple(Part(**each) for each in told["parts"])
+        found.append(Section(name, **{**told, "parts": parts}))
     found.sort(key=lambda section: min(part.place for part in section.parts))
     return {section.name: section for section in found}
 

@@ -19,6 +19,7 @@ from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.dp_pca import findings, floors, measures, section
 from dpaudit.reports.sections.dp_pca import section as stages
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES
@@ -30,8 +31,9 @@ from dpaudit.reports.sections.dp_pca.measures import (
     OWN_PARTS,
     TWO_STAGE,
 )
-from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
+
+SECTION = all_sections()["dp_pca"]
 
 REFUTED = (measures.OJA, measures.AG_PUBLISHED)
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -347,7 +349,7 @@ def test_bottom_is_said_and_is_no_median():
     notes = stages.stage_notes(tables(lost=lost))
     assert "two-stage-pca was never bottom." not in notes
     assert notes[-1] == "dp-pca-tuned was bottom in 6 of 24 releases."
-    lines = stages.SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
+    lines = SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
     assert lines[:3] == [
         "on Gaussian rows with d = 20, n = 1,000, 10,000:",
         "  two-stage-pca         0.02      0.02",

@@ -33,7 +33,6 @@ from dpaudit.reports.sections.robust.conditions import (
     reaper_stability,
     stability_bound,
 )
-from dpaudit.reports.sections.robust.section import SECTION
 from dpaudit.subspace import top_components
 
 
@@ -302,7 +301,8 @@ def test_times_in_print_and_parameters_of_the_paper():
         assert (row.time, row.fit) == ("1.00 s", "75.0 %")
         expected = ("60", "100") if "reap" in row.name else ("300", "50")
         assert (row.loci, row.steps) == expected
-    found = {each.name: each for each in SECTION.experiments(SECTION.sizes["full"])}
+    section = all_sections()["robust"]
+    found = {each.name: each for each in section.experiments(section.sizes["full"])}
     recovery_, tiles = found["robust-recovery"], found["robust-budgets"]
     assert recovery_.repetitions == 100
     options = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}

@@ -33,7 +33,7 @@ from dpaudit.reports.sections import Results, all_sections, chosen_sections, pla
 from dpaudit.reports.sections.libraries import section as libraries
 from dpaudit.reports.sections.libraries.findings import FILE as TOUR_FILE
 from dpaudit.reports.sections.libraries.measures import FILE, LibraryComparison
-from dpaudit.reports.sections.libraries.section import SECTION, Beside
+from dpaudit.reports.sections.libraries.section import Beside
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
@@ -44,6 +44,7 @@ from dpaudit.reports.site.first import headline
 from dpaudit.reports.store import LIST, STORE, WorkStore, save_json, staging
 from dpaudit.reports.writer import draw_figures, write_results
 
+LIBRARIES = all_sections()["libraries"]
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]
@@ -346,7 +347,7 @@ def hostile(tmp_path_factory):
         data = Dataset("digits", np.zeros((1797, 64)), source=HOSTILE[0])
         patch.setattr(utility, "load", lambda name: data)
         patch.setattr(writer, "draw_figures", hung)
-        write_results(hostile_results(), folder, [*NAMED, SECTION])
+        write_results(hostile_results(), folder, [*NAMED, LIBRARIES])
     return folder
 
 
@@ -547,7 +548,7 @@ def test_a_table_that_cannot_be_made_is_told_and_the_page_stands(tmp_path, monke
 
     monkeypatch.setattr(libraries, "tables", fails)
     found = Results("tiny", 3, {}, {}, {"libraries": Beside(None, TOUR)})
-    failed = write_results(found, tmp_path, [SECTION])
+    failed = write_results(found, tmp_path, [LIBRARIES])
     assert str(failed["libraries"]) == "no table"
     assert not (tmp_path / "tour.csv").exists()
     page = (tmp_path / "sections" / "libraries.html").read_text("utf-8")
@@ -648,10 +649,10 @@ def test_the_tour_and_the_comparison_of_libraries(page, in_markdown):
     row = r"| half | \<lib\> 0.1 | PureDP(epsilon=1.0) | not stated | NOT\_REFUTED"
     assert row in in_markdown
     beside = replace(results(), beside={"libraries": Beside(None, TOUR)})
-    table = SECTION.tables(beside)["tour"]
+    table = LIBRARIES.tables(beside)["tour"]
     assert list(table["name"]) == ["false", "half"]
     assert table["readings"][1] == "add-remove: NOT_REFUTED; replace-one: REFUTED"
-    assert list(SECTION.tables(results())["tour"]["name"]) == []
+    assert list(LIBRARIES.tables(results())["tour"]["name"]) == []
     section = part_of(page, "libraries")
     names = re.findall(r'scope="row">(.*?)<', section)
     assert names == ["ours", "ours", "&lt;theirs&gt;"]
@@ -673,11 +674,11 @@ def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path):
     save_json(folder / TOUR_FILE, {"records": [{**TOUR[0], "legs": legs}]})
     (folder / "a+20+b.0.witness.json").write_text('{"the": "witness"}')
     (tmp_path / "out.json").write_text("secret")
-    found = SECTION.beside(tmp_path)
+    found = LIBRARIES.beside(tmp_path)
     assert found.witnesses == {"a+20+b.0.witness.json": '{"the": "witness"}'}
     output = tmp_path / "report"
     output.mkdir()
-    write_results(Results("tiny", 3, {}, {}, {"libraries": found}), output, [SECTION])
+    write_results(Results("tiny", 3, {}, {}, {"libraries": found}), output, [LIBRARIES])
     name = "a+20+b.0.witness.json"
     assert (output / name).read_text("utf-8") == '{"the": "witness"}'
     for page in ("sections/libraries.html", "libraries/+3c+lib+3e+.html"):
@@ -685,4 +686,4 @@ def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path):
         assert f'<a href="../{name}">Witness</a>' in text
         assert "out.json" not in text
     (folder / name).write_bytes(b"\xff")
-    refuses("cannot read", SECTION.beside, tmp_path)
+    refuses("cannot read", LIBRARIES.beside, tmp_path)

@@ -15,7 +15,7 @@ from tiny_profile import TINY, tiny_plan
 from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Size
+from dpaudit.reports.sections import Size, all_sections
 from dpaudit.reports.sections.symmetric_noise import measures, section
 from dpaudit.reports.sections.symmetric_noise.section import (
     MECHANISMS,
@@ -26,6 +26,8 @@ from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.site import render
 from dpaudit.reports.writer import draw_figures
 from dpaudit.subspace import second_moment
+
+SECTION = all_sections()["symmetric_noise"]
 
 SIZE = TINY["symmetric_noise"]
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -94,7 +96,7 @@ def test_larger_deltas_allow_less_noise_and_random_subspaces_have_closed_forms(r
 
 @pytest.fixture(scope="module")
 def figures(results):
-    return draw_figures(results, [section.SECTION])
+    return draw_figures(results, [SECTION])
 
 
 def test_figures_are_the_same_wherever_they_are_drawn(results, figures):
@@ -111,11 +113,11 @@ def test_figures_are_the_same_wherever_they_are_drawn(results, figures):
         return begun[-1]
 
     workers = SimpleNamespace(submit=submit)
-    assert draw_figures(results, [section.SECTION], workers) == figures
+    assert draw_figures(results, [SECTION], workers) == figures
     assert len(begun) == len(figures) > 1
 
 
-@pytest.mark.parametrize("name", section.SECTION.figures)
+@pytest.mark.parametrize("name", SECTION.figures)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_a_figure_says_whose_claim_fell(figures, name, narrow):
     svg = figures[name][narrow]
@@ -160,7 +162,7 @@ def test_what_a_public_centre_keeps_is_that_of_the_best_with_a_proof(results):
         f"{name}{PUBLIC}": shares(goe_gaussian=(0.4, 0.65, 0.8)),
         "privacy-wall": verdicts(refuted=(PUBLISHED,)),
     }
-    notes = section.SECTION.context(replace(results, tables=tables))["notes"]
+    notes = SECTION.context(replace(results, tables=tables))["notes"]
     assert notes[3:] == [
         "On synthetic, goe-gaussian keeps 65.0 % at ε = 1 and δ = 10⁻⁶ with a public "
         "centre and each row divided by its own length, and 35.0 % with centre and "
@@ -175,12 +177,12 @@ def test_what_is_missing_is_said_and_the_rest_stands(
     monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     size = Size(**{**vars(SIZE), "paper_datasets": ("synthetic", "covertype", "mnist")})
-    monkeypatch.setitem(section.SECTION.sizes, "tiny", size)
+    monkeypatch.setitem(SECTION.sizes, "tiny", size)
     assert section.missing(size) == ["covertype", "mnist"]
-    names = [each.name for each in section.SECTION.experiments(size)]
+    names = [each.name for each in SECTION.experiments(size)]
     kinds = ("epsilon-synthetic", "epsilon-synthetic-public", "n-synthetic")
     assert names == [*(f"sn-{kind}" for kind in kinds), "sn-errors-synthetic"]
-    site = render(results, figures, [section.SECTION])
+    site = render(results, figures, [SECTION])
     assert not site.failed
     page = site.pages["sections/symmetric_noise.html"]
     assert "Covertype from https://archive.ics.uci.edu/" in page

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpaudit.reports.bench import study
 from dpaudit.reports.escaping import Safe
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 
 
 def beside(folder: Path) -> study.Summary | None:
@@ -20,11 +20,3 @@ def context(results: Results) -> dict[str, Any] | None:
         "html": Safe(study.render_html(found, whole=False)),
         "text": Safe(study.render_markdown(found, whole=False)),
     }
-
-
-SECTION = Section(
-    name="auditor",
-    title="The auditor audited",
-    parts=(Part("auditor-audited", "The auditor audited", 850),),
-    optional=True,
-)

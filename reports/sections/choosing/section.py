@@ -34,13 +34,13 @@ from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Experiment, Record
-from dpaudit.reports.sections import Part, Results, Section, Size
+from dpaudit.reports.sections import Results, Size
 from dpaudit.reports.svg import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import count, delta, listed, percent, setting
 from dpaudit.streams import stream
 
-__all__ = ["SECTION", "winners_map"]
+__all__ = ["winners_map"]
 
 SHARE = 0.1
 """k times the gap, of the mean squared length of a row."""
@@ -361,9 +361,4 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="choosing",
-    title="Which mechanism when",
-    parts=(Part("choosing", "Which mechanism when", 290),),
-    notes={("recommend-held-out",): advice_notes},
-)
+NOTES = {("recommend-held-out",): advice_notes}

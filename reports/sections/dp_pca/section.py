@@ -27,7 +27,7 @@ from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.errors import InputError
 from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Record
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, Panel
 from dpaudit.reports.svg import INK, SERIES
@@ -173,13 +173,8 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="dp_pca",
-    title="DP-PCA, as in its paper",
-    parts=(Part("dp-pca", "DP-PCA, as in its paper", 310),),
-    notes={
-        (GRADIENTS,): gradient_notes,
-        (CLAIMS,): findings.claim_notes,
-        tuple(STAGES): stage_lines,
-    },
-)
+NOTES = {
+    (GRADIENTS,): gradient_notes,
+    (CLAIMS,): findings.claim_notes,
+    tuple(STAGES): stage_lines,
+}

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.errors import InputError
-from dpaudit.reports.sections import Part, Results, Section, TopicPage
+from dpaudit.reports.sections import Results, TopicPage
 from dpaudit.reports.sections.libraries.findings import TourRow, load_tour, tour_rows
 from dpaudit.reports.sections.libraries.measures import (
     LibraryComparison,
@@ -171,13 +171,3 @@ def pages(results: Results) -> list[TopicPage]:
             )
         )
     return topics
-
-
-SECTION = Section(
-    name="libraries",
-    title="Other libraries",
-    parts=(
-        Part("libraries", "Beside other libraries", 700),
-        Part("tour", "Other libraries, audited", 710),
-    ),
-)

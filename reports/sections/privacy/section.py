@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.reports import plots
 from dpaudit.reports.experiment import Record
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import fallen, point, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt
@@ -160,15 +160,3 @@ def remarks(results: Results) -> dict[str, list[str]]:
         name: [f"The claim holds at the audited ε but is {where}."]
         for name, where in found.items()
     }
-
-
-SECTION = Section(
-    name="privacy",
-    title="Privacy: claimed, exact, audited",
-    parts=(
-        Part("privacy-wall", "The privacy wall", 100),
-        Part("verdicts", "Verdicts", 110),
-        Part("how-to-read", "How to read this", 900),
-    ),
-    audits=("privacy-wall",),
-)

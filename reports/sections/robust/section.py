@@ -8,7 +8,7 @@ published and as corrected.
 from functools import partial
 from typing import Any
 
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.robust import conditions, findings, measures
 
 _PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
@@ -55,11 +55,4 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="robust",
-    title="Robust PCA",
-    parts=(Part("robust", "Robust PCA", 400),),
-    uses=("privacy",),
-    audits=("robust-audits",),
-    notes={(name,): find for name, find in _NOTES.items()},
-)
+NOTES = {(name,): find for name, find in _NOTES.items()}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import DOTTED, Line, Verdicts
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.svg import INK
@@ -177,10 +177,4 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="streaming",
-    title="Streaming",
-    parts=(Part("streaming", "Streaming", 300),),
-    audits=("streaming-audits",),
-    notes={findings.TABLES: findings.exponent_lines},
-)
+NOTES = {findings.TABLES: findings.exponent_lines}

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
@@ -68,11 +68,3 @@ def suite_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
 def context(results: Results) -> dict[str, Any]:
     suite = results["textbook-suite"]
     return {"suite": suite_rows(suite), "suite_notes": suite_notes(suite)}
-
-
-SECTION = Section(
-    name="suite",
-    title="Textbook suite",
-    parts=(Part("textbook-suite", "Textbook suite", 800),),
-    audits=("textbook-suite",),
-)

@@ -13,7 +13,7 @@ from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lines import Curve, Line, Verdicts, by_mechanism, close, stacked
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Part, Results, Section, Size
+from dpaudit.reports.sections import Results, Size, all_sections
 from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.svg import INK, MUTED
@@ -254,7 +254,7 @@ def _rounded(value: float) -> str:
 
 
 def context(results: Results) -> dict[str, Any]:
-    size = SECTION.sizes[results.profile]
+    size = all_sections()["symmetric_noise"].sizes[results.profile]
     wall = results["privacy-wall"]
     by_epsilon = tables_of(results, "epsilon")
     options = {name: results.options(f"sn-epsilon-{name}") for name in by_epsilon}
@@ -284,17 +284,11 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="symmetric_noise",
-    title="Symmetric noise, as in its paper",
-    parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
-    uses=("privacy",),
-    notes={
-        names: partial(find, dataset=dataset)
-        for dataset in DATASETS
-        for names, find in (
-            ((f"sn-epsilon-{dataset}", "privacy-wall"), claims_of_figure_1),
-            ((f"sn-errors-{dataset}",), measures.error_sentences),
-        )
-    },
-)
+NOTES = {
+    names: partial(find, dataset=dataset)
+    for dataset in DATASETS
+    for names, find in (
+        ((f"sn-epsilon-{dataset}", "privacy-wall"), claims_of_figure_1),
+        ((f"sn-errors-{dataset}",), measures.error_sentences),
+    )
+}

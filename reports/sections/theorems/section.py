@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots, svg
-from dpaudit.reports.sections import Part, Results, Section, TopicPage
+from dpaudit.reports.sections import Results, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement, ledger, pictures
 from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
 from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
 from dpaudit.reports.words import decimal, listed, number, signed, spread
 
-__all__ = ["SECTION", "programmed"]
+__all__ = ["programmed"]
 
 _HEIGHT, _ROW = 200, 16  # CSS pixels of a panel, and of a row
 _MOST = 1.0  # how far from what is proven an exponent is drawn
@@ -336,10 +336,4 @@ def _measured(rows: Sequence[ExponentRow | Chance]) -> list[str]:
     ]
 
 
-SECTION = Section(
-    name="theorems",
-    title="Theorems",
-    parts=(Part("theorems", "Theorems", 550),),
-    uses=("streaming", "online"),
-    notes={(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS},
-)
+NOTES = {(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS}

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.lines import Line, Verdicts
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.tracing import findings, measures
 from dpaudit.reports.sections.tracing.findings import Shares, clusters, shares
 from dpaudit.reports.svg import SERIES
@@ -134,10 +134,4 @@ def context(results: Results) -> dict[str, Any]:
     }
 
 
-SECTION = Section(
-    name="tracing",
-    title="Tracing",
-    parts=(Part("tracing", "Tracing", 600),),
-    uses=("privacy",),
-    notes={("list-culling",): findings.culling_notes},
-)
+NOTES = {("list-culling",): findings.culling_notes}

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dpaudit.reports import plots
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import records, verdict_rows
 from dpaudit.reports.words import count, listed, spelt
@@ -48,10 +48,4 @@ def context(results: Results) -> dict[str, Any]:
     return {"notes": training_notes(audits), "rows": verdict_rows(audits)}
 
 
-SECTION = Section(
-    name="training",
-    title="Training",
-    parts=(Part("training", "Training", 520),),
-    audits=("training-audits",),
-    notes={("training-audits",): training_notes},
-)
+NOTES = {("training-audits",): training_notes}

@@ -12,7 +12,7 @@ import pandas as pd
 from dpaudit.datasets import load
 from dpaudit.reports import tables
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Fact, Part, Results, Section
+from dpaudit.reports.sections import Fact, Results
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.words import (
@@ -229,15 +229,3 @@ def facts(results: Results) -> list[Fact]:
         if row.throughput:
             found.append(Fact(row.name, "Releases per second", row.throughput))
     return found
-
-
-SECTION = Section(
-    name="utility",
-    title="What privacy costs",
-    parts=(
-        Part("captured-variance", "What privacy costs", 200),
-        Part("components", "Ten components at a glance", 210),
-        Part("run-time", "Run time", 220),
-    ),
-    uses=("privacy",),
-)
