@@ -1,18 +1,27 @@
-"""Numbers and lists as a reader wants them.
+"""Numbers and lists as a reader wants them, and the sentences that they stand in.
 
-Few digits, real minus signs, no exponents in E.
+Few digits, real minus signs, no exponents in E. What a section concludes from tables is
+written in its ``sentences.j2``: a macro of Jinja for each function that concludes, a
+sentence a line. The function finds the values, the macro chooses the sentences, by the
+filters `FORMS`, which are functions of this module.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpaudit.printable import told_apart
+from dpaudit.reports import escaping
 
 __all__ = ["duration", "percent", "setting", "verdict"]
 
+ROOT = Path(__file__).parent
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -228,3 +237,50 @@ def verdict(name: str) -> str:
     'NOT REFUTED'
     """
     return name.replace("_", " ")
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    each.__name__: each
+    for each in (
+        *(number, signed, setting, plain, decimal, delta, percent, count, speed),
+        *(duration, times, listed, spelt, short, verdict),
+    )
+}
+
+
+class _Form(Formatter):
+    def format_field(self, value: Any, form: str) -> str:
+        return str(FORMS[form](value) if form in FORMS else format(value, form))
+
+
+def phrased(items: Iterable[Any], form: str) -> list[str]:
+    """Return a phrase for each item, or tuple of several, in which `FORMS` are forms.
+
+    >>> phrased([("x", 1e6), ("y", 2.0)], "{} after {:count}")
+    ['x after 1,000,000', 'y after 2']
+    """
+    several = (each if isinstance(each, tuple) else (each,) for each in items)
+    return [_Form().format(form, *each) for each in several]
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader((ROOT / "sections", ROOT)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda each: escaping.plain(each) if isinstance(each, str) else each,
+    )
+    made.filters |= {**FORMS, "phrased": phrased, "lines": _lines}
+    return made
+
+
+def sentences(section: str, about: str, /, **values: Any) -> list[str]:
+    """Return what a macro of the ``sentences.j2`` of a section says of values."""
+    chosen = _templates().get_template(f"{section}/sentences.j2")
+    return _lines(str(getattr(chosen.module, about)(**values)))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n") if line.strip()]

@@ -28,6 +28,7 @@ from dpaudit.reports.words import (
     listed,
     nines,
     percent,
+    sentences,
     setting,
     spelt,
     times,
@@ -209,22 +210,13 @@ def answer(found: MechanismComparison) -> list[str]:
     standing = [e for e in here if e["verdict"] == "NOT_REFUTED"]
     standing = [each for each in standing if each["exact"] != "false"]
     best = []
-    for kind, approximate in (("a pure claim", False), ("a δ in its claim", True)):
+    for approximate in (False, True):
         own = [e["mechanism"] for e in standing if (e["delta"] > 0) == approximate]
         if own:
             name = max(own, key=kept.__getitem__)
-            best.append(f"{name} keeps {percent(kept[name])} with {kind}")
-    sentences = []
-    if best:
-        sentences.append(
-            f"At ε = {setting(at)}, among the claims that were not refuted, "
-            f"{listed(best)}: the largest medians of the share of the variance that "
-            "PCA without noise captures."
-        )
-    if fallen := found.refuted:
-        verb = "breaks its claim" if len(fallen) == 1 else "break their claims"
-        sentences.append(f"REFUTED: {listed(fallen)} {verb}.")
-    return sentences
+            best.append((name, kept[name], approximate))
+    told = {"epsilon": at, "best": best, "fallen": found.refuted}
+    return sentences("comparison", "answer", **told)
 
 
 def _measure_rows(found: MechanismComparison, measure: str) -> list[Printed]:

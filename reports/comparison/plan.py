@@ -41,7 +41,7 @@ from dpaudit.reports.comparison.problem import MEASURES, PCAProblem
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Failure, Job
 from dpaudit.reports.tables import quarters
-from dpaudit.reports.words import listed, setting
+from dpaudit.reports.words import sentences
 
 _WORK: dict[str, tuple[Callable[..., Record], tuple[str, ...], float]] = {
     "measured": (measures.measured, ("repetitions",), 1.0),
@@ -250,44 +250,29 @@ def comparison_of(
             key = {"mechanism": name, "epsilon": epsilon, "measure": measure}
             rows.append({**key, **three, **said})
     if not audits:
-        sentences = "; ".join(map(str, failed.values()))
-        raise InputError(f"no mechanism could be compared: {sentences}")
+        why = "; ".join(map(str, failed.values()))
+        raise InputError(f"no mechanism could be compared: {why}")
     shown = {row["mechanism"] for row in rows}
     for name, error in failed.items():
         if name not in shown:
             rows += _failed_rows(name, math.nan, error)
     stands = {each["mechanism"] for each in audits}
-    warned = dict.fromkeys(
-        f"{each['mechanism']}: {text.rstrip('.')}."
-        for each in audits
-        for text in each.get("warnings", ())
+    notes += sentences(
+        *("comparison", "of_mechanisms"),
+        repetitions=settings["repetitions"],
+        empty=[(*key, at) for key, at in empty.items()],
+        lost=[(name, at) for name, at in lost.items() if name in stands],
+        untrue=list(false.items()),
+        warned=dict.fromkeys(
+            f"{each['mechanism']}: {text.rstrip('.')}."
+            for each in audits
+            for text in each.get("warnings", ())
+        ),
     )
-    notes += [
-        *(
-            f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
-            f"{_at(epsilons)} that there are no components: they capture nothing."
-            for (name, count), epsilons in empty.items()
-        ),
-        *(
-            f"{name} failed at {_at(epsilons)} only; its other points stand."
-            for name, epsilons in lost.items()
-            if name in stands
-        ),
-        *(
-            f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: "
-            "the exact loss on its worst pair is larger."
-            for name, epsilons in false.items()
-        ),
-        *warned,
-    ]
     table = pd.DataFrame.from_records(rows)
     return MechanismComparison(
         table, failed, problem, settings, tuple(audits), tuple(notes)
     )
-
-
-def _at(epsilons: Sequence[float]) -> str:
-    return f"ε = {listed(map(setting, epsilons))}"
 
 
 def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:

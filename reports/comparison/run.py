@@ -33,7 +33,7 @@ from dpaudit.reports.experiment import CONFIDENCE
 from dpaudit.reports.lines import Curve
 from dpaudit.reports.runner import carry_out
 from dpaudit.reports.store import STORE, WorkStore, staging
-from dpaudit.reports.words import listed, percent, setting
+from dpaudit.reports.words import listed, sentences, setting
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_positive
 
@@ -169,29 +169,20 @@ def epsilon_list(epsilons: Sequence[float]) -> list[float]:
 
 def _notes(problem: PCAProblem) -> list[str]:
     """Return what is to be known of the rows, a sentence each."""
-    notes, norm = [], problem.setting.row_norm
-    if problem.scaled:
-        k = problem.setting.n_components
-        basis = top_components(problem.scaled_moment, k)
-        left = problem.measure(basis[np.newaxis])["captured_variance"][0]
-        verb = "was" if problem.scaled == 1 else "were"
-        notes.append(
-            f"{problem.scaled:,} of {problem.shape[0]:,} rows {verb} longer than the "
-            f"row norm, {setting(norm)}, and {verb} scaled down to it; without noise, "
-            f"PCA of the rows so scaled keeps {percent(left)}."
-        )
-    values = np.linalg.eigvalsh(problem.moment)[::-1]
     k = problem.setting.n_components
-    if k == len(values):
-        notes.append(
-            "There are as many components as columns: whatever is released keeps all."
-        )
-    elif values[k - 1] - values[k] <= EXACT * values[0]:
-        notes.append(
-            f"The {k} components of PCA without noise are not unique, for there is no "
-            "gap after them: angles to them mean little."
-        )
-    return notes
+    basis = top_components(problem.scaled_moment, k)
+    values = np.linalg.eigvalsh(problem.moment)[::-1]
+    whole = k == len(values)
+    return sentences(
+        *("comparison", "of_rows"),
+        scaled=problem.scaled,
+        rows=problem.shape[0],
+        norm=problem.setting.row_norm,
+        left=problem.measure(basis[np.newaxis])["captured_variance"][0],
+        components=k,
+        whole=whole,
+        unique=whole or values[k - 1] - values[k] > EXACT * values[0],
+    )
 
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels

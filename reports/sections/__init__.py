@@ -3,8 +3,9 @@
 A folder has a file ``experiments.toml``, whose ``[section]`` has the fields of a
 `Section`, and which declares what it runs (`dpaudit.reports.experiment`); a module
 ``section`` with functions that say what there is to say, by names that `Section` lists;
-and a template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside
-that, what it needs of ``measures`` (what is measured, by workers), ``figures`` (tables
+a template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page; and
+``sentences.j2``, what may be concluded (`dpaudit.reports.words`). Beside that, what it
+needs of ``measures`` (what is measured, by workers), ``figures`` (tables
 in, SVG out) and ``findings`` (tables in, words and rows that are ready to print out);
 what is short stands in ``section`` itself. The folders are found by themselves, and so
 are their figures: the page, the command line and the check know none by name.

@@ -37,7 +37,7 @@ from dpaudit.reports.experiment import Cell, Experiment, Record
 from dpaudit.reports.sections import Results, Size
 from dpaudit.reports.svg import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import count, delta, listed, percent, setting
+from dpaudit.reports.words import count, delta, listed, sentences, setting
 from dpaudit.streams import stream
 
 __all__ = ["winners_map"]
@@ -284,39 +284,25 @@ def _off(printed: Any, measured: Any) -> Any:
 
 def advice_notes(held_out: pd.DataFrame) -> list[str]:
     """Return how often the advice is good, and how far off errors are."""
-    found = advice(held_out)
-    good = found["ratio"] <= NEARLY
-    columns = f"of {setting(found['d'].min())} to {setting(found['d'].max())} columns"
-    sentences = [
-        f"At {count(good.sum())} of {count(len(found))} settings {columns} "
-        f"({percent(good.mean())}) the recommended mechanism has an error within "
-        f"{percent(NEARLY - 1)} of the least measured there."
-    ]
-    if not good.all():
-        worst = found.loc[found["ratio"].idxmax()]
-        sentences.append(
-            f"At worst it is {worst['ratio']:.2g} times the least: "
-            f"{worst['recommended']} in place of {worst['best']} at d = "
-            f"{setting(worst['d'])}, k = {setting(worst['k'])}."
-        )
-    off = _off(held_out["expected"], held_out["median"])
-    most = {"all": off.max(), "those of recommended mechanisms": found["off"].max()}
-    beyond = off[held_out["d"] > GRID["d"][-1]]
-    if len(beyond):
-        most[f"those of more than {setting(GRID['d'][-1])} columns"] = beyond.max()
-    told = listed(f"{who} at worst {times:.3g} times" for who, times in most.items())
-    sentences.append(
-        f"Of {count(len(off))} errors {percent((off <= _CLOSE).mean())} are within a "
-        f"factor of {_CLOSE:g} of a fresh measurement: {told}."
-    )
+    found, most = advice(held_out), GRID["d"][-1]
+    off, many = _off(held_out["expected"], held_out["median"]), held_out["d"] > most
     known = held_out[held_out["looked_up"].notna()]
-    if len(known):
-        close = _off(known["looked_up"], known["median"]) <= _CLOSE
-        sentences.append(
-            f"Of {count(len(close))} that the grid has an answer for, "
-            f"{percent(close.mean())} are so in the grid."
-        )
-    return sentences
+    return sentences(
+        *("choosing", "advice_notes"),
+        found=found,
+        good=found["ratio"] <= NEARLY,
+        nearly=NEARLY - 1,
+        worst=found.loc[found["ratio"].idxmax()],
+        errors=off,
+        offs=[
+            ("all", off.max()),
+            ("those of recommended mechanisms", found["off"].max()),
+            *[(f"those of more than {setting(most)} columns", off[many].max())]
+            * any(many),
+        ],
+        close=_CLOSE,
+        looked_up=_off(known["looked_up"], known["median"]),
+    )
 
 
 @cache

@@ -1,13 +1,11 @@
-"""Who wins where: curves of errors with their bottoms, and sentences on them.
-
-The sentences are chosen by the data.
-"""
+"""Who wins where: curves of errors with their bottoms, and sentences on them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     TUNED,
 )
 from dpaudit.reports.tables import Quartiles, grouped, quarters
-from dpaudit.reports.words import count, listed, number, plain, setting, spelt
+from dpaudit.reports.words import sentences
 
 CLAIMS = "dp-pca-claims"
 RATES = {
@@ -127,116 +125,86 @@ def head(shown: Sequence[Panel]) -> str:
     It is if errors of DP-PCA fall by the root of the factor of sigma or by more, and
     those of equation (7) by less than its root.
     """
-    seen = []
+    seen: list[tuple[Any, ...]] = []
     for panel in shown:
         own, other = (panel.medians.get(n, {}) for n in (DP_PCA, MINIBATCH_OJA))
         both = sorted(set(own) & set(other))
         if len(both) < 2:
-            seen.append(f"not seen {panel.words}, where nearly all is bottom")
+            seen.append((panel.words,))
             continue
         least, most = both[0], both[-1]
         falls = [each[most] / each[least] for each in (own, other)]
         holds = falls[1] < sqrt(most / least) <= falls[0]
-        told = (f"{number(float(f'{fall:.2g}'))}" for fall in falls)
-        seen.append(
-            f"{'supported' if holds else 'not seen'} {panel.words} (σ falls by a "
-            f"factor of {setting(most / least)}, its error by one of {next(told)}, "
-            f"that of {MINIBATCH_OJA} by one of {next(told)})"
-        )
-    return (
-        "That the error of DP-PCA vanishes with σ in Example 4.1, where that of noise "
-        f"in proportion to a gradient’s length does not, is {listed(seen)}."
-    )
+        two = [float(f"{fall:.2g}") for fall in falls]
+        seen.append((panel.words, holds, most / least, *two))
+    (said,) = sentences("dp_pca", "head", seen=seen, other=MINIBATCH_OJA)
+    return said
 
 
 def rate_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
     """Return who has the least error on Gaussian rows, against each variable."""
     found = [winners(panel, refuted) for panel in shown]
-    notes = [_who(panel, refuted) for panel in shown]
-    if all(set(each.values()) == {GOE} for each in found):
-        notes = [
-            f"On Gaussian rows {GOE}, which puts noise on one matrix and has no steps "
-            "to choose, has a smaller median error than every mechanism that takes "
-            f"steps, at each of the {sum(map(len, found))} points that were tried."
-        ]
-    behind = [text for panel in shown for text in _behind(panel)]
-    if behind:
-        notes.append(f"The median of {DP_PCA} is {listed(behind)} that of {GOE}.")
-    return notes + _bottoms(shown)
+    alone = all(set(each.values()) == {GOE} for each in found)
+    return sentences(
+        *("dp_pca", "rate_notes"),
+        **{"goe": GOE, "dp_pca": DP_PCA, "points": sum(map(len, found)) * alone},
+        best=[_who(panel, refuted) for panel in shown],
+        behind=[each for panel in shown for each in _behind(panel)],
+        bottoms=_bottoms(shown),
+    )
 
 
 def example_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
     """Return who has the least error in Example 4.1, and what vanishes with sigma."""
-    notes = [_who(panel, refuted) for panel in shown]
+    falls = []
     for panel in shown:
         medians = {k: v for k, v in panel.medians.items() if k != OJA and len(v) > 1}
         spans = {name: max(own) / min(own) for name, own in medians.items()}
-        widest, falls = max(spans.values(), default=1.0), []
-        for name, own in medians.items():
-            ratio = number(float(f"{own[max(own)] / own[min(own)]:.2g}"))
-            short_of = f" (of {setting(spans[name])})" if spans[name] < widest else ""
-            falls.append(f"{ratio}{short_of} for {name}")
-        if falls:
-            notes.append(
-                f"{_capital(panel.words)}, as σ falls by a factor of "
-                f"{setting(widest)}, median errors fall by one of {listed(falls)}."
-            )
-    return notes + _bottoms(shown)
+        if medians:
+            ratios = [
+                (float(f"{own[max(own)] / own[min(own)]:.2g}"), name, spans[name])
+                for name, own in medians.items()
+            ]
+            falls.append((panel.words, max(spans.values()), ratios))
+    best, bottoms = [_who(panel, refuted) for panel in shown], _bottoms(shown)
+    told = {"goe": GOE, "best": best, "falls": falls, "bottoms": bottoms}
+    return sentences("dp_pca", "example_notes", **told)
 
 
 def claim_notes(claims: pd.DataFrame) -> list[str]:
     """Return which claims for a replaced row fell, and how the others were held."""
-    fallen = claims[claims["verdict"] == "REFUTED"]
-    notes = [
-        f"The claim of {row.mechanism} is false for a replaced row: its paper asks for "
-        f"the noise of an added one, and the exact ε is {number(row.exact_epsilon)} at "
-        "the claimed δ."
-        for row in fallen.itertuples()
-        if row.claim == "false"
-    ]
-    seen = list(fallen["mechanism"][fallen["claim"] != "false"])
-    if seen:
-        notes.append(f"Refuted by an audit: {listed(seen)}.")
-    if OJA in seen:
-        notes.append(f"{OJA} has no noise, and no claim but one that is planted.")
-    standing = claims[claims["verdict"] == "NOT_REFUTED"]
-    known = standing["mechanism"][standing["claim"] == "kept"]
-    audited = standing[standing["claim"] == "not known"]
-    if len(known):
-        notes.append(f"By the exact loss {listed(known)} keep the claim.")
-    if len(audited):
-        notes.append(
-            f"Not refuted with up to {count(audited['samples'].max())} releases a "
-            f"side, which is no proof: {listed(audited['mechanism'])}."
-        )
-    return notes
-
-
-def _who(panel: Panel, refuted: Collection[str]) -> str:
-    found = winners(panel, refuted)
-    if not found:
-        return f"{_capital(panel.words)}, all were bottom."
-    parts = []
-    for name in dict.fromkeys(found.values()):
-        at = [x for x, best in found.items() if best == name]
-        where = f"at {LETTERS[panel.variable]} = {listed(map(plain, at))}"
-        if len(at) == len(found):
-            where = f"at every {LETTERS[panel.variable]}"
-        parts.append(f"{name} {where}")
-    return (
-        f"{_capital(panel.words)}, of {GOE} and what takes steps the least median "
-        f"error is that of {listed(parts)}."
+    fell = claims["verdict"] == "REFUTED"
+    stands, false = claims["verdict"] == "NOT_REFUTED", claims["claim"] == "false"
+    audited = claims[stands & claims["claim"].eq("not known")]
+    wrong = claims[fell & false]
+    return sentences(
+        *("dp_pca", "claim_notes"),
+        wrong=list(zip(wrong["mechanism"], wrong["exact_epsilon"], strict=True)),
+        seen=list(claims["mechanism"][fell & ~false]),
+        oja=OJA,
+        known=list(claims["mechanism"][stands & claims["claim"].eq("kept")]),
+        audited=list(audited["mechanism"]),
+        most=audited["samples"].max(),
     )
 
 
-def _behind(panel: Panel) -> list[str]:
+def _who(panel: Panel, refuted: Collection[str]) -> tuple[str, str, list[Any]]:
+    """Return the words of a panel, its letter, and who is best at which points."""
+    found = winners(panel, refuted)
+    parts = []
+    for name in dict.fromkeys(found.values()):
+        at = [x for x, best in found.items() if best == name]
+        parts.append((name, [] if len(at) == len(found) else at))
+    return panel.words, LETTERS[panel.variable], parts
+
+
+def _behind(panel: Panel) -> list[tuple[float, str, float]]:
     """Return by how much DP-PCA is from GOE at the last point that both have."""
     own, other = (panel.medians.get(name, {}) for name in (DP_PCA, GOE))
     both = sorted(set(own) & set(other))
     if not both or TUNED in panel.words:
         return []
-    ratio = own[both[-1]] / other[both[-1]]
-    return [f"{number(ratio)} times (at {LETTERS[panel.variable]} = {plain(both[-1])})"]
+    return [(own[both[-1]] / other[both[-1]], LETTERS[panel.variable], both[-1])]
 
 
 def _about(errors: Array) -> Quartiles:
@@ -246,15 +214,8 @@ def _about(errors: Array) -> Quartiles:
     return max(mean - away, mean / 2), mean, mean + away
 
 
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
-def _bottoms(shown: Iterable[Panel]) -> list[str]:
+def _bottoms(shown: Iterable[Panel]) -> list[tuple[str, int]]:
     lost: Counter[str] = Counter()
     for panel in shown:
         lost.update({name: len(own.bottoms) for name, own in panel.errors.items()})
-    found = [
-        f"{name} at {spelt(n)} point{'s' * (n > 1)}" for name, n in lost.items() if n
-    ]
-    return [f"Bottom (⊥) is the release of {listed(found)}."] if found else []
+    return [each for each in lost.items() if each[1]]

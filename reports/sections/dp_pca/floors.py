@@ -29,7 +29,7 @@ from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
 from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HardLaw, HeavyLaw
 from dpaudit.reports.svg import INK
-from dpaudit.reports.words import count, decimal, listed, number, setting, signed
+from dpaudit.reports.words import count, decimal, listed, number, sentences, setting
 from dpaudit.streams import stream
 from dpaudit.validation import check_name
 
@@ -243,40 +243,21 @@ def floor_notes(
             if len(errors) > 1:
                 away = errors.std(ddof=1) / sqrt(len(errors))
                 end = errors.mean() + student.isf(_ALARM / 2, len(errors) - 1) * away
-                if end < floor[n]:
-                    below.append(f"{who} at n = {count(n)}")
-        if not ratios:
-            notes.append(f"On the instance of {theorem} there is no mean to compare.")
-            continue
-        (who, n), least = min(ratios.items(), key=lambda item: item[1])
-        most = max(ratios.values())
-        text = (
-            f"On the hard instance of {theorem} mean errors are {number(least)} to "
-            f"{count(most) if most >= 1000 else number(most)} times the floor; nearest "
-            f"is {who}, at n = {count(n)} (the best estimate that looks at no row errs "
-            f"by {number((table['blind'] / table['floor']).min())} times the floor at "
-            "least)"
-        )
-        ends = sorted(floor)
+                below += [(who, n)] if end < floor[n] else []
+        ends, slope = sorted(floor), None
         if len(ends) > 1 and min(floor.values()) > 0:
             slope = log(floor[ends[-1]] / floor[ends[0]]) / log(ends[-1] / ends[0])
-            text += f". The floor falls like n to the power {signed(slope)}"
         nearest: dict[float, float] = {}
         for (_, n), ratio in ratios.items():
             nearest[n] = min(ratio * floor[n], nearest.get(n, 1.0))
-        blinded = [count(n) for n, error in nearest.items() if 2 * error > blind[n]]
-        if blinded:
-            text += (
-                f". At n = {listed(sorted(blinded))} no mean is half of that: "
-                "there the law is too hard, and tests no mechanism"
-            )
-        notes.append(f"{text}.")
-        notes.append(
-            f"Below it is the mean of {', '.join(below)}: such a claim of privacy, or "
-            "the bound, is false."
-            if below
-            else "No mean is below the floor: one would contradict its claim, or the "
-            "bound."
+        notes += sentences(
+            *("dp_pca", "floor_notes"),
+            theorem=theorem,
+            ratios=sorted((ratio, *key) for key, ratio in ratios.items()),
+            blind=(table["blind"] / table["floor"]).min(),
+            slope=slope,
+            blinded=sorted(count(n) for n, e in nearest.items() if 2 * e > blind[n]),
+            below=below,
         )
     return notes
 

@@ -32,7 +32,7 @@ from dpaudit.reports.sections.dp_pca import findings, floors, measures
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, Panel
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
-from dpaudit.reports.words import count, listed, number, plain, setting, signed
+from dpaudit.reports.words import plain, sentences, setting, signed
 
 GRADIENTS = "dp-pca-gradients"
 GAUSSIAN, NEAR_A_LINE = "gaussian", "example-4.1"
@@ -58,22 +58,14 @@ def minibatch_gradients(cell: Cell) -> list[Record]:
 
 def gradient_notes(table: pd.DataFrame) -> list[str]:
     """Return how long the mean is beside the range, and whether that is as printed."""
-    parts, shorter = [], []
-    for law, where in (
-        (GAUSSIAN, "for Gaussian rows"),
-        (NEAR_A_LINE, f"in Example 4.1 at σ = {setting(SPREAD)}"),
-    ):
+    found = []
+    for law in (GAUSSIAN, NEAR_A_LINE):
         points = table[table["mechanism"] == law][["along", "across"]].to_numpy()
         length = float(np.linalg.norm(points.mean(axis=0)))
-        far = float(pdist(points).max())
-        parts.append(f"{number(length)} long and their range {number(far)} {where}")
-        shorter.append(length < far)
-    said = "which is not as in the print"
-    if shorter == [True, False]:
-        said = "as in the print: the mean is shorter than the range there, and longer"
-        said += " here"
-    count = len(table) // 2
-    return [f"The mean of {count} gradients is {' and '.join(parts)}, {said}."]
+        found.append((length, float(pdist(points).max())))
+    gaussian, example = found
+    told = {"gaussian": gaussian, "example": example, "spread": SPREAD}
+    return sentences("dp_pca", "gradient_notes", gradients=len(table) // 2, **told)
 
 
 @plots.picture(GRADIENTS, "Mean gradient beside the range of a minibatch of gradients")
@@ -118,28 +110,24 @@ _ORDER = (
 
 def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return how far the two are from noise on the covariance, and their bottoms."""
-    notes = []
+    ratios, every = [], pd.concat([tables[name] for name in STAGES])
     for name, (variable, where) in STAGES.items():
         found = Panel(name, variable, where, tables[name]).medians
         parts = []
         for own in (measures.TWO_STAGE, measures.OWN_PARTS):
             beside = found[measures.GOE]
-            ratios = [m / beside[x] for x, m in found[own].items() if beside.get(x, 0)]
-            if ratios:
-                low, high = (setting(float(f"{f(ratios):.2g}")) for f in (min, max))
-                span = low if low == high else f"{low} to {high}"
-                parts.append(f"{span} ({own})")
-        if parts:
-            notes.append(
-                f"At ε = 1 {where} the median error is {listed(parts)} times that of "
-                f"{measures.GOE}."
-            )
-    every = pd.concat([tables[name] for name in STAGES])
+            some = [m / beside[x] for x, m in found[own].items() if beside.get(x, 0)]
+            if some:
+                ends = (setting(float(f"{f(some):.2g}")) for f in (min, max))
+                parts.append((" to ".join(dict.fromkeys(ends)), own))
+        ratios += [(where, parts)] if parts else []
+    lost = []
     for own in (measures.TWO_STAGE, measures.OWN_PARTS):
-        found = every["error"][every["mechanism"] == own].isna()
-        lost = f"bottom in {count(found.sum())} of {count(len(found))} releases"
-        notes.append(f"{own} was {lost if found.any() else 'never bottom'}.")
-    return notes
+        errors = every["error"][every["mechanism"] == own]
+        lost.append((own, errors.isna().sum(), len(errors)))
+    return sentences(
+        "dp_pca", "stage_notes", ratios=ratios, goe=measures.GOE, lost=lost
+    )
 
 
 def stage_lines(*tables: pd.DataFrame) -> list[str]:

@@ -23,8 +23,8 @@ from dpaudit.reports.words import (
     listed,
     number,
     percent,
+    sentences,
     setting,
-    spelt,
     verdict,
 )
 
@@ -70,13 +70,10 @@ def tour_note(found: list[TourRow]) -> str:
     '0 mechanisms and models of no other libraries: nothing.'
     """
     counted = Counter(verdict(each.verdict) for each in found)
-    told = ", ".join(f"{count} {name}" for name, count in counted.most_common())
-    number_of = len({each.library for each in found})
-    libraries = "library" if number_of == 1 else "libraries"
-    return (
-        f"{len(found)} mechanisms and models of {spelt(number_of)} other {libraries}: "
-        f"{told or 'nothing'}."
-    )
+    libraries = len({each.library for each in found})
+    told = {"counted": counted.most_common(), "libraries": libraries}
+    (note,) = sentences("libraries", "tour_note", visited=len(found), **told)
+    return note
 
 
 def library_rows(comparison: LibraryComparison) -> list[Printed]:
@@ -103,17 +100,13 @@ def library_notes(comparison: LibraryComparison) -> list[str]:
     """Return whose fits capture most, in every setting."""
     fits = pd.DataFrame(comparison.records)
     fits["captured_share"] = fits["captured_share"].astype(float)
-    notes = []
+    best = []
     for d, k in comparison.settings:
         own = fits[fits["dimension"].eq(d) & fits["n_components"].eq(k)]
         middle = own.groupby("contender", sort=False)["captured_share"].median()
         if middle.notna().any():
-            best = middle.idxmax()
-            notes.append(
-                f"With {k} of {d} components {best} captures most, "
-                f"{percent(middle[best])}."
-            )
-    return notes
+            best.append((k, d, middle.idxmax(), middle.max()))
+    return sentences("libraries", "library_notes", best=best)
 
 
 def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:

@@ -1,9 +1,8 @@
 """The section on online PCA: what is measured, and how it is shown.
 
-The sentences are chosen by the data. The exponents of regret are rows of the scoreboard
-(`dpaudit.reports.sections.theorems`) and judged by its rule. A bound
-allows any exponent on a grid that ends, and that a random subspace earns k/d raises
-those in d.
+The exponents of regret are rows of the scoreboard
+(`dpaudit.reports.sections.theorems`) and judged by its rule. A bound allows any
+exponent on a grid that ends, and that a random subspace earns k/d raises those in d.
 """
 
 from collections import Counter
@@ -44,10 +43,8 @@ from dpaudit.reports.svg import INK, MUTED, SERIES
 from dpaudit.reports.tables import Printed, Quartiles, grouped, quartiles
 from dpaudit.reports.words import (
     count,
-    listed,
-    number,
     percent,
-    setting,
+    sentences,
     short,
     signed,
     spelt,
@@ -69,7 +66,7 @@ def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
 
 def head(found: Sequence[Score]) -> str:
     """Return which of the theorems on regret the exponents support or contradict."""
-    parts = []
+    theorems = []
     for theorem in dict.fromkeys(each.row.theorem for each in found):
         some = [each for each in found if each.row.theorem == theorem]
         seen = Counter(each.verdict for each in some)
@@ -77,8 +74,9 @@ def head(found: Sequence[Score]) -> str:
         told += [f"{spelt(seen[v])} {v}" for v in VERDICTS[1:] if seen[v]]
         unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
         aside = "; hypothesis not met: ".join([", ".join(told), *unmet])
-        parts.append(f"{stated(some)} {_short(theorem)} ({aside})")
-    return f"What is measured {listed(parts)}."
+        theorems.append((stated(some), _short(theorem), aside))
+    (said,) = sentences("online", "head", theorems=theorems)
+    return said
 
 
 def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
@@ -107,42 +105,26 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
 def online_notes(regrets: pd.DataFrame) -> list[str]:
     """Return what privacy costs on the longest stream, and who learns nothing."""
     last = _longest(regrets)
-    medians = last.groupby("mechanism", sort=False)["regret"].median()
+    medians = dict(last.groupby("mechanism", sort=False)["regret"].median().items())
     nothing = float(last["nothing"].iloc[0])
     names = [name for name in CORRECTED_ONLINE if name in medians]
-    best = min(names, key=lambda name: medians[name])
-    notes = [
-        f"On {count(last['rows'].max())} rows {LEADER}, which is not private, is "
-        f"{count(medians[LEADER])} behind the best fixed subspace, a random subspace "
-        f"{count(nothing)}, and {best}, the best of those whose noise is proven, "
-        f"{count(medians[best])}."
-    ]
-    if {FACTORISED, TREE} <= set(medians.index):
-        share = float(medians[FACTORISED] / medians[TREE])
-        notes.append(f"{FACTORISED} loses {percent(share)} of what {TREE} does.")
-    lost = [
-        name
-        for name in (*PUBLISHED_ONLINE, *CORRECTED_ONLINE)
-        if medians.get(name, 0.0) > _ALL_LOST * nothing
-    ]
-    if lost:
-        notes.append(
-            f"{listed(lost)} learn{'s' if len(lost) == 1 else ''} next to nothing on "
-            "such a stream."
-        )
-    if medians[ALGORITHM_3] < medians[best]:
-        notes.append(
-            f"{ALGORITHM_3} is at {count(medians[ALGORITHM_3])}, with noise that hides "
-            "a row in one step, and not in all of them."
-        )
+    best = min(names, key=medians.__getitem__)
     curve = regrets[regrets["mechanism"] == best]
-    law = fit_power_law(grouped(curve, "rows", "regret"))
-    if isfinite(law.exponent):
-        notes.append(
-            f"The regret of {best} grows like m to the power {signed(law.exponent)} "
-            f"({law.interval}) on these streams."
-        )
-    return notes
+    return sentences(
+        *("online", "online_notes"),
+        rows=last["rows"].max(),
+        medians=medians,
+        nothing=nothing,
+        best=best,
+        lost=[
+            name
+            for name in (*PUBLISHED_ONLINE, *CORRECTED_ONLINE)
+            if medians.get(name, 0.0) > _ALL_LOST * nothing
+        ],
+        law=fit_power_law(grouped(curve, "rows", "regret")),
+        **{"leader": LEADER, "tree": TREE, "factorised": FACTORISED},
+        step=ALGORITHM_3,
+    )
 
 
 def score_rows(found: Sequence[Score]) -> list[Printed]:
@@ -168,27 +150,21 @@ def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
     last = _longest(optimum)
     lost = (last["regret"] / last["optimum"]).groupby(last["mechanism"], sort=False)
     shares = lost.median()
-    notes = [
-        f"On {count(last['rows'].max())} rows of rivals {LEADER} loses "
-        f"{percent(shares.pop(LEADER))} of OPT, "
-        + " and ".join(f"{n} {percent(s)}" for n, s in shares.items())
-        + ": there, noise is what makes the regret small."
-    ]
-    held = [each for each in found if isfinite(each.share)]
-    if held:
-        worst = max(each.share for each in held)
-        notes.append(
-            f"A mean regret of {ALGORITHM_3} is above the bound that is proven."
-            if any(each.above for each in held)
-            else f"The largest mean regret of {ALGORITHM_3} is {percent(worst)} of the "
-            "bound that is proven with its constants."
-        )
-    for name in VERDICTS[1:]:
-        some = [each.row for each in found if each.verdict == name]
-        if some:
-            told = listed(f"{row.mechanism} in {row.variable}" for row in some)
-            notes.append(f"{name.capitalize()}: {told}.")
-    return notes
+    return sentences(
+        *("online", "score_notes"),
+        rows=last["rows"].max(),
+        leader=(LEADER, shares.pop(LEADER)),
+        others=list(shares.items()),
+        held=[each.share for each in found if isfinite(each.share)],
+        above=any(each.above for each in found if isfinite(each.share)),
+        step=ALGORITHM_3,
+        off={
+            name: [
+                (e.row.mechanism, e.row.variable) for e in found if e.verdict == name
+            ]
+            for name in VERDICTS[1:]
+        },
+    )
 
 
 def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) -> str:
@@ -197,27 +173,23 @@ def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) ->
     for each in found:
         if each.row.mechanism != ALGORITHM_4 or each.row.against != "optimum":
             continue
-        table = own_rows(each.row, tables[each.row.experiment])
+        table, fit = own_rows(each.row, tables[each.row.experiment]), each.fit
         epsilon = float(table["epsilon_used"].iloc[0])
         times = table["optimum"] / table["guess"]
-        parts[epsilon] = (
-            f"{signed(each.fit.exponent)} ({each.fit.interval}) at ε = "
-            f"{setting(epsilon)}, where OPT is {number(times.min())} to "
-            f"{number(times.max())} times the first guess"
-        )
-        low, high = each.fit.low - TOLERANCE, each.fit.high + TOLERANCE
+        ends = times.min(), times.max()
+        parts[epsilon] = (signed(fit.exponent), fit.interval, epsilon, *ends)
+        low, high = fit.low - TOLERANCE, fit.high + TOLERANCE
         near = low <= each.row.predicted <= high and each.verdict != Ruling.UNDECIDED
         if near and times.max() >= _MANY:
             reached.append(epsilon)
-    where = f"at ε = {listed(map(setting, sorted(reached)))}" if reached else ""
-    where = where or "at none of them"
-    return (
-        f"The exponent of {ALGORITHM_4} in OPT is "
-        f"{listed(parts[epsilon] for epsilon in sorted(parts))}. The 1/2 of Theorem 18 "
-        f"is reached {where}, that is within {TOLERANCE:g} of the interval, on streams "
-        f"whose OPT comes to {_MANY} times the first guess or more. In m, d and k it "
-        f"is measured at ε = {setting(max(parts))} alone."
+    (said,) = sentences(
+        *("online", "smaller_notes"),
+        mechanism=ALGORITHM_4,
+        parts=[parts[epsilon] for epsilon in sorted(parts)],
+        reached=sorted(reached),
+        **{"tolerance": TOLERANCE, "many": _MANY, "largest": max(parts)},
     )
+    return said
 
 
 def _longest(regrets: pd.DataFrame) -> pd.DataFrame:

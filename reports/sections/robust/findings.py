@@ -17,9 +17,8 @@ from dpaudit.reports.words import (
     count,
     delta,
     duration,
-    listed,
-    number,
     percent,
+    sentences,
     setting,
     short,
 )
@@ -52,51 +51,31 @@ def recovery_notes(paths: pd.DataFrame) -> list[str]:
     """Return how errors fall, in which order, and what correct noise costs."""
     medians = _medians(paths)
     ends = medians.ffill().iloc[-1]
-    order = sorted(PUBLISHED, key=lambda name: ends[name])
-    notes = [
-        "As published, the median errors at the end are in the order "
-        f"{' < '.join(map(short, order))}."
-    ]
+    ahead = []
     for convex in ("dp-sgd-reap-published", "dp-smd-reap-published"):
-        ahead = medians.index[medians[convex] < medians["dp-sggd-published"]]
-        if len(ahead):
-            notes.append(
-                f"{short(convex)} is ahead of dp-sggd up to step {count(ahead[-1])}."
-            )
-    lost = [name for name in PUBLISHED if ends[name] > 0.5]
-    if lost:
-        notes.append(
-            f"{listed(map(short, lost))} find{'s' if len(lost) == 1 else ''} nothing "
-            "with the printed noise, which is far more than the claim needs."
-        )
+        there = medians.index[medians[convex] < medians["dp-sggd-published"]]
+        ahead += [(convex, there[-1])] if len(there) else []
     first = {
         name: _first_within(medians[name].dropna()) for name in (*PUBLISHED, *CORRECTED)
     }
-    found = sum(isfinite(first[name]) for name in CORRECTED)
-    notes.append(
-        f"Corrected, {found} of {len(CORRECTED)} come within {TOLERANCE:g} to "
-        f"stay: the median error of dp-sggd {_steps(first['dp-sggd'])}, as published "
-        f"{_steps(first['dp-sggd-published'])}. (It may cross that line before, and "
-        "come back.)"
-    )
-    clock = paths.groupby(["mechanism", "iteration"])["seconds"].median()
+    clock, soonest = paths.groupby(["mechanism", "iteration"])["seconds"].median(), []
     for form, names in (("As published", PUBLISHED), ("Corrected", CORRECTED)):
-        there = [name for name in names if isfinite(first[name])]
-        times = {name: float(clock[name, first[name]]) for name in there}
+        times = {n: float(clock[n, first[n]]) for n in names if isfinite(first[n])}
         if times:
-            soonest = min(there, key=lambda name: times[name])
-            notes.append(
-                f"{form}, {short(soonest)} is the first by the clock, with "
-                f"{duration(times[soonest])} until it is within {TOLERANCE:g} to stay."
-            )
-    factor = restart_factor(paths)
-    if isfinite(factor):
-        notes.append(
-            f"Without noise ({NOISELESS}) the error falls by a factor of "
-            f"{number(factor)} with each restart of {_RESTART} steps, where Theorem 5 "
-            "promises 2."
-        )
-    return notes
+            name = min(times, key=times.__getitem__)
+            soonest.append((form, name, times[name]))
+    return sentences(
+        *("robust", "recovery_notes"),
+        order=sorted(PUBLISHED, key=lambda name: ends[name]),
+        ahead=ahead,
+        lost=[name for name in PUBLISHED if ends[name] > 0.5],
+        found=sum(isfinite(first[name]) for name in CORRECTED),
+        corrected=len(CORRECTED),
+        first=[_steps(first[name]) for name in ("dp-sggd", "dp-sggd-published")],
+        soonest=soonest,
+        factor=restart_factor(paths),
+        **{"tolerance": TOLERANCE, "noiseless": NOISELESS, "restart": _RESTART},
+    )
 
 
 def restart_factor(paths: pd.DataFrame) -> float:
@@ -115,52 +94,40 @@ def restart_factor(paths: pd.DataFrame) -> float:
 
 def condition_notes(table: pd.DataFrame) -> list[str]:
     """Return on how many haystacks the theorems' conditions are met, and are enough."""
-    known = table["pca_error_bound"].notna()
-    kept = (table["pca_error"] <= table["pca_error_bound"])[known]
-    share = (table["pca_error"] / table["pca_error_bound"]).max()
-    every = len(table)
-    stable = int((table["stability"] > 0).sum())
-    reaper = int((table["reaper_stability"] > 0).sum())
-    return [
-        "The statistic of Theorem 1, with sin 2γ for the 2 sin γ of the print (which "
-        f"is false), is positive for some γ on {count(known.sum())} of {count(every)} "
-        f"haystacks; on {count(kept.sum())} of these PCA is as near as it says, at "
-        f"{percent(float(share))} of the bound at most.",
-        f"What Theorems 2 to 5 ask of a start there, a positive stability, holds on "
-        f"{count(stable)}; that of Theorem 10, for REAPER, on {count(reaper)}.",
-    ]
+    shares = table["pca_error"] / table["pca_error_bound"]
+    return sentences(
+        *("robust", "condition_notes"),
+        haystacks=len(table),
+        known=table["pca_error_bound"].notna().sum(),
+        kept=(table["pca_error"] <= table["pca_error_bound"]).sum(),
+        share=float(shares.max()),
+        stable=(table["stability"] > 0).sum(),
+        reaper=(table["reaper_stability"] > 0).sum(),
+    )
 
 
 def phase_notes(*tables: pd.DataFrame) -> list[str]:
     """Return up to which length of rows the subspace is found, in most rows."""
-    notes: dict[str, list[str]] = {}
+    reached: dict[tuple[float, float], list[str]] = {}
     for table in tables:
         most = table[table["rows"] == table["rows"].max()]
-        reach, longest = {}, count(most["dimension"].max())
+        reach = {}
         for name, own in most.groupby("mechanism", sort=False):
             found = _within(own, ["dimension"])
             reach[str(name)] = count(found.max()) if len(found) else "none"
-        parts = _in_pairs(reach)
-        rows = count(most["rows"].iloc[0])
-        notes.setdefault(f"With N = {rows}, of D up to {longest}", []).extend(parts)
-    return [
-        f"{start}, the median error is within {TOLERANCE:g} up to these, as published "
-        f"and corrected: {'; '.join(parts)}."
-        for start, parts in notes.items()
-    ]
+        at = most["rows"].iloc[0], most["dimension"].max()
+        reached.setdefault(at, []).extend(_in_pairs(reach))
+    return sentences("robust", "phase_notes", reached=reached, tolerance=TOLERANCE)
 
 
 def tile_notes(table: pd.DataFrame, where: list[str]) -> list[str]:
     """Return in how many cells the subspace is found, as published and corrected."""
-    cells = len(table.groupby(where))
     found = {
         str(name): str(len(_within(own, where)))
         for name, own in table.groupby("mechanism", sort=False)
     }
-    return [
-        f"The median error is within {TOLERANCE:g} in so many of {count(cells)} cells, "
-        f"as published and corrected: {'; '.join(_in_pairs(found))}."
-    ]
+    told = {"pairs": _in_pairs(found), "tolerance": TOLERANCE}
+    return sentences("robust", "tile_notes", cells=len(table.groupby(where)), **told)
 
 
 def batch_notes(table: pd.DataFrame) -> list[str]:
@@ -171,11 +138,8 @@ def batch_notes(table: pd.DataFrame) -> list[str]:
         enough = cells.apply(failed, include_groups=False) <= 0.5
         good = enough[enough].index.get_level_values(0)
         least[str(name)] = setting(float(good.min())) if len(good) else "none tried"
-    return [
-        f"With the best batch half of the runs or more come within {TOLERANCE:g} at "
-        "shares of inliers as low as, published and corrected: "
-        f"{'; '.join(_in_pairs(least))}."
-    ]
+    told = {"pairs": _in_pairs(least), "tolerance": TOLERANCE}
+    return sentences("robust", "batch_notes", **told)
 
 
 def _in_pairs(words: dict[str, str]) -> list[str]:
@@ -192,9 +156,8 @@ def map_notes(maps: pd.DataFrame) -> list[str]:
     firsts = maps.groupby("mechanism", sort=False)["fit"].first()
     fits = {str(name): percent(float(fit)) for name, fit in firsts.items()}
     own = {*PUBLISHED, *CORRECTED}
-    others = "; ".join(f"{n} {fit}" for n, fit in fits.items() if n not in own)
-    both = f"As published and corrected: {'; '.join(_in_pairs(fits))}."
-    return [f"{others}.", both] if others else [both]
+    others = [each for each in fits.items() if each[0] not in own]
+    return sentences("robust", "map_notes", others=others, pairs=_in_pairs(fits))
 
 
 def map_rows(

@@ -1,7 +1,4 @@
-"""The exponents of streaming PCA, in numbers, in words and in rows ready to print.
-
-The sentences are chosen by the data.
-"""
+"""The exponents of streaming PCA, in numbers, in words and in rows ready to print."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from dpaudit.arrays import Array
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 from dpaudit.reports.tables import Printed, grouped
-from dpaudit.reports.words import count, decimal, number, percent, setting, signed
+from dpaudit.reports.words import decimal, sentences, setting, signed
 
 TABLES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 _FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor
@@ -135,106 +132,54 @@ def rate_rows(rates: Mapping[str, Rate]) -> list[Printed]:
 
 def size_notes(rates: Mapping[str, Rate]) -> list[str]:
     """Return how errors change with n and d."""
-    sampling, noise, dimension = (rates[k] for k in ("sampling", "noise", "dimension"))
-    most = count(max(noise.errors))
-    notes = [
-        f"At ε = 1 and n = {most} the median error is {number(noise.parts[0])}, and "
-        f"that of the noise alone {number(noise.parts[1])}; the noise falls like n to "
-        f"the power {signed(noise.fit.exponent)} and grows like d to the power "
-        f"{signed(dimension.fit.exponent)}.",
-        f"At ε = 1,000 the two are {number(sampling.parts[0])} and "
-        f"{number(sampling.parts[1])}, and the error falls like n to the power "
-        f"{signed(sampling.fit.exponent)}.",
-    ]
-    crossing = _crossing(sampling, noise)
-    if isfinite(crossing):
-        notes.append(
-            "If both lines went on like that, sampling would be the larger part at "
-            f"ε = 1 from about n = {count(float(f'{crossing:.1g}'))} on."
-        )
-    return notes
+    told = {key: rates[key] for key in ("sampling", "noise", "dimension")}
+    crossing = _crossing(rates["sampling"], rates["noise"])
+    return sentences("streaming", "size_notes", **told, crossing=crossing)
 
 
 def signal_notes(rates: Mapping[str, Rate]) -> list[str]:
     """Return how errors change with the spread of the rows."""
     signal, floor = rates["signal"], rates["floor"]
     least, most = min(floor.errors), max(floor.errors)
-    notes = [
-        f"As σ falls from {setting(most)} to {setting(least)}, the error of "
-        + " and that of ".join(
-            f"{rate.mechanism} falls from {_median(rate, most)} to "
-            f"{_median(rate, least)}"
+    return sentences(
+        *("streaming", "signal_notes"),
+        **{"signal": signal, "floor": floor, "least": least, "most": most},
+        falls=[
+            (rate.mechanism, _median(rate, most), _median(rate, least))
             for rate in (signal, floor)
-        )
-        + "."
-    ]
-    if floor.met:
-        notes.append(
-            f"For σ ≤ {setting(floor.limit)} that of {floor.mechanism} is level, as "
-            "far as can be told."
-        )
-    below = [
-        x
-        for x in signal.errors
-        if np.median(signal.errors[x]) < np.median(floor.errors[x])
-    ]
-    if below:
-        notes.append(
-            f"{signal.mechanism} is the better one for σ ≤ {setting(max(below))}."
-        )
-    return notes
+        ],
+        below=[
+            x
+            for x in signal.errors
+            if np.median(signal.errors[x]) < np.median(floor.errors[x])
+        ],
+    )
 
 
 def miss_notes(rates: Mapping[str, Rate]) -> list[str]:
     """Return why intervals do not hold their targets, and what is left out."""
-    notes = []
-    for rate in rates.values():
-        if rate.met or not isfinite(rate.fit.exponent):
-            continue
-        short = "reaches below" if rate.target[1] == inf else "does not hold"
-        text = f"‘{rate.name}’ misses its target: the interval {short} {rate.hoped}"
-        if rate.fit.low <= rate.formula <= rate.fit.high:
-            text += (
-                f". It holds {signed(rate.formula)}, which is what the formula of the "
-                f"noise gives on this grid: {_WHY[rate.key]}"
-            )
-        elif isfinite(rate.formula):
-            text += f", and not {signed(rate.formula)} either, as the formula has it"
-        notes.append(f"{text}.")
-    if notes:
-        notes.append("By chance alone, one such interval in twenty misses the truth.")
-    total = sum(len(v) for rate in rates.values() for v in rate.errors.values())
-    if lost := sum(rate.lost for rate in rates.values()):
-        notes.append(
-            f"{percent(lost / total)} of the data sets had a release that was bottom, "
-            "and are left out."
-        )
-    return notes
+    every = rates.values()
+    return sentences(
+        *("streaming", "miss_notes"),
+        missed=[e for e in every if not e.met and isfinite(e.fit.exponent)],
+        lost=sum(rate.lost for rate in every),
+        total=sum(len(values) for rate in every for values in rate.errors.values()),
+    )
 
 
-_WHY = {
-    "noise": "windows grow with the logarithm of n d, which the rate leaves out",
-    "dimension": "windows grow with the logarithm of n d, which the rate leaves out, "
-    "and noise turns the component in d − 1 directions, where its typical length falls "
-    "short of √d by more if d is small",
-    "signal": "the spread of gradients is in proportion to σ only where σ is small",
-    "floor": "its noise is the same for all σ",
-}
-
-
-def _crossing(sampling: Rate, noise: Rate) -> float:
+def _crossing(sampling: Rate, noise: Rate) -> float | None:
     """Return the n where the fitted lines meet.
 
-    Infinity if that is not ahead, or exponents are not known to a tenth.
+    None if that is not ahead, or exponents are not known to a tenth.
     """
     if not max(rate.fit.high - rate.fit.low for rate in (sampling, noise)) < 0.2:
-        return inf
+        return None
     slope = sampling.fit.exponent - noise.fit.exponent
     if not slope > 0:
-        return inf
+        return None
     with np.errstate(over="ignore"):
         crossing = np.exp(np.log(noise.fit.factor / sampling.fit.factor) / slope)
-    return float(crossing) if crossing > max(noise.errors) else inf
+    return float(crossing) if max(noise.errors) < crossing < inf else None
 
 
 def _median(rate: Rate, x: float) -> str:

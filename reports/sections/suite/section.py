@@ -9,7 +9,7 @@ from dpaudit.reports import plots
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import Printed, fell, proved, records, releases
-from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
+from dpaudit.reports.words import delta, number, sentences, setting, verdict
 
 _ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
 
@@ -39,24 +39,16 @@ def suite_notes(suite: pd.DataFrame) -> list[str]:
     """Return how the audit did where the truth is known."""
     refuted, names = suite["verdict"] == "REFUTED", suite["mechanism"]
     false = suite["true_epsilon"] > suite["claimed_epsilon"] * _ROUNDING
-    unseen, wrong = suite[false & ~refuted], names[refuted & ~false]
-    beyond = names[suite["epsilon_lower"] > suite["true_epsilon"] * _ROUNDING]
-    notes = []
-    if false.any():
-        share = f"{spelt(sum(false & refuted)).capitalize()} of {spelt(sum(false))}"
-        notes.append(f"{share} false claims fell.")
-    if len(unseen):
-        notes.append(
-            f"{count(unseen['samples'].max())} releases a side were too few to see "
-            f"through {listed(unseen['mechanism'])}."
-        )
-    if len(wrong):
-        notes.append(f"Wrongly refuted: the true claim of {listed(wrong)}.")
-    if len(beyond):
-        notes.append(f"Wrong bounds, above the truth: {listed(beyond)}.")
-    if not len(wrong) and not len(beyond):
-        notes.append("No true claim was refuted, and no bound lies above the truth.")
-    return notes
+    beyond = suite["epsilon_lower"] > suite["true_epsilon"] * _ROUNDING
+    return sentences(
+        *("suite", "suite_notes"),
+        untrue=false.sum(),
+        fell=(false & refuted).sum(),
+        unseen=list(names[false & ~refuted]),
+        drawn=suite["samples"][false & ~refuted].max(),
+        wrong=list(names[refuted & ~false]),
+        beyond=list(names[beyond]),
+    )
 
 
 @plots.picture("suite-wall", "Claimed, true and audited epsilon of textbook mechanisms")

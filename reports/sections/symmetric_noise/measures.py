@@ -10,6 +10,7 @@ bound: the origin for a centre, and each row divided by its own length.
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ from dpaudit.reports.sections.utility.measures import (
     captured_by,
 )
 from dpaudit.reports.tables import Printed, quartiles
-from dpaudit.reports.words import listed
+from dpaudit.reports.words import sentences
 from dpaudit.subspace import second_moment, top_components
 
 DECLARED = declarations(Path(__file__).with_name("experiments.toml"))
@@ -218,32 +219,24 @@ def error_sentences(table: pd.DataFrame, dataset: str) -> list[str]:
     middle = {key: values[1] for key, values in quarters.items()}
     names = dict.fromkeys(name for name, _ in middle)
     chance = [middle[RANDOM_SUBSPACE, n] for n in TRAINING]
-    idle = [
-        name
-        for name in names
-        if name not in (BASELINE, RANDOM_SUBSPACE)
-        and all(middle[name, n] >= x for n, x in zip(TRAINING, chance, strict=True))
-    ]
-    said = listed(f"{100 * x:.2f} %" for x in chance)
-    who = f"{listed(idle)} no better at either" if idle else "none as bad at both"
-    sentences = [
-        f"Behind a random subspace the classifier on {dataset} errs in {said} of the "
-        f"test rows (4,000 and 6,000 training rows), with {who}."
-    ]
-    if "curved_error" in table:
-        best = all(middle[_SN, n] < middle[r, n] for r in _RIVALS for n in TRAINING)
-        printed = PRINTED[dataset]
-        own = [name for name in printed if _among(printed[name], table, name)]
-        idle = [n for n in printed if _among(printed[n], table, RANDOM_SUBSPACE)]
-        sentences += [
-            f"That SN errs least of the private mechanisms of the paper on {dataset} "
-            f"is {'seen' if best else 'not seen'} at ε = 1.",
-            f"What the paper prints is within the range of our splits for "
-            f"{listed(own) if own else 'none'}, and within that of a random subspace "
-            f"for {listed(idle) if idle else 'none'}.",
-            _kernel_sentence(table, dataset),
-        ]
-    return sentences
+    curved, printed = "curved_error" in table, PRINTED.get(dataset, {})
+    return sentences(
+        *("symmetric_noise", "error_sentences"),
+        dataset=dataset,
+        chance=[100 * each for each in chance],
+        idle=[
+            name
+            for name in names
+            if name not in (BASELINE, RANDOM_SUBSPACE)
+            and all(middle[name, n] >= x for n, x in zip(TRAINING, chance, strict=True))
+        ],
+        curved=curved,
+        best=curved
+        and all(middle[_SN, n] < middle[r, n] for r in _RIVALS for n in TRAINING),
+        own=[name for name in printed if _among(printed[name], table, name)],
+        blind=[n for n in printed if _among(printed[n], table, RANDOM_SUBSPACE)],
+        svd=_kernels(table, dataset) if curved else [],
+    )
 
 
 def _among(printed: tuple[float, float], table: pd.DataFrame, name: str) -> bool:
@@ -255,22 +248,17 @@ def _among(printed: tuple[float, float], table: pd.DataFrame, name: str) -> bool
     return all(found.loc[n, "min"] <= p <= found.loc[n, "max"] for n, p in places)
 
 
-def _kernel_sentence(table: pd.DataFrame, dataset: str) -> str:
+def _kernels(table: pd.DataFrame, dataset: str) -> list[tuple[Any, ...]]:
     """Return which classifier errs as often without privacy as is printed."""
     baseline = table[table["mechanism"] == BASELINE]
-    parts = []
+    found: list[tuple[Any, ...]] = []
     for n, printed in zip(TRAINING, PRINTED[dataset][BASELINE], strict=True):
-        own = baseline[baseline["n"] == n]
-        ranges = []
-        for column in ("error", "curved_error"):
-            low, high = (100 * own[column].min(), 100 * own[column].max())
+        own = 100 * baseline[baseline["n"] == n][["error", "curved_error"]]
+        found.append((printed, n))
+        for low, high in zip(own.min(), own.max(), strict=True):
             place = "below" if printed < low else "above" if printed > high else "in"
-            ranges.append(f"{place} the range of {low:.2f} to {high:.2f} %")
-        parts.append(
-            f"{printed:g} % with {n:,.0f} rows is {ranges[0]} that the linear "
-            f"classifier has here, and {ranges[1]} of one with a Gaussian kernel"
-        )
-    return f"What is printed for SVD on {dataset}: {'; '.join(parts)}."
+            found[-1] += (place, low, high)
+    return found
 
 
 def _basis(cell: Cell, rows: Array, rng: np.random.Generator) -> Array:

@@ -18,7 +18,15 @@ from dpaudit.reports.sections.symmetric_noise import measures
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.svg import INK, MUTED
 from dpaudit.reports.tables import quartiles, refuted_mechanisms
-from dpaudit.reports.words import count, delta, listed, percent, setting, short
+from dpaudit.reports.words import (
+    count,
+    delta,
+    listed,
+    percent,
+    sentences,
+    setting,
+    short,
+)
 
 PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""
@@ -198,35 +206,18 @@ def verdicts(
     groups = chosen_delta(table, at).groupby(["mechanism", "epsilon"], sort=True)
     medians = groups["captured_share"].median().unstack("epsilon")
     epsilons, own = medians.columns, medians.loc[PUBLISHED]
-    where = f"on {dataset} at δ = {delta(at)}"
-    behind = epsilons[own < medians.loc[[PPM, PPM_PURE, PPCA]].max() - 0.01]
-    outperforms = (
-        f"not seen {where}, at ε = {listed(map(_rounded, behind))}."
-        if len(behind)
-        else f"supported {where}: its median is nowhere more than 0.01 below theirs."
-    )
-    sentences = [f"That SN outperforms PPM and PPCA is {outperforms}"]
+    rivals = medians.loc[[PPM, PPM_PURE, PPCA]].max()
     apart = np.flatnonzero(own < medians.loc[AG] - 0.01)
-    near = epsilons[apart[-1] + 1 :] if len(apart) else epsilons
-    matched = "That it matches AG for large enough ε is " + (
-        f"supported (within 0.01 from ε = {_rounded(near[0])} on)"
-        if len(near)
-        else f"not seen up to ε = {_rounded(epsilons[-1])}"
-    )
-    guarantee = (
-        "that its guarantee is the stronger one is contradicted: an audit refutes its "
-        "claim"
-        if PUBLISHED in refuted_mechanisms(wall)
-        else "no audit of this report refutes its claim"
-    )
-    sentences.append(f"{matched}; {guarantee}.")
     least = _nearest_one(epsilons)
-    sentences.append(
-        f"With a proven pure claim instead, {PURE} keeps "
-        f"{percent(medians.loc[PURE, least])} at ε = "
-        f"{_rounded(least)}, where SN keeps {percent(own[least])}."
+    return sentences(
+        *("symmetric_noise", "verdicts"),
+        **{"dataset": dataset, "delta": at, "pure": PURE, "least": _rounded(least)},
+        behind=list(map(_rounded, epsilons[own < rivals - 0.01])),
+        near=list(map(_rounded, epsilons[apart[-1] + 1 if len(apart) else 0 :])),
+        last=_rounded(epsilons[-1]),
+        fell=PUBLISHED in refuted_mechanisms(wall),
+        kept=(medians.loc[PURE, least], own[least]),
     )
-    return sentences
 
 
 def _public_sentence(own: pd.DataFrame, public: pd.DataFrame, dataset: str) -> str:
@@ -236,13 +227,11 @@ def _public_sentence(own: pd.DataFrame, public: pd.DataFrame, dataset: str) -> s
         least = _nearest_one(table["epsilon"].unique())
         chosen = chosen_delta(table, _TINY_DELTA)
         chosen = chosen[chosen["epsilon"].eq(least) & chosen["mechanism"].eq(PROVEN)]
-        kept.append(percent(chosen["captured_share"].median()))
-    return (
-        f"On {dataset}, {PROVEN} keeps {kept[1]} at ε = {_rounded(least)} and δ = "
-        f"{delta(_TINY_DELTA)} with a public centre and each row divided by its own "
-        f"length, and {kept[0]} with centre and scale from the data, which no claim "
-        "covers; each is a share of PCA on the same rows."
-    )
+        kept.append(chosen["captured_share"].median())
+    about = {"dataset": dataset, "proven": PROVEN, "delta": _TINY_DELTA}
+    told = {"kept": kept, "least": _rounded(least), **about}
+    (said,) = sentences("symmetric_noise", "public_sentence", **told)
+    return said
 
 
 def _nearest_one(epsilons: Any) -> float:

@@ -3,7 +3,7 @@
 Rows of one grid share its draws, with all mechanisms that some row asks for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -24,7 +24,7 @@ from dpaudit.reports.sections.theorems.rows import (
     ExponentRow,
 )
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
+from dpaudit.reports.words import listed, number, percent, sentences, setting, signed
 
 __all__ = ["ROWS"]
 
@@ -148,51 +148,30 @@ def _cells(each: judgement.Score | judgement.Share) -> dict[str, str]:
 
 def chance_summary(seen: Sequence[judgement.Share]) -> str:
     """Return how many events are as rare as a theorem says."""
-    parts = []
-    for verdict, words, named in (
-        (Ruling.RARER, "at most half as frequent as the theorem allows", False),
-        (Ruling.CONSISTENT, "consistent with it", False),
-        (Ruling.VACUOUS, "vacuous, as what looks at no row does no worse", True),
-        (Ruling.OFTEN, "more frequent than it says", True),
-        (Ruling.CONTRADICTED, "contradicted", True),
-    ):
-        these = [each for each in seen if each.verdict == verdict]
-        names = (
-            f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}" for e in these
-        )
-        if these or verdict == Ruling.CONTRADICTED:
-            parts.append(_how_many(len(these), words, names if named else ()))
-    return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
-
-
-def _how_many(number_of: int, words: str, names: Iterable[str] = ()) -> str:
-    """Return how many are what, and which, if they are named."""
-    named = list(names)
-    part = f"{spelt(number_of)} {'is' if number_of == 1 else 'are'} {words}"
-    part += f" ({listed(named)})" if named else ""
-    return part.replace("no are", "none is")
+    by_verdict = {
+        verdict: [(e.row.theorem.replace(",", ""), e.zeta) for e in own]
+        for verdict in Ruling
+        if (own := [each for each in seen if each.verdict == verdict])
+    }
+    told = {"events": len(seen), "by_verdict": by_verdict}
+    (said,) = sentences("theorems", "chance_summary", **told)
+    return said
 
 
 def summary(found: Sequence[judgement.Score]) -> str:
     """Return how many rows have which verdict, and which they are."""
-    words = {
-        Ruling.FASTER: "faster than the bound",
-        Ruling.STEEPER: "steeper than it on this grid",
-        Ruling.WITHIN: f"off by less than the tolerance of {judgement.TOLERANCE:g}",
-        Ruling.VACUOUS: "vacuous, as what looks at no row does about as well",
-        Ruling.NOTHING: "of a mechanism that released nothing",
+    by_verdict = {
+        verdict: [_named(each) for each in found if each.verdict == verdict]
+        for verdict in judgement.VERDICTS
     }
-    parts = []
-    for verdict in judgement.VERDICTS:
-        these = [each for each in found if each.verdict == verdict]
-        if verdict == Ruling.CONSISTENT:
-            parts.append(f"{spelt(len(these))} are consistent with the theorem")
-        elif these or verdict == Ruling.CONTRADICTED:
-            named = dict.fromkeys(map(_named, these))
-            parts.append(_how_many(len(these), words.get(verdict, verdict), named))
-    unmet = sum(bool(each.row.unmet) for each in found)
-    where = f" In {spelt(unmet)} a hypothesis of the theorem is not met." * bool(unmet)
-    return f"Of {len(found)} exponents {listed(parts)}.{where}"
+    (said,) = sentences(
+        *("theorems", "summary"),
+        exponents=len(found),
+        by_verdict=by_verdict,
+        tolerance=judgement.TOLERANCE,
+        unmet=sum(bool(each.row.unmet) for each in found),
+    )
+    return said
 
 
 def statements(found: Sequence[judgement.Score]) -> str:
@@ -226,16 +205,12 @@ def print_notes(found: Sequence[judgement.Score]) -> list[str]:
     """Return what is seen where the print has another exponent than the proof."""
     notes = []
     for each in found:
-        row, slope = each.row, each.fit.exponent
-        if row.printed == row.predicted or not isfinite(slope):
-            continue
-        nearer = abs(slope - row.predicted) < abs(slope - row.printed)
-        notes.append(
-            f"{_named(each)}: {_fraction(row.printed)} in print, "
-            f"{_fraction(row.predicted)} provable, {signed(slope)} measured, which is "
-            f"nearer to what is {'provable' if nearer else 'in print'}."
-        )
-    return notes
+        slope, proven, printed = each.fit.exponent, each.row.predicted, each.row.printed
+        if printed != proven and isfinite(slope):
+            nearer = abs(slope - proven) < abs(slope - printed)
+            told = _fraction(printed), _fraction(proven), slope, nearer
+            notes.append((_named(each), *told))
+    return sentences("theorems", "print_notes", notes=notes)
 
 
 def bound_rows(tables: Mapping[str, pd.DataFrame]) -> list[Printed]:

@@ -1,6 +1,6 @@
 """Who is useful on hard instances, whose rows are traced, and list culling: in words.
 
-The sentences are chosen by the data. The corollaries have a universal constant gamma
+The corollaries have a universal constant gamma
 that the paper does not give. They are held to what is measured with 1 in its place for
 the rows, m <= sqrt(n/log n), and the option ``gamma`` for usefulness: a release that is
 (1, 1/n^2)-private is useful with probability 1/n at most, then. *Contradicts*: of one
@@ -23,7 +23,7 @@ from dpaudit.reports.lines import mark
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.tracing import measures
 from dpaudit.reports.tables import Printed, records
-from dpaudit.reports.words import count, delta, listed, number, plain
+from dpaudit.reports.words import count, delta, listed, plain, sentences
 
 _CHANCE = 1e-3
 _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
@@ -105,63 +105,34 @@ def head(found: Sequence[Shares], refuted: Collection[str], length: int) -> str:
     ``refuted``: mechanisms whose claim is known to be false: the corollaries do not
     speak of them. ``length``: n.
     """
-    few = few_rows(length)
-    parts, verdicts = [], []
+    few, seen, says = few_rows(length), [], []
     for theorem, some in (
         ("Corollary 25", [each for each in found if each.components == 1]),
         ("Corollary 32", [each for each in found if each.components > 1]),
     ):
-        private = [e for e in some if e.epsilon == 1 and e.mechanism not in refuted]
         useful: dict[str, list[Proportion]] = {}
-        for e in private:
-            own = useful.setdefault(e.mechanism, [])
-            own += [e.useful[m] for m in e.useful if m <= few]
+        for e in some:
+            if e.epsilon == 1 and e.mechanism not in refuted:
+                own = useful.setdefault(e.mechanism, [])
+                own += [e.useful[m] for m in e.useful if m <= few]
         by_name = [_sum(own) for own in useful.values() if own]
-        if not by_name:
-            continue
-        hits, trials = (sum(counts) for counts in zip(*by_name, strict=True))
-        sizes = f"k = {listed(map(str, clusters(some)))}"
-        parts.append(
-            f"{count(hits)} of {count(trials)} releases of {len(by_name)} "
-            f"mechanism{'s' if len(by_name) > 1 else ''} ({sizes})"
-        )
-        chance = min(float(binom.sf(h - 1, n, 1 / length)) for h, n in by_name)
-        says = "contradicts" if chance <= _CHANCE / len(by_name) else "supports"
-        verdicts.append(f"{says} {theorem} ({sizes})")
-    if not parts:
-        return "No mechanism took so few rows as Corollaries 25 and 32 speak of."
-    text = (
-        f"Of mechanisms whose claim of ε = 1 was not refuted {listed(parts)} are "
-        f"useful on m ≤ √(n/log n) = {number(few)} rows per cluster, where at most 1/n "
-        f"of them may be: that {listed(verdicts)}, with 1 for the constant in m."
-    )
-    hits, trials = _sum(e.betrayed[m] for e in found for m in e.betrayed if m <= few)
-    if trials:
-        text += (
-            " Theorems 22 and 27 prove it by tracing what is useful on so few rows: "
-            f"here {count(hits)} of {count(trials)} such releases are traced."
-        )
-    return text
+        if by_name:
+            sizes = f"k = {listed(map(str, clusters(some)))}"
+            hits, trials = (sum(counts) for counts in zip(*by_name, strict=True))
+            seen.append((hits, trials, len(by_name), "s" * (len(by_name) > 1), sizes))
+            chance = min(float(binom.sf(h - 1, n, 1 / length)) for h, n in by_name)
+            verb = "contradicts" if chance <= _CHANCE / len(by_name) else "supports"
+            says.append((verb, theorem, sizes))
+    traced = _sum(e.betrayed[m] for e in found for m in e.betrayed if m <= few)
+    told = {"few": few, "seen": seen, "says": says, "traced": traced}
+    (said,) = sentences("tracing", "head", **told)
+    return said
 
 
 def instance_notes(table: pd.DataFrame, length: int) -> list[str]:
     """Return what is seen of Lemmas 28 and 30."""
-    short = table[table["rows"] <= length]
-    notes = []
-    if len(short):
-        notes.append(
-            f"Lemma 28: up to m = {count(short['rows'].max())} rows the second "
-            f"eigenvalue of a cluster is at most {number(short['second'].max())}, and "
-            f"the first at least {number(short['first'].min())} m."
-        )
-    several = table[table["components"] > 1]
-    if len(several):
-        notes.append(
-            "Lemma 30: no subspace has more of the clusters' rows in it, all "
-            f"directions of a cluster counted alike, than "
-            f"{number(several['overlap'].max())} k (1 + k m/d)."
-        )
-    return notes
+    short, several = table[table["rows"] <= length], table[table["components"] > 1]
+    return sentences("tracing", "instance_notes", short=short, several=several)
 
 
 def tracing_rows(
@@ -190,33 +161,27 @@ def table_heads(found: Sequence[Shares]) -> list[str]:
 
 def tracing_notes(found: Sequence[Shares], refuted: Collection[str]) -> list[str]:
     """Return from where on who is useful, and up to where traced."""
-    notes = []
+    first = {}
     for name in dict.fromkeys(each.name for each in found[: 3 * len(clusters(found))]):
         some = [each for each in found if each.name == name]
-        notes.append(
-            f"{name} is {_where(some)}."
-            if any(each.useful for each in some)
-            else f"{name} does not take so few rows."
-        )
+        first[name] = _where(some) if any(each.useful for each in some) else ""
     private: dict[str, list[Shares]] = {}
     for each in found:
         if each.epsilon == 1 and each.useful:
             private.setdefault(each.mechanism, []).append(each)
-    if private:
-        most = min(max(e.useful) for some in private.values() for e in some)
-        late = [
+    most = min((max(e.useful) for some in private.values() for e in some), default=0)
+    return sentences(
+        *("tracing", "tracing_notes"),
+        first=first,
+        most=most,
+        private=len(private),
+        late=[
             name + mark(name, refuted)
             for name, some in private.items()
             if all(each.useful[most].share >= 0.5 for each in some)
-        ]
-        notes.append(
-            f"On m = {count(most)} rows per cluster {len(late)} of {len(private)} "
-            "mechanisms are useful at ε = 1 for every k that they take"
-            + (f": {listed(late)}." if late else ".")
-        )
-    hits, trials = _sum(p for each in found for p in each.innocent.values())
-    notes.append(f"Innocents were accused in {count(hits)} of {count(trials)} trials.")
-    return notes
+        ],
+        accused=_sum(p for each in found for p in each.innocent.values()),
+    )
 
 
 def refusals(found: Sequence[Shares]) -> str:
@@ -225,8 +190,7 @@ def refusals(found: Sequence[Shares]) -> str:
     for each in found:
         if each.refusal:
             said.setdefault(each.mechanism, each.refusal)
-    parts = "; ".join(f"{name} ({text})" for name, text in said.items())
-    return f"Refused: {parts}." if parts else ""
+    return " ".join(sentences("tracing", "refusals", said=list(said.items())))
 
 
 def culling_rows(table: pd.DataFrame) -> list[Printed]:
@@ -250,18 +214,13 @@ def culling_notes(table: pd.DataFrame) -> list[str]:
     """Return who wins, and the verdict on Theorem 26."""
     naive, half = _culled(table)
     bounds = half["loss_bound"].to_numpy(dtype=float)
-    falls = bool((np.diff(bounds) < 0).all())
-    verdict = "consistent with that" if falls and bounds[-1] < 0.01 else "not seen yet"
-    agreeing, halving = (
-        f"{count(each['won'].sum())} of {count(each['games'].sum())}"
-        for each in (naive, half)
+    return sentences(
+        *("tracing", "culling_notes"),
+        won=[(e["won"].sum(), e["games"].sum()) for e in (naive, half)],
+        bound=float(bounds[-1]),
+        longest=half["length"].iloc[-1],
+        falls=bool((np.diff(bounds) < 0).all()) and bounds[-1] < 0.01,
     )
-    return [
-        f"Most agreement wins {agreeing} games, random half {halving}. Against any "
-        "list of exp(c n) words random half loses with a probability of at most "
-        f"{delta(float(bounds[-1]))} at n = {count(half['length'].iloc[-1])}: "
-        f"Theorem 26 is {verdict}."
-    ]
 
 
 def _culled(table: pd.DataFrame) -> list[pd.DataFrame]:

@@ -9,33 +9,23 @@ from dpaudit.reports import plots
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.wall import wall
 from dpaudit.reports.tables import records, verdict_rows
-from dpaudit.reports.words import count, listed, spelt
+from dpaudit.reports.words import sentences
 
 _RIGHT = "dp-sgd"
 
 
 def training_notes(audits: pd.DataFrame) -> list[str]:
     """Return which mistakes were found, after how many releases."""
-    rows = records(audits[audits["mechanism"] != _RIGHT])
-    found = [row for row in rows if row["verdict"] == "REFUTED"]
-    missed = [row["mechanism"] for row in rows if row["verdict"] != "REFUTED"]
-    notes = []
-    if found:
-        told = listed(
-            f"{row['mechanism']} after {count(row['samples_to_refute'])}"
-            for row in sorted(found, key=lambda row: row["samples_to_refute"])
-        )
-        notes.append(
-            f"Audits found {spelt(len(found))} of {spelt(len(rows))} mistakes: {told} "
-            "releases a side."
-        )
-    if missed:
-        notes.append(f"Not found with these releases: {listed(missed)}.")
-    right = audits[audits["mechanism"].eq(_RIGHT)]
-    if len(right):
-        fell = right["verdict"].eq("REFUTED").any()
-        notes.append(f"The right version was {'' if fell else 'not '}refuted.")
-    return notes
+    others = audits[audits["mechanism"] != _RIGHT]
+    fell = others["verdict"] == "REFUTED"
+    found = others[fell].sort_values("samples_to_refute", kind="stable")
+    return sentences(
+        *("training", "training_notes"),
+        found=list(zip(found["mechanism"], found["samples_to_refute"], strict=True)),
+        mistakes=len(others),
+        missed=list(others["mechanism"][~fell]),
+        right=list(audits["verdict"][audits["mechanism"] == _RIGHT]),
+    )
 
 
 @plots.picture("training-wall", "Claimed and audited loss of DP-SGD and its mistakes")

@@ -1,7 +1,4 @@
-"""The section on utility: what is measured, and how it is shown.
-
-The sentences are chosen by the data.
-"""
+"""The section on utility: what is measured, and how it is shown."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -14,12 +11,11 @@ from dpaudit.reports import tables
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Fact, Results
 from dpaudit.reports.sections.utility.figures import captured
-from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
 from dpaudit.reports.words import (
-    delta,
     duration,
-    listed,
     percent,
+    sentences,
     setting,
     speed,
     verdict,
@@ -37,29 +33,15 @@ def variance_notes(
     variance: pd.DataFrame, exact: pd.DataFrame, references: pd.DataFrame
 ) -> list[str]:
     """Return what to know when looking at the captured variance."""
-    known = captured(references)
-    notes = [
-        f"Without noise, PCA of the clipped rows captures {percent(known[BASELINE])}, "
-        f"its first component alone {percent(known[FIRST_COMPONENT])}, a random "
-        f"subspace {percent(known[RANDOM_SUBSPACE])} on average."
-    ]
-    medians = _medians(variance)
+    known, medians = captured(references), _medians(variance)
     lost = medians[medians < known[FIRST_COMPONENT]].reset_index()
     below = lost.groupby("mechanism", sort=False)["epsilon"].max()
-    if len(below):
-        verb = "captures" if len(below) == 1 else "capture"
-        who = listed(f"{name} (ε ≤ {setting(e)})" for name, e in below.items())
-        notes.append(
-            f"Noise can cost more than the other components are worth: {who} {verb} "
-            "less than the first component alone would."
-        )
-    if exact["claim"].eq("false").any():
-        notes.append(
-            "Dashed stretches with crosses are bought with a false claim: there the "
-            "exact privacy loss exceeds the claimed one, so those points are no "
-            "competition for the others."
-        )
-    return notes
+    return sentences(
+        *("utility", "variance_notes"),
+        known=known,
+        below=list(below.items()),
+        bought=exact["claim"].eq("false").any(),
+    )
 
 
 def component_rows(
@@ -87,22 +69,14 @@ def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
     """Return who captures most, and whether SN is ahead of whom its paper says."""
     shares = components.groupby("mechanism", sort=False)["captured_share"]
     middle, fell = _ranked(shares.median()), tables.refuted_mechanisms(wall)
-    notes = [
-        f"{first} captures most of those with {'approximate' if delta_ else 'pure'} "
-        f"claims that were not refuted, {percent(middle[first])}."
-        for _, first, delta_ in _best(middle, wall, fell)
-    ]
-    rivals = [name for name in _RIVALS_OF_SN if name in middle.index]
-    if _SN in middle.index and rivals:
-        ahead = all(middle[_SN] > middle[name] for name in rivals)
-        notes.append(
-            "That SN outperforms PPM and PPCA (Imtiaz, Sarwate, ICASSP 2016) is "
-            f"{'supported' if ahead else 'not seen'} on these rows: it captures "
-            f"{percent(middle[_SN])}, they "
-            f"{listed(percent(middle[name]) for name in rivals)}"
-            f"{', but its claim of privacy was refuted' if _SN in fell else ''}."
-        )
-    return notes
+    rivals = [middle[name] for name in _RIVALS_OF_SN if name in middle.index]
+    return sentences(
+        *("utility", "component_notes"),
+        best=[(name, at, middle[name]) for _, name, at in _best(middle, wall, fell)],
+        sn=middle.get(_SN),
+        rivals=rivals,
+        fell=_SN in fell,
+    )
 
 
 def _ranked(shares: "pd.Series[float]") -> "pd.Series[float]":
@@ -128,11 +102,8 @@ def time_note(times: pd.DataFrame) -> str:
     """Return which private fits take least and most time."""
     ratios = times[times["mechanism"] != BASELINE].groupby("mechanism")["ratio"]
     ranked = list(ratios.median().sort_values(kind="stable").items())
-    (first, least), (last, most) = ranked[0], ranked[-1]
-    return (
-        f"A fit takes {least:.2f} times as long as one without privacy with {first}, "
-        f"the fastest, and {most:.2f} times with {last}, the slowest."
-    )
+    (note,) = sentences("utility", "time_note", first=ranked[0], last=ranked[-1])
+    return note
 
 
 def time_rows(times: pd.DataFrame) -> list[tables.Printed]:
@@ -162,25 +133,12 @@ def utility_answer(
     shares = _ranked(_medians(variance).xs(at, level="epsilon"))
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*wall["mechanism"][tables.fallen(wall)], *exact["mechanism"][false]}
-    kept = {name: f"{name} keeps {percent(share)}" for name, share in shares.items()}
-    best = [
-        kept[name]
-        + (
-            f" of the variance with δ = {delta(at_delta)}"
-            if approximate
-            else " with pure privacy (δ = 0)"
-        )
-        for approximate, name, at_delta in _best(shares, wall, broken)
-    ]
-    bought = [text for name, text in kept.items() if name in broken]
-    sentences = []
-    if best:
-        sentences.append(
-            f"Among the claims not found false at ε = {setting(at)}, {listed(best)}."
-        )
-    if bought:
-        sentences.append(f"Under a false claim, {listed(bought)}.")
-    return [" ".join(sentences)] if sentences else []
+    return sentences(
+        *("utility", "utility_answer"),
+        epsilon=at,
+        best=[(n, delta, shares[n]) for _, n, delta in _best(shares, wall, broken)],
+        bought=[(name, share) for name, share in shares.items() if name in broken],
+    )
 
 
 def _medians(variance: pd.DataFrame) -> "pd.Series[float]":
