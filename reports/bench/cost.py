@@ -38,13 +38,14 @@ from dpaudit.claims import GaussianDP
 from dpaudit.neighbours import Pair
 from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
-from dpaudit.reports.experiment import Record
+from dpaudit.reports.experiment import Record, declarations
 from dpaudit.reports.words import count
 
 _DIMENSION = 20
-_ROWS, _COLUMNS = 10_000, 50
+_COLUMNS = 50
 _ROUNDS, _RATE, _STEPS = 15, 0.05, 200
 _FEATURES, _MANY_STEPS, _LOW_RATE = 30, 100, 0.01
+_ANALYZE_GAUSS = AnalyzeGauss.calibrated(1.0, 1e-5)
 
 
 @dataclass(frozen=True)
@@ -268,9 +269,16 @@ def recorded(values: int, seed: int) -> None:
     assert len(there.tape.observations) == len(script) == values
 
 
-_ROWS_OF_SGD = {"quick": (1, 2000), "standard": (1, 100_000), "full": (3, 100_000)}
-_NUMBERS = {"quick": (1, 20_000), "standard": (1, 3_000_000), "full": (3, 3_000_000)}
-_REPEATED = {"quick": (1, _ROWS), "standard": (3, _ROWS), "full": (5, _ROWS)}
+def _declared(study: str) -> dict[str, CostCase]:
+    """Return the cases that ``goals.toml`` has of a study."""
+    declared = declarations(Path(__file__).with_name("goals.toml"))[study]
+    here, found = {f"@{name}": each for name, each in globals().items()}, {}
+    for case, told in declared.items():
+        target = told["subject"], told["target"], told["unit"]
+        given = [here.get(each, each) for each in told.get("given", ())]
+        measure = partial(globals()[told["measure"]], *given)
+        found[case] = CostCase(target, measure, told["sizes"], told.get("least", 0))
+    return found
 
 
 class Cost(Costs):
@@ -278,34 +286,12 @@ class Cost(Costs):
 
     name = "cost"
     title = "Cost of the engine"
+    cases: ClassVar = _declared("cost")
     names = ("mechanism", "releases", "releases a side")
     note = (
         "The share is that of an audit's wall-clock time which is not spent on "
         "drawing its releases; short audits have a larger one, and no target."
     )
-    cases: ClassVar = {
-        "engine's share of the time": CostCase(
-            (f"AnalyzeGauss, d = {_DIMENSION}", 15.0, "%"),
-            engine_share,
-            {"standard": (1, 100_000), "full": (3, 1_000_000)},
-            least=1_000_000,
-        ),
-        "processor time of the first releases": CostCase(
-            ("Laplace, black box", 0.5, "s"),
-            partial(processor_time, True),
-            dict.fromkeys(("standard", "full"), (5, 200)),
-        ),
-        "processor time of many": CostCase(
-            ("Laplace", 0.4, "s"),
-            partial(processor_time, False),
-            dict.fromkeys(("standard", "full"), (5, 100_000)),
-        ),
-        "peak memory": CostCase(
-            ("Laplace", 500.0, "MB"),
-            partial(memory_alone, audited),
-            {"quick": (1, 50_000), "standard": (1, 5_000_000), "full": (1, 50_000_000)},
-        ),
-    }
 
 
 class Replaying(Costs):
@@ -313,6 +299,7 @@ class Replaying(Costs):
 
     name = "replay"
     title = "Cost of a recorded execution"
+    cases: ClassVar = _declared("replay")
     names = ("subject", "size", "rows, or values")
     note = (
         "A ratio is the time of a recorded execution over that of a plain one, of "
@@ -320,45 +307,3 @@ class Replaying(Costs):
         "holds two executions, or makes a whole replay. Replays take processor time. "
         "Targets are for the sizes of the full profile."
     )
-    cases: ClassVar = {
-        "replay-overhead, AnalyzeGauss": CostCase(
-            (f"d = {_COLUMNS}", 3.0, "times"),
-            partial(overhead, AnalyzeGauss.calibrated(1.0, 1e-5)),
-            _REPEATED,
-        ),
-        "replay-overhead, DP-SGD": CostCase(
-            (f"d = {_COLUMNS}, {_STEPS} steps", 3.0, "times"),
-            partial(overhead, dp_sgd),
-            _REPEATED,
-        ),
-        "replay-memory": CostCase(
-            ("noisy scalars", 500.0, "MB"),
-            partial(memory_alone, recorded),
-            {"quick": (1, 2000), "standard": (1, 200_000), "full": (1, 1_000_000)},
-            least=1_000_000,
-        ),
-        "replay, DP-SGD: time": CostCase(
-            (f"{_MANY_STEPS} secret batches", 30.0, "s"),
-            partial(replay_time, "long_dp_sgd"),
-            _ROWS_OF_SGD,
-            least=100_000,
-        ),
-        "replay, DP-SGD: memory": CostCase(
-            (f"{_MANY_STEPS} secret batches", 500.0, "MB"),
-            partial(memory_alone, replayed, "long_dp_sgd"),
-            {k: v for k, v in _ROWS_OF_SGD.items() if k != "quick"},
-            least=100_000,
-        ),
-        "replay, noise: time": CostCase(
-            ("noisy numbers", 5.0, "s"),
-            partial(replay_time, "noisy_sum"),
-            _NUMBERS,
-            least=3_000_000,
-        ),
-        "replay, noise: memory": CostCase(
-            ("noisy numbers", 1000.0, "MB"),
-            partial(memory_alone, replayed, "noisy_sum"),
-            _NUMBERS,
-            least=3_000_000,
-        ),
-    }

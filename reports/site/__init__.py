@@ -21,6 +21,7 @@ from pandas import DataFrame
 
 from dpaudit.printable import said
 from dpaudit.reports.escaping import Safe
+from dpaudit.reports.experiment import declarations
 from dpaudit.reports.page import (
     GLOSSARY,
     STYLES,
@@ -120,32 +121,12 @@ class Kind:
     heading: str
     about: str
     # of its table: the thing, what it belongs to, and the verdict
-    columns: tuple[str, str, str]
+    columns: Sequence[str]
 
 
 KINDS = {
-    "mechanisms": Kind(
-        "Mechanisms",
-        "Every mechanism that dpaudit knows. Of a claim that was not audited here, "
-        "nothing is said.",
-        ("Mechanism", "Family", "Verdict"),
-    ),
-    "experiments": Kind(
-        "Experiments",
-        "Every experiment behind this report, each with its numbers and the command "
-        "that repeats it.",
-        ("Experiment", "Section", "Size"),
-    ),
-    "theorems": Kind(
-        "Theorems",
-        "Theorems of which exponents, bounds or probabilities were measured.",
-        ("Theorem", "Paper", "Verdict"),
-    ),
-    "libraries": Kind(
-        "Libraries",
-        "Libraries whose mechanisms and models were audited.",
-        ("Library", "Version", "Verdict"),
-    ),
+    name: Kind(**told)
+    for name, told in declarations(TEMPLATES[0] / "kinds.toml").items()
 }
 """By the name of the folder."""
 

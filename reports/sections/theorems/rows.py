@@ -77,26 +77,6 @@ class Chance:
     sure: bool = False  # whether that is proven for what is measured, constants and all
 
 
-SYMBOLS = {
-    "epsilon": "ε",
-    "noise": "σ",
-    "kept": "k′",
-    "rows": "m",
-    "optimum": "OPT",
-    "dimension": "d",
-    "n_components": "k",
-}
-_ELSEWHERE = {
-    "optimum": "regret-optimum",
-    "dimension": "regret-dimensions",
-    "n_components": "regret-components",
-    "rows": "regret-length",
-    "n": "streaming-rates",
-    "d": "streaming-dimensions",
-    "noise": "signal-in-noise",
-}
-
-
 @dataclass(frozen=True)
 class Sweep:
     """One variable of a measurement, all else fixed."""
@@ -111,6 +91,7 @@ class Sweep:
 
 
 _DECLARED = declarations(Path(__file__).parent / "rows.toml")
+SYMBOLS, SHORT = _DECLARED["symbols"], _DECLARED["short"]
 
 
 def _rows(whole: Mapping[str, Any]) -> Iterator[ExponentRow]:
@@ -120,7 +101,7 @@ def _rows(whole: Mapping[str, Any]) -> Iterator[ExponentRow]:
         for against, predicted in whole["exponents"].items():
             usual = {
                 "name": f"{whole.get('start')}-{against.replace('_', '-')}",
-                "experiment": _ELSEWHERE.get(against),
+                "experiment": _DECLARED["elsewhere"].get(against),
             }
             if "grids" in whole:
                 usual["experiment"] = f"{whole['grids']}-{against}"

@@ -17,32 +17,13 @@ from dpaudit.reports.sections import Results, TopicPage
 from dpaudit.reports.sections.theorems import findings, judgement, ledger, pictures
 from dpaudit.reports.sections.theorems.findings import programmed, scores
 from dpaudit.reports.sections.theorems.judgement import Ruling, Score
-from dpaudit.reports.sections.theorems.rows import GRIDS, Chance, ExponentRow
+from dpaudit.reports.sections.theorems.rows import GRIDS, SHORT, Chance, ExponentRow
 from dpaudit.reports.words import decimal, listed, number, signed, spread
 
 __all__ = ["programmed"]
 
 _HEIGHT, _ROW = 200, 16  # CSS pixels of a panel, and of a row
 _MOST = 1.0  # how far from what is proven an exponent is drawn
-_SHORT = {
-    "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
-    "Analyze Gauss, Theorem": "AG",
-    "Analyze Gauss, Section": "AG",
-    ", exponential mechanism": " exp.",
-    "Re-analyze Gauss, ": "RAG ",
-    "Symmetric noise, Theorem": "SN",
-    "DP-PCA, Theorem 2.2": "Oja 2.2",
-    "DP-PCA, Theorem": "DP-PCA",
-    "DP-PCA, equation (7), Example": "Oja (7), ex.",
-    "DP-PCA, Equation (3)": "DP-PCA (3)",
-    "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
-    "Robust PCA, Theorem 1 as corrected": "RP 1",
-    "Robust PCA, Theorem": "RP",
-    "Robust PCA, Corollary": "RP",
-    ", first term": "",
-    ", second term": "",
-    ", Corollary 5.2": "",
-}
 _COLOURS = {Ruling.CONSISTENT: svg.SERIES[0], Ruling.UNDECIDED: svg.MUTED}
 # Decades of errors that a panel shows at least, for each decade of its variable.
 _LEAST = 0.5
@@ -170,7 +151,7 @@ def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
 
 
 def _short(theorem: str) -> str:
-    for long, short in _SHORT.items():
+    for long, short in SHORT.items():
         theorem = theorem.replace(long, short)
     return theorem
 
