@@ -1,6 +1,7 @@
 """Whether `recommend` and ``"auto"`` name the mechanism that errs least: on rows.
 
     python -m benchmarks.recommending [--settings 40] [--most 500] [--seed 0]
+    python -m benchmarks.recommending --without-bound --settings 20
 
 A setting is drawn at random: columns up to the most, components, budget, relation, and
 rows whose eigenvalues all differ: normal ones of random variances, clipped to length 1,
@@ -9,6 +10,11 @@ that n epsilon gap is from 10 to 10,000, where a choice matters. `recommend` is 
 and the eigenvalues; ``"auto"`` is told neither. Each mechanism that `recommend` ranks
 is then run on the rows, with other randomness. The error is the median sine of the
 largest angle.
+
+With ``--without-bound`` settings are other ones, of normal rows of any length, none of
+them repeated, and what is measured are fits of `PrivatePCA` with a private norm, and
+with directions: what was predicted over the median error of 21 fits, each on rows of
+its own.
 
 Printed are, for each setting, the errors of the first choices over the least one, and
 what `recommend` predicted over what was measured; in the end how many of them are near.
@@ -23,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.private_pca import REAL, real
+from dpaudit import PrivatePCA
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.estimators.budget import recommended
+from dpaudit.algorithms.estimators.auto import recommended
 from dpaudit.algorithms.estimators.measured import OF_ROWS
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.arrays import Array
@@ -35,6 +42,7 @@ from dpaudit.subspace import largest_principal_angle_sine, top_components
 
 _NUMBERS = 400_000  # of the rows that are made up
 _FEWEST, _MOST, _WORK = 41, 1501, 40_000  # releases, and releases times columns
+_FITS = 21  # of `PrivatePCA`, behind a median
 _FALL = (0.3, 2.0)  # of the eigenvalues, as powers of their numbers
 
 
@@ -128,6 +136,37 @@ def compared(asked: Setting, rng: Any) -> tuple[str, str, float, float, float]:
     return first.mechanism, auto, mine / least, errors[auto] / least, first.error / mine
 
 
+def without_bound(number: int, seed: int) -> list[float]:
+    """Print what was predicted and measured without a bound; return the ratios."""
+    rng, ratios = stream(seed, number, 2), []
+    d = round(float(np.exp(rng.uniform(np.log(3), np.log(120)))))
+    k = int(rng.integers(1, min(6, d - 1) + 1))
+    variances = np.arange(1, d + 1) ** -rng.uniform(*_FALL)
+    variances = np.sort(variances * rng.lognormal(sigma=0.3, size=d))[::-1]
+    n = int(np.exp(rng.uniform(np.log(2000), np.log(600_000 / d))))
+    budget: dict[str, Any] = {
+        "epsilon": float(np.exp(rng.uniform(np.log(0.3), np.log(8)))),
+        "delta": 0.0 if rng.random() < 0.3 else 1e-6,
+        "relation": list(Relation)[int(rng.integers(2))],
+    }
+    asked = {"d": d, "k": k, "n": n, "row_norm": None, **budget}
+    for each in recommend(**asked, spectrum=[*variances]).without_bound:
+        (name, norm), found = each.mechanism.split("@"), []
+        given: Any = {"mechanism": name, "row_norm": norm, **budget}
+        for _ in range(_FITS):
+            rows = rng.standard_normal((n, d)) * np.sqrt(variances)
+            basis = PrivatePCA(k, **given, random_state=rng).fit(rows).components_.T
+            own = top_components(rows.T @ rows, k)
+            found.append(largest_principal_angle_sine(basis, own))
+        ratios.append(each.error / float(np.median(found)))
+        print(
+            f"{number:2d} d = {d}, k = {k}, n = {n}, {budget}: {each.mechanism} "
+            f"{each.error:.3g}, predicted {ratios[-1]:.2f}",
+            flush=True,
+        )
+    return ratios
+
+
 def near(ratios: Sequence[float], factor: float) -> str:
     """Return how many ratios are within a factor, either way."""
     inside = sum(1 / factor <= each <= factor for each in ratios)
@@ -140,7 +179,16 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=40)
     parser.add_argument("--most", type=int, default=500, help="columns")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without-bound", action="store_true")
     given = parser.parse_args()
+    if given.without_bound:
+        ratios = [
+            ratio
+            for number in range(given.settings)
+            for ratio in without_bound(number, given.seed)
+        ]
+        print("the prediction:", near(ratios, 1.3) + ",", near(ratios, 1.5))
+        return
     firsts, autos, predicted = [], [], []
     for number in range(given.settings):
         asked = setting(number, given.most, given.seed)

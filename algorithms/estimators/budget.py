@@ -15,30 +15,16 @@ composition is adaptive. With shares q_i of the budget, which add up to 1:
 - Otherwise epsilons add, and deltas (Dwork, Roth 2014, Theorem 3.16, which holds for
   adaptive composition too): each gets q_i epsilon. The norm needs no delta then. If the
   components need none, the mean gets all of it, else delta is divided likewise.
-
-The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
-recommends where neither the number of rows nor an eigengap is known: of the mechanisms
-that release a second moment, the one whose measured error is never much above the
-least, and of which a draw is quick. In low dimensions it is a pure mechanism even if
-there is a delta: more accurate there *and* the stronger guarantee. Where
-``goe-gaussian`` errs no more than the least (of ten columns and more no more than 1.25
-times the least), and the data can be read more than once, it is ``residual-step-pca``,
-which begins with that noise and goes on with more of it unless something else promises
-less: by how much hangs on the eigenvalues, which are private (docs/choosing.md has what
-was measured). Nothing but d, k, epsilon, delta, the relation and the type of the data
-decides, and those are public.
 """
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from dpaudit.algorithms.catalogue import entry, names_of
+from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
-from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
 from dpaudit.algorithms.covariance.separate import SeparateCovariance
 from dpaudit.algorithms.estimators.fit_plan import FitPlan
-from dpaudit.algorithms.estimators.measured import GRID
 from dpaudit.algorithms.estimators.norm_quantile import (
     GaussianNormQuantile,
     LaplaceNormQuantile,
@@ -49,13 +35,12 @@ from dpaudit.algorithms.estimators.private_mean import (
     LaplaceMean,
     MeanMechanism,
 )
-from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import HasComponents, Mechanism
-from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.neighbours import Neighbouring
 from dpaudit.validation import (
     Checked,
     Positive,
@@ -66,10 +51,7 @@ from dpaudit.validation import (
 
 __all__ = ["Budget"]
 
-_GAIN = 1.25  # what residual steps are worth: their gain hangs on private eigenvalues
-_MANY = 10  # columns: of fewer, a bias of steps is hardly seen
 _Gaussian: TypeAlias = GaussianPerturbation | ResidualStepPCA | SeparateCovariance
-_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,17 +103,10 @@ class Budget(Checked):
         """The share of the components."""
         return 1 - self.mean_share - self.norm_share
 
-    def plan(
-        self,
-        mechanism: Any,
-        n_components: int,
-        n_features: int,
-        *,
-        restarts: bool = False,
-    ) -> FitPlan:
+    def plan(self, mechanism: Any, n_components: int, n_features: int) -> FitPlan:
         """Return the mechanisms to be run on rows of length `n_features`.
 
-        The mechanism is ``"auto"``, a name in the catalogue, or the mechanism itself.
+        The mechanism is a name in the catalogue, or the mechanism itself.
         Refused is one that releases no components, does not fit the budget, or has a
         name and a claim known to be false.
         """
@@ -139,9 +114,6 @@ class Budget(Checked):
         if not isinstance(mechanism, str):
             return self._plan_with(mechanism)
         name = mechanism
-        if name == "auto":
-            known = self.epsilon, self.delta, self.relation
-            name = recommended(*known, n_features, n_components, restarts=restarts)
         if self._left == 1:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
@@ -233,54 +205,6 @@ class Budget(Checked):
     @property
     def _of_norm(self) -> dict[str, Any]:
         return {"relation": self.relation, "quantile": self.quantile}
-
-
-def recommended(
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    dimension: int,
-    k: int = 1,
-    *,
-    restarts: bool = False,
-) -> str:
-    """Return the name of the mechanism that ``"auto"`` stands for.
-
-    Off the grid of measurements it is the one at its end. Whether the data can be read
-    more than once decides if residual steps may begin where GOE noise is good enough.
-
-    Examples
-    --------
-    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 10, 20)]
-    ['k-norm-covariance', 'symmetrised-wishart', 'goe-gaussian']
-    >>> recommended(1.0, 0.0, Relation.REPLACE_ONE, 6, k=4)
-    'k-norm-covariance'
-    """
-    dimension = _on_grid("d", dimension)
-    quick = [
-        name
-        for name in names_of("covariance")
-        if name != "k-norm-covariance" or dimension <= BY_REJECTION
-    ]
-    found = recommend(
-        d=dimension,
-        k=min(_on_grid("k", k), dimension - 1),
-        epsilon=_on_grid("epsilon", epsilon),
-        delta=_on_grid("delta", delta) if delta > 0 else 0.0,
-        relation=relation,
-        among=quick,
-    )
-    ratios = {each.mechanism: each.at_worst for each in found.choices}
-    begun = ratios.get("goe-gaussian")  # which steps begin with, and err like at worst
-    most = _GAIN if dimension >= _MANY else 1.0
-    steps = restarts and begun is not None and begun <= most
-    return "residual-step-pca" if steps else found.choices[0].mechanism
-
-
-def _on_grid(axis: str, value: _Number) -> _Number:
-    """Return the number of an axis that is nearest, among those that were measured."""
-    ends = [type(value)(each) for each in GRID[axis] if each > 0]
-    return min(max(value, ends[0]), ends[-1])
 
 
 def _check_components(mechanism: object, name: str) -> None:

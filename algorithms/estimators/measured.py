@@ -34,8 +34,13 @@ import numpy as np
 
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.k_norm import BY_REJECTION
+from dpaudit.algorithms.estimators.without_bound import (
+    WITHOUT_BOUND,
+    errors_without_bound,
+)
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
+from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
 from dpaudit.subspace import (
@@ -71,6 +76,7 @@ _ENOUGH = 101  # releases of those, which cost little and scatter widely
 _QUICK_REJECTION = 5  # columns: beyond them a release takes a hundredth of a second
 _BATCH_BYTES = 2**25
 _NUMBERS = 400_000  # of the rows that are made up
+_SETS = 5  # of those
 
 
 def even(gap: float, *, d: int, k: int, n: float) -> Array:
@@ -116,7 +122,7 @@ def takes(name: str, *, k: int, delta: float) -> bool:
     Pure mechanisms take any delta; some release one component alone, or several alone.
     """
     alone = (name == "exponential-pca") != (k == 1) and name.startswith("exponential")
-    return not alone and (delta > 0 or not entry(name).approximate)
+    return not alone and (delta > 0 or not entry(name.partition("@")[0]).approximate)
 
 
 def errors(
@@ -135,8 +141,18 @@ def errors(
     It `takes` k and delta. The data are those of `moment`; options are the epsilon, and
     the relation. For `OF_ROWS` they are normal rows, clipped to length 1 and so many
     more that their second moment has the trace that is asked for. (Where n is large,
-    fewer are drawn, and each is there as often.)
+    fewer are drawn, and each is there as often.) So they are for `WITHOUT_BOUND`,
+    which take the unit of rows besides (`errors_without_bound`); some releases each are
+    on rows of their own, as gaps of few rows differ.
     """
+    if name in WITHOUT_BOUND:
+        budget = {"k": k, "delta": delta, "rng": rng, **options}
+        parts = [len(x) for x in np.array_split(np.arange(size), _SETS)]
+        of_each = [
+            errors_without_bound(name, *normal_rows(spectrum, n, rng), part, **budget)
+            for part in parts
+        ]
+        return np.concatenate(of_each)
     chosen, d = entry(name), len(spectrum)
     if chosen.approximate:
         options["delta"] = delta
@@ -144,11 +160,8 @@ def errors(
         options["n_components"] = k
     mechanism: Any = chosen.build(**options)
     if name in OF_ROWS:
-        count = int(max(min(n, _NUMBERS / d), 1))
-        rows = clip_rows(rng.standard_normal((count, d)) * np.sqrt(spectrum), 1.0)
-        seen = second_moment(rows)
-        components = top_components(seen, k)
-        times = n * spectrum.sum() / np.trace(seen)
+        rows, times = normal_rows(spectrum, n, rng)
+        components = top_components(second_moment(rows), k)
         bases = mechanism.draw_repeated(rows, times, size, rng=rng)
         return largest_principal_angle_sine(bases, components)
     matrix, components = moment(spectrum, n, k, rng)
@@ -164,6 +177,17 @@ def errors(
     return found
 
 
+def normal_rows(spectrum: Array, n: float, rng: Rng) -> tuple[Array, float]:
+    """Return normal rows, clipped to length 1, and how many each of them stands for.
+
+    All together have the trace of the spectrum, times n.
+    """
+    d = len(spectrum)
+    count = int(max(min(n, _NUMBERS / d), 1))
+    rows = clip_rows(rng.standard_normal((count, d)) * np.sqrt(spectrum), 1.0)
+    return rows, float(n * spectrum.sum() / np.trace(second_moment(rows)))
+
+
 def quantiles(found: Array) -> tuple[float, float, float]:
     """Return the 10 % quantile, the median and the 90 % quantile, to three digits."""
     low, middle, high = np.quantile(found, (0.1, 0.5, 0.9))
@@ -172,7 +196,7 @@ def quantiles(found: Array) -> tuple[float, float, float]:
 
 def releases(name: str, d: int) -> int:
     """Return how many releases `expected` draws: the fewer, the more columns."""
-    usual = min(max(_WORK // d, _LEAST), _MOST)
+    usual, name = min(max(_WORK // d, _LEAST), _MOST), name.partition("@")[0]
     if name in OF_ROWS:
         return min(usual, _FEW)
     if name == "k-norm-covariance" and d > _QUICK_REJECTION:
@@ -190,14 +214,17 @@ def expected(
     d = len(spectrum)
     if not takes(name, k=k, delta=delta) or slow(name, d):
         return None
-    rng, size = stream(SEED, (*MECHANISMS, *OF_ROWS).index(name)), releases(name, d)
+    known = (*MECHANISMS, *OF_ROWS, *WITHOUT_BOUND)
+    if name not in known:
+        raise InputError(f"known are {', '.join(known)}")
+    rng, size = stream(SEED, known.index(name)), releases(name, d)
     options |= {"n": n, "k": k, "delta": delta, "size": size, "rng": rng}
     return quantiles(errors(name, spectrum, **options))
 
 
 def slow(name: str, d: int) -> bool:
     """Say whether releases of a mechanism take seconds."""
-    return name == "k-norm-covariance" and d > BY_REJECTION
+    return name.startswith("k-norm-covariance") and d > BY_REJECTION
 
 
 def digits(value: float) -> float:

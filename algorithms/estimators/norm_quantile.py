@@ -115,6 +115,10 @@ class NormQuantile(Batched[Rows], Checked):
     def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
         return self._run(data, check_count("size", size, minimum=0), rng)[2]
 
+    def draw_repeated(self, data: Rows, times: float, size: int, *, rng: Rng) -> Array:
+        """Return norms of data in which each row stands for so many, shape (size,)."""
+        return self._run(data, size, rng, times=times)[2]
+
     def norm(self, data: Rows, centre: Array | None, *, rng: Rng) -> float:
         """Return the norm of one release on the rows about a centre."""
         return float(self._run(data, 1, rng, centre)[2][0])
@@ -151,12 +155,14 @@ class NormQuantile(Batched[Rows], Checked):
         size: int,
         source: Rng | Array,
         centre: Array | None = None,
+        times: float = 1,
     ) -> tuple[Array, Array, Array]:
         """Return the answers, their means on the data, and the norms.
 
-        Answers are drawn about the means, or are those of a transcript.
+        Answers are drawn about the means, or are those of a transcript. Each row may
+        stand for so many.
         """
-        below = np.cumsum(counted(data, centre))
+        below = times * np.cumsum(counted(data, centre))
         means, seen = np.zeros((2, size, _STEPS))
         low, high = np.zeros(size, dtype=np.intp), np.full(size, len(NORMS) - 1)
         for step in range(_STEPS):

@@ -30,6 +30,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpaudit.algorithms.estimators.auto import recommended
 from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.estimators.fit_plan import FitPlan
 from dpaudit.algorithms.estimators.norm_quantile import NORMS
@@ -37,7 +38,7 @@ from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.validation import check_fraction, check_matrix
+from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["PrivatePCA"]
 
@@ -63,7 +64,7 @@ class PrivatePCA(
         which must fit the budget below and agree with `relation` and `row_norm`.
         ``"auto"`` takes a pure mechanism without delta or in few dimensions, and else
         residual steps, or Gaussian noise for data that can be read once only; see
-        `dpaudit.algorithms.estimators.budget`.
+        `dpaudit.algorithms.estimators.auto`.
     epsilon : float, default=1.0
         All releases of a fit together are (epsilon, delta)-DP.
     delta : float, default=1e-5
@@ -192,8 +193,7 @@ class PrivatePCA(
         """
         budget, rng = self._budget(), _generator(self.random_state)
         X, width = self._check_rows(X)
-        asked = self.mechanism, self.n_components, width
-        plan = budget.plan(*asked, restarts=restarts(X))
+        plan = budget.plan(self._chosen(budget, X, width), self.n_components, width)
         self.mean_ = self._centre(X, width, plan, rng)
         centre = self.mean_ if np.any(self.mean_) else None
         how: Any = self.row_norm if self._without_bound() else budget.row_norm
@@ -295,6 +295,14 @@ class PrivatePCA(
             norm_share=norm_share if self._has_private_norm() else 0.0,
             quantile=self.norm_quantile,
         )
+
+    def _chosen(self, budget: Budget, X: Rows, width: int) -> Any:
+        """Return the mechanism, or the name of the one that "auto" stands for."""
+        k = check_count("n_components", self.n_components, maximum=width)
+        if not isinstance(self.mechanism, str) or self.mechanism != "auto":
+            return self.mechanism
+        known = budget.epsilon, budget.delta, budget.relation
+        return recommended(*known, width, k, restarts=restarts(X))
 
     def _has_private_norm(self) -> bool:
         return isinstance(self.row_norm, str) and self.row_norm == "private"

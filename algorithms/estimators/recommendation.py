@@ -13,14 +13,15 @@ these are turned most by noise that is added to the second moment: it turns two 
 its entry over the difference of their eigenvalues. What the grid does not reach is
 refused.
 
-The estimator's ``mechanism="auto"`` is the answer of the grid, among the mechanisms
-that release a second moment: of others some release nothing where the signal is too
-weak. (Where ``goe-gaussian`` is near the best, residual steps begin with that.)
+All that is for rows of a public norm R. Where a spectrum is given, `recommend` says too
+what comes of no bound: of a private norm, or of directions (`PrivatePCA`).
+
 ``dpaudit report run recommend-grid`` measures the grid, and
 ``dpaudit report run recommend-held-out`` how good the advice is
 (`dpaudit.reports.sections.choosing`).
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +41,7 @@ from dpaudit.algorithms.estimators.measured import (
     shipped_grid,
     slow,
 )
+from dpaudit.algorithms.estimators.without_bound import WITHOUT_BOUND
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
@@ -63,6 +65,13 @@ _ROWS = (
     "{} reads rows, and is measured on normal ones; of others, with the same "
     "eigenvalues, it may err less or more"
 )
+_UNBOUNDED = (
+    "without a bound rows are clipped to a private norm, or brought to length 1 "
+    "(PrivatePCA(row_norm=...)). Measured on normal rows: the heavier their tails, the "
+    "more that gains; where rows are not elliptical, it turns components as well"
+)
+_ALONE = "what comes of no bound on rows is measured where a spectrum is given"
+_UNIT = 0.01  # the mean squared length of rows without a bound: none is as long as 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,8 @@ class Choice:
     Parameters
     ----------
     mechanism : str
-        Name in the catalogue.
+        Name in the catalogue; of those without a bound, with ``@private`` or
+        ``@directions`` after it.
     error, low, high : float
         The sine of the largest angle between the released components and those without
         noise: the median of releases, and the quantiles at 10 % and 90 %.
@@ -100,11 +110,15 @@ class Recommendation:
         What was assumed, and what was not measured.
     measured : str
         Where the errors are from.
+    without_bound : tuple of Choice
+        What comes of a private norm, and of directions, by the error; empty where that
+        was not measured.
     """
 
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
     measured: str
+    without_bound: tuple[Choice, ...] = ()
 
 
 def recommend(
@@ -117,7 +131,7 @@ def recommend(
     n: int | None = None,
     gap: float | None = None,
     spectrum: Sequence[float] | None = None,
-    row_norm: float = 1.0,
+    row_norm: float | None = 1.0,
     among: Collection[str] | None = None,
     grid: Grid | None = None,
 ) -> Recommendation:
@@ -144,10 +158,11 @@ def recommend(
     spectrum : sequence of float, optional
         In place of a gap: the largest eigenvalues, more than k of them, in order. The
         others are taken as equal, and as large as they can be.
-    row_norm : float
-        Bound on the length of a row.
+    row_norm : float or None
+        Bound on the length of a row; None if none is known, which takes a spectrum.
     among : collection of str, optional
-        The mechanisms that are to be compared.
+        The mechanisms that are to be compared, those without a bound as `Choice` has
+        them.
     grid : Grid, optional
         Default: the one that ships with dpaudit.
 
@@ -171,13 +186,25 @@ def recommend(
     check_count("k", k, maximum=d - 1)
     check_positive("epsilon", epsilon)
     check_fraction("delta", delta, allow_zero=True)
-    check_positive("row_norm", row_norm)
     if n is not None:
         check_count("n", n, minimum=k + 1)
+    budget = {"epsilon": epsilon, "delta": delta, "relation": relation}
+    if row_norm is None:
+        if spectrum is None or n is None or gap is not None:
+            raise InputError(
+                "row_norm may be None only with n and a spectrum, and no gap, got n = "
+                f"{n!r}, spectrum = {spectrum!r} and gap = {gap!r}"
+            )
+        given = _checked_spectrum(spectrum, d, k, n, None)
+        eigenvalues = filled(given, d=d, n=n, total=math.inf)
+        unit = math.sqrt(eigenvalues.sum() / _UNIT)
+        names = WITHOUT_BOUND if among is None else among
+        return _at_once(eigenvalues / unit**2, n, k, names, budget, (), unit)
+    check_positive("row_norm", row_norm)
     widest = row_norm**2 / k
     if gap is not None:
         check_positive("gap", gap, largest=widest * (1 + 1e-9))
-    budget = {"epsilon": epsilon, "delta": delta, "relation": relation}
+    with_bound = (*OF_ROWS, *MECHANISMS)
     if spectrum is not None:
         if n is None or gap is not None:
             raise InputError(
@@ -185,10 +212,14 @@ def recommend(
                 f"{n!r} and gap = {gap!r}"
             )
         given = _checked_spectrum(spectrum, d, k, n, row_norm)
-        return _at_once(filled(given, d=d, n=n), n, k, among, budget, ())
+        names = (*with_bound, *WITHOUT_BOUND) if among is None else among
+        eigenvalues = filled(given, d=d, n=n)
+        return _at_once(eigenvalues, n, k, names, budget, (), row_norm)
     if n is not None and gap is not None:
         eigenvalues = even(gap / row_norm**2, d=d, k=k, n=n)
-        return _at_once(eigenvalues, n, k, among, budget, (_EVEN,))
+        names = with_bound if among is None else among
+        notes = _EVEN, _ALONE
+        return _at_once(eigenvalues, n, k, names, budget, notes, row_norm)
     grid = shipped_grid() if grid is None else grid
     return _of_grid(grid, d, k, n, gap, row_norm, among, budget)
 
@@ -197,37 +228,49 @@ def _at_once(
     eigenvalues: Array,
     n: int,
     k: int,
-    among: Collection[str] | None,
+    names: Collection[str],
     budget: Mapping[str, Any],
     notes: tuple[str, ...],
+    unit: float,
 ) -> Recommendation:
-    """Rank mechanisms by errors that are measured now."""
+    """Rank mechanisms by errors that are measured now, with eigenvalues in unit^2."""
     signal = n * budget["epsilon"] * (eigenvalues[k - 1] - eigenvalues[k])
     if signal > _STRONGEST:
         raise InputError(
             "n epsilon gap/row_norm^2 must be at most "
             f"{_STRONGEST:g}, got {signal:.3g}: any mechanism will do there"
         )
-    d, choices, beside = len(eigenvalues), [], []
+    d, ranked, beside = len(eigenvalues), [], []
     if n < d:
         beside.append(f"n = {n} is below d = {d}: {d - n} eigenvalues are 0")
-    for name in (*OF_ROWS, *MECHANISMS) if among is None else among:
+    for name in names:
         if slow(name, d):
-            beside.append(f"{name} is not measured: a release takes seconds")
+            if name not in WITHOUT_BOUND:
+                beside.append(f"{name} is not measured: a release takes seconds")
             continue
         try:
-            found = expected(name, eigenvalues, n=n, k=k, **budget)
+            own = {"unit": unit} if name in WITHOUT_BOUND else {}
+            found = expected(name, eigenvalues, n=n, k=k, **budget, **own)
         except InputError as error:
             beside.append(f"{name} is not measured: {error}")
             continue
         if found is not None:
             low, middle, high = found
-            choices.append(Choice(name, middle, low, high))
-    choices.sort(key=lambda choice: (choice.error, choice.high))
+            ranked.append(Choice(name, middle, low, high))
+    ranked.sort(key=lambda choice: (choice.error, choice.high))
+    choices = tuple(x for x in ranked if x.mechanism not in WITHOUT_BOUND)
+    others = tuple(x for x in ranked if x.mechanism in WITHOUT_BOUND)
     beside += [_ROWS.format(x.mechanism) for x in choices if x.mechanism in OF_ROWS]
-    fewest = min((releases(choice.mechanism, d) for choice in choices), default=0)
+    if others:
+        beside.append(_UNBOUNDED)
+    if others and choices:
+        times = digits(others[0].error / choices[0].error)
+        beside.append(
+            f"the best without a bound errs {times:g} times as much as the best with it"
+        )
+    fewest = min((releases(choice.mechanism, d) for choice in ranked), default=0)
     origin = f"now, {fewest} releases or more of each (seed {SEED})"
-    return Recommendation(tuple(choices), (*notes, *beside), origin)
+    return Recommendation(choices, (*notes, *beside), origin, others)
 
 
 def _of_grid(
@@ -280,6 +323,7 @@ def _of_grid(
         f"errors are those where that is {shown:.3g}, and the gap "
         f"{_USUAL_SHARE * row_norm**2 / k:.3g}",
         _EVEN,
+        _ALONE,
     )
     everywhere, here = [at(each) for each in signals], at(shown)
     choices = []
@@ -295,9 +339,9 @@ def _of_grid(
 
 
 def _checked_spectrum(
-    spectrum: Sequence[float], d: int, k: int, n: int, row_norm: float
+    spectrum: Sequence[float], d: int, k: int, n: int, row_norm: float | None
 ) -> list[float]:
-    """Return the eigenvalues in units of the squared length of a row, or raise."""
+    """Return the eigenvalues in units of row_norm^2 if there is one, or raise."""
     values = [check_nonnegative("spectrum", value) for value in spectrum]
     if not k < len(values) <= d:
         raise InputError(
@@ -308,7 +352,7 @@ def _checked_spectrum(
             f"spectrum must fall, and between eigenvalues {k} and {k + 1} by more than "
             f"0, got {values!r}"
         )
-    if sum(values) > row_norm**2 * (1 + 1e-9):
+    if row_norm is not None and sum(values) > row_norm**2 * (1 + 1e-9):
         raise InputError(
             f"spectrum must add up to at most row_norm^2 = {row_norm**2:g}, the mean "
             f"squared length of a row, got {sum(values):g}"
@@ -318,4 +362,4 @@ def _checked_spectrum(
         raise InputError(
             f"spectrum must have at most n = {n} eigenvalues above 0, got {positive}"
         )
-    return [value / row_norm**2 for value in values]
+    return [value / (row_norm or 1.0) ** 2 for value in values]

@@ -10,6 +10,11 @@ or what makes one:
 - a class with ``fit`` and ``random_state`` whose instances have ``components_`` is
   fitted anew for each release (`dpaudit.adapters.from_estimator`), and releases them;
 - anything else is taken as it is, at the epsilon of its own claim.
+
+``NAME@private`` and ``NAME@directions`` are a mechanism of the catalogue as
+`dpaudit.PrivatePCA` runs it without a bound on rows (`WithoutBound`). They see rows
+that are clipped to the public norm, as others do, which changes nothing unless that is
+below their own.
 """
 
 import inspect
@@ -18,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -61,6 +67,45 @@ class Built:
         """Return one release, of any form, on rows or on what is read of them."""
         one: Callable[..., Any] | None = getattr(self.mechanism, "release", None)
         return self.mechanism(rows, rng) if one is None else one(rows, rng=rng)
+
+
+@dataclass(frozen=True)
+class WithoutBound:
+    """A mechanism of the catalogue on rows clipped to another norm; makes one."""
+
+    name: str
+    row_norm: str  # as `PrivatePCA` takes it
+
+    @classmethod
+    def of(cls, name: str) -> "WithoutBound | None":
+        """Return what ``NAME@private`` stands for, or None without an @."""
+        base, at, norm = name.partition("@")
+        if not at:
+            return None
+        entry(base)
+        if norm not in ("private", "directions"):
+            raise InputError(
+                f"{printable(name)} must end in @private or @directions: any other "
+                "norm is the public one"
+            )
+        return cls(base, norm)
+
+    def __call__(
+        self, epsilon: float, delta: float, relation: Relation, n_components: int
+    ) -> Any:
+        from dpaudit import PrivatePCA
+
+        pca = PrivatePCA(
+            n_components,
+            mechanism=self.name,
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            row_norm=self.row_norm,
+        )
+        claim = _claim(epsilon, delta if entry(self.name).approximate else 0.0)
+        how: Any = {"extract": _fitted_components, "fit": _fit_quietly}
+        return from_estimator(pca, **how, claim=claim, relation=relation)
 
 
 @dataclass(frozen=True)
@@ -283,6 +328,13 @@ def _orthogonal(matrix: Array) -> bool:
 def _fitted_components(fitted: Any) -> dict[str, Any]:
     """Return what an estimator releases."""
     return {"components_": fitted.components_}
+
+
+def _fit_quietly(estimator: Any, rows: Array) -> Any:
+    """Fit; what a fit warns of is seen in what it keeps."""
+    with catch_warnings():
+        simplefilter("ignore")
+        return estimator.fit(rows)
 
 
 def _fitted_claim(estimator: Any) -> Claim | None:

@@ -34,6 +34,7 @@ from dpaudit.reports.comparison.candidates import (
     Built,
     ComparedMechanism,
     Setting,
+    WithoutBound,
     blamed,
 )
 from dpaudit.reports.comparison.page import MechanismComparison, told
@@ -91,7 +92,8 @@ def points(
             if subject is None and ":" in name:
                 subject = load_reference(name)
             elif subject is None:
-                _check_known(name)
+                _check_known(name.partition("@")[0])
+                subject = WithoutBound.of(name)
             candidate = ComparedMechanism(name, problem.setting, subject)
             with nullcontext() if subject is None else blamed(name):
                 wanted = candidate.points(tuple(settings["epsilons"]))

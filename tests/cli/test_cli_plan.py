@@ -94,7 +94,22 @@ def test_it_prints_what_the_function_finds():
     assert "note: neither n nor a gap is given" in recommended(*KNOWN).stdout
 
 
+def test_what_comes_of_no_bound_is_a_second_table():
+    known = (*KNOWN, "--n", "10000", "--spectrum", "9,4,3,0.3")
+    for bound, first in (("10", "mechanism"), ("none", "without a bound")):
+        lines = recommended(*known, "--row-norm", bound).stdout.splitlines()
+        (head,) = (x for x in lines if x.startswith("without a bound"))
+        assert lines[0].startswith(first)
+        other = lines[lines.index(head) + 1].split()[0]
+        assert other == "residual-step-pca@private"
+
+
 BAD_OPTIONS = {
+    (
+        "--row-norm",
+        "no",
+    ): "Error: Invalid value for '--row-norm': 'no' is not a number, nor none",
+    ("--row-norm", "none"): "row_norm may be None only with n and a spectrum",
     ("--k", "20"): "k must be an integer >= 1 and <= 19, got 20",
     ("--spectrum", "0.5,a"): "Error: Invalid value for '--spectrum': '0.5,a' is not",
 }
@@ -119,6 +134,12 @@ def test_the_order_is_that_of_a_column_that_is_shown(data):
     head, *lines = done.stdout.splitlines()
     assert ("at worst" in head) == (len(more) <= 2)
     shown = [x for x in lines if not x.startswith(("note:", "measured:"))]
-    column = [float(line.split()[1]) for line in shown]
-    assert column == sorted(column)
-    assert len(column) >= 3
+    tables = [[]]
+    for line in shown:
+        if line.startswith("without a bound"):
+            tables.append([])
+        else:
+            tables[-1].append(float(line.split()[1]))
+    assert tables == [sorted(column) for column in tables]
+    assert len(tables) == 1 + ("--spectrum" in more)
+    assert len(tables[0]) >= 3

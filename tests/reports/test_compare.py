@@ -18,7 +18,11 @@ from dpaudit.gram import gram
 from dpaudit.object_pairs import ObjectPair
 from dpaudit.reports import compare
 from dpaudit.reports.comparison import plan
-from dpaudit.reports.comparison.candidates import ComparedMechanism, Setting
+from dpaudit.reports.comparison.candidates import (
+    ComparedMechanism,
+    Setting,
+    WithoutBound,
+)
 from dpaudit.reports.comparison.measures import measured
 from dpaudit.reports.comparison.page import WARNING, answer, render
 from dpaudit.reports.comparison.plan import suitable
@@ -317,6 +321,38 @@ def test_rows_are_in_the_unit_ball_where_needed_and_those_that_suit_stand_beside
     monkeypatch.setattr(suiting, lambda setting: ("goe-gaussian",))
     table = compare(own={"own": noisy}, **SHORT)
     assert set(table["mechanism"]) == {"own", "goe-gaussian"}
+
+
+@pytest.mark.parametrize("norm", ["private", "directions"])
+def test_what_needs_no_bound_stands_beside_others_by_its_name(norm):
+    """At a bound that is a thousand times too large all is lost but without one."""
+    name = f"goe-gaussian@{norm}"
+    known = {"data": ROWS * 50, "row_norm": 1e5, "n_components": 1, "epsilons": [20.0]}
+    with PickledThreads(2, mp_context=SimpleNamespace(get_start_method=str)) as pool:
+        run = Run(executor=pool)
+        found = compared(["goe-gaussian", name], **{**SHORT, **known}, run=run)
+    table = found.table[found.table["measure"] == "largest_angle_degrees"]
+    bounded, free = table.set_index("mechanism")["median"][["goe-gaussian", name]]
+    assert free < 25 < 50 < bounded
+    claims = {each["mechanism"]: each["claim"] for each in found.audits}
+    assert claims[name] == str(ApproxDP(20.0, 1e-5))
+    pure = WithoutBound.of(f"symmetrised-wishart@{norm}")
+    assert candidate(pure).build(1.0).claim == PureDP(1.0)
+    pca = pure(1.0, 1e-5, Relation.REPLACE_ONE, 2).factory
+    assert (pca.row_norm, pca.relation) == (norm, Relation.REPLACE_ONE)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("goe-gaussian@2", "must end in @private or @directions"),
+        ("goe-gausian@private", "unknown mechanism 'goe-gausian'; did you mean"),
+        ("laplace@private", "mechanism must release principal components"),
+    ],
+)
+def test_names_without_a_bound_are_checked(name, sentence):
+    failed = compared(["goe-gaussian", name], **SHORT).failed
+    assert sentence in str(failed[name])
 
 
 # Pairs and verdicts.

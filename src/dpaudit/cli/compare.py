@@ -208,6 +208,13 @@ def _spectrum(
         ) from None
 
 
+def _bound(ctx: click.Context, parameter: click.Parameter, text: str) -> float | None:
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number, nor none") from None
+
+
 @click.command(
     "recommend",
     cls=Command,
@@ -216,6 +223,8 @@ def _spectrum(
         "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 --gap 0.1",
         "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 "
         "--spectrum 0.4,0.2,0.14,0.04",
+        "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 "
+        "--spectrum 9,4,3,0.3 --row-norm none",
     ),
 )
 @click.option("--n", type=int, help="Rows [not known].")
@@ -243,7 +252,14 @@ def _spectrum(
     metavar="NUMBER,...",
     help="In place of a gap: its largest eigenvalues, more than components.",
 )
-@click.option("--row-norm", default=1.0, help="Bound on a row.")
+@click.option(
+    "--row-norm",
+    callback=_bound,
+    default="1",
+    show_default=True,
+    metavar="NUMBER|none",
+    help="Bound on a row; none if none is known, which takes a spectrum.",
+)
 @json_option
 def recommend_command(relation: str, as_json: bool, **options: Any) -> None:
     """Rank the mechanisms for private PCA by their measured errors.
@@ -255,6 +271,10 @@ def recommend_command(relation: str, as_json: bool, **options: Any) -> None:
     settings, which ships with dpaudit, and the order is that of the column 'at worst':
     how many times the least error it can be. All numbers must be public: one that you
     have looked up in the data tells of them.
+
+    With --spectrum a second table says what comes of no bound on rows, as of
+    PrivatePCA(mechanism=NAME, row_norm=...) for NAME@private, where the norm is chosen
+    privately, and NAME@directions.
     """
     from dpaudit.algorithms.estimators.recommendation import recommend
     from dpaudit.neighbours import Relation
@@ -263,11 +283,15 @@ def recommend_command(relation: str, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2))
         return
-    width = max((len(choice.mechanism) for choice in found.choices), default=9)
-    ratios = any(choice.at_worst is not None for choice in found.choices)
-    head = "at worst  " if ratios else ""
-    click.echo(f"{'mechanism':<{width}}  {head}error   of four releases in five")
-    for choice in found.choices:
+    shown = (*found.choices, *found.without_bound)
+    width = max((len(choice.mechanism) for choice in shown), default=9)
+    ratios = any(choice.at_worst is not None for choice in shown)
+    head = f"{'at worst  ' if ratios else ''}error   of four releases in five"
+    if found.choices or not found.without_bound:
+        click.echo(f"{'mechanism':<{width}}  {head}")
+    for place, choice in enumerate(shown):
+        if place == len(found.choices):
+            click.echo(f"{'without a bound':<{width}}  {head}")
         ratio = f"{choice.at_worst:<8.3g}  " if ratios else ""
         spread = f"{choice.low:.3g} to {choice.high:.3g}"
         click.echo(

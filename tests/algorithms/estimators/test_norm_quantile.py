@@ -58,6 +58,9 @@ def test_answers_compare_counts_of_rows_and_noise_is_that_of_the_claim(
         norms = mechanism.draw(rows, 2000, rng=rng(2))
         in_blocks = mechanism.draw(np.array_split(rows, 3), 2000, rng=rng(2))
         np.testing.assert_array_equal(norms, in_blocks)
+        often = mechanism.draw(np.repeat(rows, 3, axis=0), 2000, rng=rng(2))
+        repeated = mechanism.draw_repeated(rows, 3, 2000, rng=rng(2))
+        np.testing.assert_array_equal(often, repeated)
         means = np.empty_like(seen)
         for run, answers in enumerate(seen):
             low, high = 0, 1024

@@ -16,7 +16,8 @@ from dpaudit.algorithms import (
     entry,
     names_of,
 )
-from dpaudit.algorithms.estimators.budget import Budget, recommended
+from dpaudit.algorithms.estimators.auto import recommended
+from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.errors import InputError, MechanismError
@@ -281,7 +282,7 @@ def test_two_gaussian_releases_compose_exactly(epsilon, share, name):
     [
         # Noise as published is not counted as calibrated.
         ("analyze-gauss-published", 2**-7, (0.25, 2**-9), ApproxDP(0.75, 3 * 2**-9)),
-        ("auto", 0.0, None, PureDP(0.75)),
+        ("symmetrised-wishart", 0.0, None, PureDP(0.75)),
         # A mean beside pure components gets all of delta.
         ("symmetrised-wishart", 1e-5, (0.25, 1e-5), PureDP(0.75)),
     ],
@@ -294,20 +295,26 @@ def test_other_releases_add_up(name, delta, mean, components):
     assert (plan.spent.epsilon, plan.spent.delta) == (pytest.approx(1.0), delta)
 
 
+@pytest.mark.filterwarnings("ignore:components do not stand out")
 @pytest.mark.parametrize("relation", list(Relation))
 def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation):
     for delta, d, k in ((0.0, 30, 2), (1e-5, 2, 1), (1e-5, 20, 3), (1e-5, 3, 3)):
-        chosen = budget(delta=delta, relation=relation).plan("auto", k, d).mechanism
         known = {"epsilon": 1.0, "delta": delta, "relation": relation}
         some = names_of("covariance")
         found = recommend(d=d, k=min(k, d - 1), among=some, **known)
-        best = entry(found.choices[0].mechanism)
-        assert type(best.build(epsilon=1.0)) is type(chosen)
-    quick = budget(delta=0.0, relation=relation).plan("auto", 2, 10).mechanism
-    assert isinstance(quick, SymmetrisedWishart)  # k-norm noise takes a second there
-    beyond = budget(epsilon=50.0, delta=0.01, relation=relation).plan("auto", 30, 2000)
-    at_its_end = budget(epsilon=10.0, relation=relation).plan("auto", 10, 100)
-    assert type(beyond.mechanism) is type(at_its_end.mechanism)
+        best = found.choices[0].mechanism
+        assert recommended(1.0, delta, relation, d, k) == best
+        pca = PrivatePCA(k, delta=delta, relation=relation, random_state=0)
+        made = pca.fit([np.zeros((10, d))]).mechanism_
+        once = pca.fit(iter([np.zeros((10, d))])).mechanism_
+        assert type(once) is type(entry(best).build(epsilon=1.0))
+        assert isinstance(
+            made, type(once) | type(entry("residual-step-pca").build(epsilon=1.0))
+        )
+    # k-norm noise takes a second there
+    assert recommended(1.0, 0.0, relation, 10, 2) == "symmetrised-wishart"
+    beyond = recommended(50.0, 0.01, relation, 2000, 30)
+    assert beyond == recommended(10.0, 1e-5, relation, 100, 10)
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from dpaudit import InputError, Relation
+from dpaudit import InputError, PrivatePCA, Relation
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.estimators.measured import (
     GRID,
@@ -18,7 +18,7 @@ from dpaudit.algorithms.estimators.measured import (
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.reports.experiment import cells
 from dpaudit.reports.sections import plan
-from dpaudit.subspace import largest_principal_angle_sine
+from dpaudit.subspace import largest_principal_angle_sine, top_components
 
 
 def power_law(point, coefficient):
@@ -113,6 +113,76 @@ def test_given_eigenvalues_are_those_of_rows(name):
     assert even.error / found.error > (1.5 if name == "goe-gaussian" else 0.9)
 
 
+@pytest.mark.parametrize(
+    ("name", "delta", "relation"),
+    [
+        ("residual-step-pca@private", 1e-6, "add-remove"),
+        ("symmetrised-wishart@private", 0.0, "replace-one"),
+        ("symmetrised-wishart@directions", 1e-6, "add-remove"),
+    ],
+)
+def test_errors_without_a_bound_are_those_of_fits(name, delta, relation):
+    """On normal rows, with so many rows for k = 2 that a clip turns them visibly.
+
+    Medians of 40 fits and of 51 or more releases deviate by 6 % together, and 30 % is
+    allowed (five deviations); without what the clip adds directions would be 0.6 times.
+    """
+    d, k, n, spectrum = 6, 2, 6000, np.array([9.0, 4.0, 1.0, 1.0, 1.0, 1.0])
+    rng, (base, norm) = np.random.default_rng(3), name.split("@")
+    drawn = []
+    for seed in range(40):
+        rows = rng.standard_normal((n, d)) * np.sqrt(spectrum)
+        pca = PrivatePCA(
+            k,
+            mechanism=base,
+            epsilon=2.0,
+            delta=delta,
+            relation=relation,
+            row_norm=norm,
+            random_state=seed,
+        ).fit(rows)
+        own = top_components(rows.T @ rows, k)
+        drawn.append(largest_principal_angle_sine(pca.components_.T, own))
+    known = {"d": d, "k": k, "n": n, "epsilon": 2.0, "delta": delta}
+    known |= {"relation": Relation(relation), "spectrum": spectrum, "among": {name}}
+    for bound in (None, 50.0):  # which no row reaches
+        found = recommend(**known, row_norm=bound)
+        (choice,) = found.without_bound
+        assert (choice.mechanism, found.choices) == (name, ())
+        assert choice.error == pytest.approx(np.median(drawn), rel=0.3)
+
+
+def test_where_a_bound_is_loose_none_is_the_better_choice_and_it_says_so():
+    known = {"d": 12, "k": 2, "n": 20_000, "epsilon": 1.0, "delta": 1e-6}
+    known |= {"spectrum": [0.3, 0.2, 0.05]}
+    tight, loose = (recommend(**known, row_norm=bound) for bound in (1.0, 20.0))
+    ratios = []
+    for found in (tight, loose):
+        best, other = found.choices[0].error, found.without_bound[0].error
+        ratios.append(other / best)
+        (told,) = (x for x in found.notes if x.startswith("the best without a bound"))
+        assert float(told.split()[6]) == pytest.approx(other / best, rel=0.01)
+        names = {each.mechanism for each in found.without_bound}
+        assert names == {
+            f"{base}@{norm}"
+            for base in ("residual-step-pca", "symmetrised-wishart")
+            for norm in ("private", "directions")
+        }
+    assert 0.5 < ratios[0] < 2
+    assert ratios[1] < 0.1
+    pure = recommend(**{**known, "d": 4, "delta": 0.0}, row_norm=20.0).without_bound
+    assert {x.mechanism.split("@")[0] for x in pure} == {
+        "k-norm-covariance",
+        "symmetrised-wishart",
+    }
+    for more in ({"gap": 0.1, "spectrum": None}, {"n": None, "spectrum": None}):
+        found = recommend(**{**known, **more})
+        assert not found.without_bound
+        assert any("measured where a spectrum is given" in x for x in found.notes)
+    (note, *_) = recommend(**known, among=["goe-gaussian@private"]).notes
+    assert note.startswith("goe-gaussian@private is not measured: known are")
+
+
 def test_without_a_gap_the_first_is_never_much_worse_nor_without_eigenvalues():
     """One is best at nearly all signals, and ten times worse at the last."""
     steady = np.full((2, 3, 3, 6, 3, 5, 3), 0.2)
@@ -140,6 +210,10 @@ def test_without_a_gap_the_first_is_never_much_worse_nor_without_eigenvalues():
         ({"d": 1001}, "d must be an integer >= 2 and <= 1000"),
         ({"gap": 0.4}, "gap must be from 0 to 0.333333"),
         ({"gap": 0.1, "n": 10**11}, "gap/row_norm.* at most 1e.09, got 1e.10"),
+        ({"row_norm": None}, "row_norm may be None only with n and a spectrum"),
+        ({"row_norm": None, "gap": 0.1}, "row_norm may be None only with n and a"),
+        ({"row_norm": None, "spectrum": [9.0, 4.0]}, "spectrum must have from 4 to 20"),
+        ({"row_norm": 0.0}, "row_norm must be"),
         ({"spectrum": [0.5], "gap": 0.1}, "spectrum needs n beside it, and no gap"),
         ({"spectrum": [0.1] * 3}, "spectrum must have from 4 to 20 eigenvalues, got 3"),
         ({"spectrum": [0.1, 0.09, 0.08, 0.04, 0.01], "n": 4}, "at most n = 4 eigen"),
