@@ -21,8 +21,6 @@ from dpaudit.algorithms.estimators.measured import GRID
 from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.neighbours import Relation
 
-__all__ = ["recommended"]
-
 _GAIN = 1.25  # what residual steps are worth: their gain hangs on private eigenvalues
 _MANY = 10  # columns: of fewer, a bias of steps is hardly seen
 _Number = TypeVar("_Number", int, float)

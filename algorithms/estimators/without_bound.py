@@ -25,8 +25,6 @@ from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.arrays import Array
 from dpaudit.subspace import largest_principal_angle_sine, second_moment
 
-__all__ = ["WITHOUT_BOUND", "errors_without_bound"]
-
 WITHOUT_BOUND = tuple(
     f"{name}@{norm}"
     for norm in ("private", "directions")
