@@ -20,6 +20,7 @@ Entries are divided by a power of two of their size, so that squares are finite 
 the unit.
 """
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -221,13 +222,45 @@ def learn_features(
         ``is_below``: the entries that get an indicator of NaN, of +inf, of -inf, again
         at most `most` each.
     """
-    sides = flatten(first), flatten(second)
-    unit = _units(np.vstack(sides))
-    sides = sides[0] / unit, sides[1] / unit
+    mirrored = _mirrored(first) & _mirrored(second)
+    unit, filler, orders = _looked_at(flatten(first), flatten(second), mirrored)
+    kept = {key: np.sort(order[:most]) for key, order in orders.items()}
+    columns = kept["columns"]
+    return {**kept, "filler": (filler * unit)[columns], "unit": unit[columns]}
+
+
+_RECENT: dict[bytes, tuple[Array, Array, Mapping[str, NDArray[np.intp]]]] = {}
+_REMEMBERED = 3
+
+
+def _looked_at(
+    first: Array, second: Array, mirrored: NDArray[np.bool_]
+) -> tuple[Array, Array, Mapping[str, NDArray[np.intp]]]:
+    """Return units, fillers, and what differs by most: entries, and their indicators.
+
+    Several attacks ask it of the same releases, and of the halves of these: so it is
+    remembered for three, which are known by a digest of all that is asked.
+    """
+    digest = hashlib.sha256(repr((first.shape, first.dtype, second.dtype)).encode())
+    for part in (first, second, mirrored):
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    key = digest.digest()
+    found = _RECENT.get(key)
+    if found is None:
+        found = _RECENT[key] = _look_at(first, second, np.flatnonzero(~mirrored))
+        for old in list(_RECENT)[:-_REMEMBERED]:
+            _RECENT.pop(old, None)
+    return found
+
+
+def _look_at(
+    first: Array, second: Array, considered: NDArray[np.intp]
+) -> tuple[Array, Array, Mapping[str, NDArray[np.intp]]]:
+    unit = _units(np.vstack([first, second]))
+    sides = first / unit, second / unit
     both = np.vstack(sides)
-    considered = np.flatnonzero(~(_mirrored(first) & _mirrored(second)))
-    indicators = {
-        key: _most_shifted(test(sides[0]), test(sides[1]), considered, most)
+    orders = {
+        key: _by_shift(test(sides[0]), test(sides[1]), considered)
         for key, test in _INDICATORS.items()
     }
     filler = _medians(both)
@@ -235,9 +268,8 @@ def learn_features(
         np.clip(np.where(np.isfinite(side), side, filler), -_LARGEST, _LARGEST)
         for side in sides
     ]
-    columns = _most_shifted(filled[0], filled[1], considered, most, constant=True)
-    filler = (filler * unit)[columns]
-    return {"columns": columns, "filler": filler, "unit": unit[columns]} | indicators
+    orders["columns"] = considered[shift_order(*(x[:, considered] for x in filled))]
+    return unit, filler, orders
 
 
 def features(parameters: Mapping[str, NDArray[Any]], releases: Release) -> Array:
@@ -260,21 +292,15 @@ def shift_order(first: Array, second: Array) -> NDArray[np.intp]:
     return np.argsort(-statistic, kind="stable")
 
 
-def _most_shifted(
-    first: NDArray[np.generic],
-    second: NDArray[np.generic],
-    considered: NDArray[np.intp],
-    most: int,
-    *,
-    constant: bool = False,
+def _by_shift(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], considered: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    one, two = (side[:, considered].astype(np.float64) for side in (first, second))
-    order = shift_order(one, two)
-    if not constant:
-        everything = np.vstack([one, two])
-        varies = everything.min(axis=0) < everything.max(axis=0)
-        order = order[varies[order]]
-    return np.sort(considered[order[:most]])
+    """Return those of some columns of truth values that vary, by `shift_order`."""
+    true = np.count_nonzero(first, axis=0) + np.count_nonzero(second, axis=0)
+    true = true[considered]
+    varying = considered[(true > 0) & (true < len(first) + len(second))]
+    one, two = (side[:, varying].astype(np.float64) for side in (first, second))
+    return varying[shift_order(one, two)]
 
 
 def _mirrored(releases: Release) -> NDArray[np.bool_]:

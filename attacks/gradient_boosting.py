@@ -197,7 +197,7 @@ def _fit_trees(first: Array, second: Array) -> Parameters:
     feature = np.zeros((n_trees, _DEPTH), dtype=np.intp)
     threshold = np.zeros((n_trees, _DEPTH))
     values = np.zeros((n_trees, 2**_DEPTH))
-    halves = [np.ascontiguousarray(codes[:, first::2]) for first in (0, 1)]
+    halves = [_placed(codes[:, first::2], cuts.shape[1] + 1) for first in (0, 1)]
     for number in range(n_trees):
         seen = slice(number % 2, None, 2)
         probability = 1 / (1 + np.exp(-margin[seen]))
@@ -263,14 +263,28 @@ def _binned(
     return columns, codes[columns], cuts[columns]
 
 
+def _placed(codes: NDArray[np.intp], bins: int) -> list[NDArray[np.intp]]:
+    """Return codes, and for each level where rows of the first leaf are counted.
+
+    That is among the cells of some features, as `_grow` counts them at once.
+    """
+    number = np.arange(len(codes))[:, np.newaxis] % _at_once(codes)
+    codes = np.ascontiguousarray(codes)
+    return [codes, *(codes + 2**level * bins * number for level in range(_DEPTH))]
+
+
+def _at_once(codes: NDArray[np.intp]) -> int:
+    """Return of how many features what is added stays in a processor's cache."""
+    return max(_CHUNK // codes.shape[1], 1)
+
+
 def _grow(
-    codes: NDArray[np.intp], gradient: Array, hessian: Array, cuts: Array
+    placed: list[NDArray[np.intp]], gradient: Array, hessian: Array, cuts: Array
 ) -> tuple[list[tuple[int, int]], Array]:
     """Grow one tree: its (feature, cut) of each level, and its leaf values."""
+    codes, *places = placed
     n_features, size = codes.shape
-    bins = cuts.shape[1] + 1
-    # So many features at once that what is added stays in a processor's cache.
-    most = max(_CHUNK // size, 1)
+    bins, most = cuts.shape[1] + 1, _at_once(codes)
     weights = [np.tile(weight, most) for weight in (gradient, hessian)]
     leaf = np.zeros(size, dtype=np.intp)
     splits: list[tuple[int, int]] = []
@@ -278,12 +292,12 @@ def _grow(
         cells, there = 2**level * bins, bins * leaf
         sums = np.empty((2, n_features, cells))
         for start in range(0, n_features, most):
-            some = codes[start : start + most]
-            place = some + there
-            place += cells * np.arange(len(some))[:, np.newaxis]
+            place = places[level][start : start + most]
+            if level:
+                place = place + there
             for weight, added in zip(weights, sums, strict=True):
                 found = np.bincount(
-                    place.ravel(), weight[: place.size], len(some) * cells
+                    place.ravel(), weight[: place.size], len(place) * cells
                 )
                 added[start : start + most] = found.reshape(-1, cells)
         g, h = sums.reshape(2, n_features, 2**level, bins).swapaxes(1, 2)

@@ -68,7 +68,7 @@ _POWER = 0.9
 _LEARNING, _NOTICING = 1.25, 2.0
 _NEVER = 1e-9  # times as likely as on the other dataset
 _EVENTS = 24
-_PLACES, _SECTIONS = 48, 4
+_PLACES, _SECTIONS, _APART = 48, 4, 7
 _PARTS, _FINER = 4, 10  # the latter: how often an interval is cut into so many
 _OCCURRENCES = 4  # of a rare event in a portfolio's memory, before it is noticed
 
@@ -290,17 +290,19 @@ def detectable_epsilon(
     # The largest p that a run of this length can estimate, one hit in two being added.
     most = 1 - 0.5 / (samples + 1)
     q = q[q < most]
-    p = _from_to(q, np.full_like(q, most), _PLACES)
-    seen = _growth(null, p, q[:, np.newaxis]) >= needed
-    # From there on, all that is further outside the null is seen as well.
-    last_unseen = _PLACES - 1 - np.argmin(seen[:, ::-1], axis=1)
-    last_unseen[seen.all(axis=1)] = 0
+    p, every = _from_to(q, np.full_like(q, most), _PLACES), np.arange(len(q))
+    # Of an event, all that is further outside the null than what is seen is seen, too.
+    coarse = np.append(np.arange(0, _PLACES - 1, _APART), _PLACES - 1)
+    seen = _growth(null, p[:, coarse], q[:, np.newaxis]) >= needed
     found = np.flatnonzero(seen[:, -1])
     if not len(found):
         return None
-    q, last_unseen = q[found], last_unseen[found]
-    low, high = p[found, last_unseen], p[found, last_unseen + 1]
-    every = np.arange(len(q))
+    q, p, every = q[found], p[found], every[: len(found)]
+    unseen = coarse[np.maximum(seen[found].argmax(axis=1) - 1, 0)]
+    between = np.minimum(unseen[:, np.newaxis] + np.arange(1, _APART), _PLACES - 1)
+    seen = _growth(null, p[every[:, np.newaxis], between], q[:, np.newaxis]) >= needed
+    unseen += np.count_nonzero(~seen, axis=1)
+    low, high = p[every, unseen], p[every, unseen + 1]
     for _ in range(_FINER):
         p = _from_to(low, high, _PARTS + 1)
         seen = _growth(null, p[:, 1:-1], q[:, np.newaxis]) >= needed

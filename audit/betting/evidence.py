@@ -72,6 +72,7 @@ Counts = NDArray[np.intp]
 
 # More than the rounding of these sums, and of the limits, relative to their terms.
 _ROUNDING = 1e-12
+_NEAR = 1e-6  # more than the rounding of a sum of accounts
 _RENEWALS = (2000, 8000)  # releases, of both sides, after which wealth is moved
 
 
@@ -320,12 +321,25 @@ class SequentialTest:
         bet = placed.bet
         for account, stake in zip(self._accounts, placed.stakes, strict=True):
             account[placed.playing] += placed.bets.log_e(*cells, stake, bet)
-        self.rejected |= self.log_wealth >= self._log_goal
+        self._reject()
         self._placed = None
         self._settled += n_p + n_q
         if self._renewals and self._settled >= self._renewals[0]:
             self._renewals.pop(0)
             self._renew()
+
+    def _reject(self) -> None:
+        """Reject the nulls against which the wealth has reached the goal.
+
+        That of a null is at most three times its largest account, or the claim's: where
+        none is near the goal, sums need not be taken.
+        """
+        open_, claimed = ~self.rejected, self.family.claimed
+        if self._shared and claimed is not None:
+            open_[claimed] = True
+        largest = self._accounts[:, open_].max(initial=-np.inf)
+        if largest + np.log(len(self._accounts)) >= self._log_goal - _NEAR:
+            self.rejected |= self.log_wealth >= self._log_goal
 
     def _renew(self) -> None:
         """Move wealth from the other accounts to the eager one, up to its share."""

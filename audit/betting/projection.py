@@ -275,14 +275,15 @@ class _DualProblem:
 def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array:
     """Return the steps that maximise the quadratic model with multipliers >= 0.
 
+    The hessian is overwritten.
+
     By principal pivoting: variables at their bound that the model pulls off it, and
     free ones that it pushes beyond, change places; one at a time (Murty) if all at
     once does not settle it. To project Newton's step instead would not do: nearly
     parallel half-spaces push each other far across, and next to nothing is left.
     """
-    m, size = gradient.shape
-    matrix = hessian.copy()
-    diagonal = np.einsum("mii->mi", matrix)
+    size = gradient.shape[1]
+    matrix, diagonal = hessian, np.einsum("mii->mi", hessian)
     scale = np.sqrt(diagonal)
     scale[scale == 0] = 1.0
     matrix /= scale[:, :, np.newaxis] * scale[:, np.newaxis, :]
@@ -291,26 +292,24 @@ def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array
     lowest[:, bounded:] = -np.inf
     free = (x > 0) | (gradient > 0)
     free[:, bounded:] = True
-    step, rows = np.zeros_like(x), np.arange(m)
+    step, rows, b = np.zeros_like(x), np.arange(len(x)), right
     for attempt in range(_PIVOTS):
-        bound = ~free
-        at_bound = np.zeros_like(right)
-        np.copyto(at_bound, lowest, where=bound)
-        b = right - (matrix @ at_bound[..., np.newaxis])[..., 0]
-        b[bound] = 0.0
+        at_bound = np.where(free, 0.0, lowest)
+        if attempt:  # before, what is at its bound stays where it is
+            b = right - (matrix @ at_bound[..., np.newaxis])[..., 0]
         solved = matrix * (free[:, :, np.newaxis] & free[:, np.newaxis, :])
         np.einsum("mii->mi", solved)[...] = 1.0 + _RIDGE
-        s = np.linalg.solve(solved, b[..., np.newaxis])[..., 0]
-        np.copyto(s, at_bound, where=bound)
+        s = np.linalg.solve(solved, np.where(free, b, 0.0)[..., np.newaxis])[..., 0]
+        s = np.where(free, s, at_bound)
         step[rows] = np.maximum(s, lowest)
         pull = right - (matrix @ s[..., np.newaxis])[..., 0]
         wrong = np.where(free, s < lowest, pull > _ROUNDING)
         if attempt >= _ALL_AT_ONCE:
             last = size - 1 - np.argmax(wrong[:, ::-1], axis=1)
             wrong &= np.arange(size) == last[:, np.newaxis]
-        open_ = wrong.any(axis=1)
-        if not open_.any():
+        open_ = np.flatnonzero(wrong.any(axis=1))
+        if not len(open_):
             break
-        rows, free = rows[open_], (free ^ wrong)[open_]
+        rows, free = rows[open_], free[open_] ^ wrong[open_]
         matrix, right, lowest = matrix[open_], right[open_], lowest[open_]
     return step / scale

@@ -110,6 +110,11 @@ class PlannedBets:
         ndarray, shape (3, G)
             Eager, careful, deadline.
         """
+        # Neighbours mostly have the same bet and progress: that is computed once.
+        new = np.ones(len(bet), dtype=bool)
+        new[1:] = (bet[1:] != bet[:-1]) | (log_progress[1:] != log_progress[:-1])
+        alike = np.cumsum(new) - 1
+        bet, log_progress = bet[new], log_progress[new]
         promised = self.growth[bet]
         limit = _BOLDEST * self.bets.largest_stake()[bet]
         log_u = np.minimum(log_progress, -1e-3)
@@ -120,7 +125,7 @@ class PlannedBets:
             bold = hedge / np.sqrt(2 * promised * remaining)
         nothing = promised <= 0
         wanted = np.clip(np.vstack([growth, bold]), 0.0, limit)
-        return np.where(nothing, 0.0, wanted)
+        return np.where(nothing, 0.0, wanted)[:, alike]
 
 
 def place_bets(

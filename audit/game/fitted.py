@@ -163,6 +163,9 @@ class CandidateAttack:
     in_use: bool = True
     rests_until: float = 0.0  # this many releases it is not fitted again
     record: ScoreRecord = field(default_factory=ScoreRecord)
+    # Of the scores of which they were said: how many, the events, and sharpened ones.
+    _known: tuple[list[int], Events] | None = None
+    _sharpened: tuple[Events, Events] | None = None
 
     def applies(self, target: Target, batch: Batch) -> bool:
         """Say whether the attack applies to outputs like these."""
@@ -190,6 +193,7 @@ class CandidateAttack:
     def forget(self) -> None:
         """Forget the fit, and what it scored."""
         self.fitted, self.fitted_on, self.record = None, 0, ScoreRecord()
+        self._known = self._sharpened = None
 
     def adds_nothing(self, rivals: "Sequence[CandidateAttack]") -> bool:
         """Say whether a dear fit has earned nothing.
@@ -205,18 +209,26 @@ class CandidateAttack:
     @property
     def separation(self) -> float:
         """By how many standard deviations an event tells D from D'; 0 without any."""
-        events = self.events(0)
+        events = self.record.events(0, exclusive=self.attack.exclusive)
         return events.separation[0] if len(events) else 0.0
 
     def events(self, index: int) -> Events:
         """Return the candidate events of the attack, which goes by that index."""
-        return self.record.events(index, exclusive=self.attack.exclusive)
+        scored = self.record.scored.tolist()
+        if self._known is None or self._known[0] != scored:
+            exclusive = self.attack.exclusive
+            self._known = scored, self.record.events(index, exclusive=exclusive)
+        return self._known[1]
 
     def sharpened(self, events: Events, *, unbeaten: bool) -> Events:
         """Return its events with what is known, or can be fitted, of their ratios."""
         if self.attack.sufficient:
             return self.record.informed(events) if unbeaten else events
-        return events if self.attack.exclusive else self.record.modelled(events)
+        if self.attack.exclusive:
+            return events
+        if self._sharpened is None or self._sharpened[0] is not events:
+            self._sharpened = events, self.record.modelled(events)
+        return self._sharpened[1]
 
 
 class Seen(NamedTuple):

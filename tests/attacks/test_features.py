@@ -40,6 +40,25 @@ def test_symmetric_matrices_give_one_triangle_if_both_sides_are():
     assert len(layout["columns"]) == 4
 
 
+def test_features_are_those_of_the_releases_as_they_are_now():
+    """Several attacks are told once what releases show: of other releases anew."""
+    first, second = np.random.default_rng(0).normal(size=(2, 30, 3))
+    second[:, 1] += 9
+    assert learn_features(first, second, 1)["columns"].tolist() == [1]
+    assert learn_features(first, second, 2)["columns"].tolist() != [1]
+    second[:, 2] += 99
+    assert learn_features(first, second, 1)["columns"].tolist() == [2]
+    first[:, 0] -= 999
+    assert learn_features(first, second, 1)["columns"].tolist() == [0]
+    second[0, 0] = np.nan
+    assert learn_features(first, second, 1)["is_nan"].tolist() == [0]
+    # Of square matrices, only if they are symmetric.
+    first, second = np.ones((2, 5, 2, 2)) * np.arange(5.0)[:, np.newaxis, np.newaxis]
+    assert len(learn_features(first, second, 4)["columns"]) == 3
+    flat = first.reshape(5, 4), second.reshape(5, 4)
+    assert len(learn_features(*flat, 4)["columns"]) == 4
+
+
 @pytest.mark.parametrize("unit", [2.0**-990, 2.0**-40, 1.0, 2.0**900])
 def test_features_do_not_depend_on_the_unit(unit):
     first, second = np.random.default_rng(0).normal(size=(2, 30, 3))

@@ -97,6 +97,21 @@ def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, sample
     assert found < claim.epsilon_at(delta) + (10.0 if samples < 10**6 else 0.5)
 
 
+def test_what_is_detectable_is_looked_for_in_every_place(monkeypatch):
+    """A few places tell between which to look: as a look at all of them does."""
+    rng, found = np.random.default_rng(0), []
+    past = [(rng.beta(0.5, 1, size=9), 3 ** int(rng.integers(2, 15))) for _ in range(9)]
+    for apart in (power._APART, power._PLACES - 1):
+        monkeypatch.setattr(power, "_APART", apart)
+        for claim in (PureDP(0.1), PureDP(5.0), GaussianDP(1.0)):
+            null = claim_alone(claim)
+            found.append(
+                [power.detectable_epsilon(null, q, n, 1e-3, 1e-5) for q, n in past]
+            )
+    assert found[:3] == found[3:]
+    assert len({each for few in found for each in few}) > 15
+
+
 def test_what_is_detectable_is_a_mu_and_nothing_in_a_handful_of_releases():
     """The event at its curve grows evidence as fast as is needed, and not faster."""
     null, q, delta, samples = claim_alone(GaussianDP(1.0)), 0.2, 1e-5, 2000

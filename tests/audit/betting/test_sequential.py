@@ -264,8 +264,15 @@ def test_nulls_play_the_next_larger_bet_and_share_in_the_claims():
     test._accounts[:] = -50.0
     test._accounts[0, claimed] = np.log(1 / (share * ALPHA)) + 1e-9
     assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all()
-    test._accounts[0, claimed] -= 1e-6
-    assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
+    # Also where the claim itself fell long ago, and accounts are alike.
+    test.rejected[claimed:] = True
+    for much, fallen in ((0.0, True), (-1e-6, False)):
+        wealth = test._accounts[0, claimed] + much
+        test._accounts[:, claimed] = wealth - np.log(3)
+        test._reject()
+        assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all() == fallen
+        assert test.rejected[:claimed].all() == fallen
+        test.rejected[:claimed] = False
     test = SequentialTest(coarse(PureDP(1.0)), 0.05)
     assert not len(*place_bets([test], Events.join([]), 4, 4, 100))
     test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
