@@ -152,7 +152,10 @@ class ArrayDraws:
         """Return the recorder that draws with a key, None if there is none."""
         tape = self._rng.tape
         if key.rng is None:
-            (tape.cannot_follow if key.why == _BEFORE else self._outside)(key.why)
+            if key.why == _BEFORE:
+                tape.cannot_follow(key.why)
+            else:
+                note_outside(tape, key.why)
             return None
         if key.is_split:
             tape.cannot_follow(_SPLIT)
@@ -161,9 +164,6 @@ class ArrayDraws:
             return key.rng.unseeded()
         key.drawn = what
         return deepcopy(key.rng)  # which draws the same
-
-    def _outside(self, why: str) -> None:
-        note_outside(self._rng.tape, why)
 
     def of(self, keys: Any, call: "_Call", shape: Any, dtype: Any, draw: Any) -> Any:
         """Return draws of each of some keys, as numbers."""

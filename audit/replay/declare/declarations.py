@@ -15,8 +15,9 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ROUNDING, NamedChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import AnyLaw, LawComparison, equal
 from dpaudit.audit.replay.laws.non_affine import NonAffineLaw
 from dpaudit.claims import ApproxDP, Claim, PureDP

@@ -285,11 +285,7 @@ def _holders(mechanism: Any) -> Iterator[tuple[Any, set[str] | None]]:
 def _places(holder: Any, names: set[str] | None) -> list[_Place]:
     if names is None:
         names = set(holder if isinstance(holder, dict) else vars(holder))
-    return [(holder, name) for name in sorted(filter(_is_text, names))]
-
-
-def _is_text(name: Any) -> bool:
-    return isinstance(name, str)
+    return [(holder, n) for n in sorted(n for n in names if isinstance(n, str))]
 
 
 def _get(place: _Place) -> Any:

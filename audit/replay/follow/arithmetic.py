@@ -24,8 +24,7 @@ from dpaudit.audit.replay.follow.tracked import (
     isinstance_tracked,
     numeric,
 )
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.coded import lattice_of
+from dpaudit.audit.replay.laws.coded import Family, lattice_of
 
 __all__ = ["LINEAR", "arithmetic", "by_matrix", "linear", "sums"]
 

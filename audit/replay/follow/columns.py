@@ -9,6 +9,7 @@ A number is missing (NaN) if its ordinary part is: noise is finite.
 
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,9 @@ class NoisyColumn(ExtensionArray):  # type: ignore[misc]
         return one._like(np.concatenate([each.noisy for each in several]))
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        if isinstance(dtype, _NoisyDtype) or _is_double(dtype):
+        with suppress(TypeError):  # where it is a type of pandas' own
+            dtype = self.dtype if np.dtype(dtype).kind == "f" else dtype
+        if isinstance(dtype, _NoisyDtype):
             return self.copy() if copy else self
         if pd.api.types.is_object_dtype(dtype):
             return self._as_objects()
@@ -270,13 +273,6 @@ def _stacked(tape: Any, numbers: list[Any]) -> Tracked:
     return Tracked.joined(tape, parts)
 
 
-def _is_double(dtype: Any) -> bool:
-    try:
-        return np.dtype(dtype).kind == "f"
-    except TypeError:
-        return False
-
-
 def column_of(value: Any) -> Any:
     """Return numbers with noise as a column, None for anything else."""
     if isinstance_tracked(value) and value.noisy and value.ndim == 1:
@@ -285,11 +281,8 @@ def column_of(value: Any) -> Any:
     if type(value) is np.ndarray and value.dtype == object and value.ndim == 1:
         listed = list(value) if len(value) and isinstance_tracked(value[0]) else None
     if type(listed) in (list, tuple) and has_noise(listed):
-        if all(isinstance_tracked(each) or _is_number(each) for each in listed):
+        plain = (int, float, np.number)
+        if all(isinstance_tracked(e) or isinstance(e, plain) for e in listed):
             if not any(isinstance_tracked(each) and each.ndim for each in listed):
                 return NoisyColumn._from_sequence(listed)
     return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)

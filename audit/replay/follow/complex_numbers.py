@@ -295,7 +295,8 @@ def called(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return NotImplemented
     pairs = [each for each in parts if each is not None]
     if method == "reduce" and ufunc is np.add:
-        return joined(tape, *(_summed(part, kwargs) for part in pairs[0]))
+        sums = (p if p is None else np.add.reduce(p, **kwargs) for p in pairs[0])
+        return joined(tape, *sums)
     if method != "__call__":
         return NotImplemented
     if len(pairs) == 1 and ufunc in (np.negative, np.positive, np.conjugate):
@@ -322,8 +323,10 @@ def called(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
 
 def _product(tape: Tape, times: Any, pairs: list[tuple[_Part, _Part]]) -> Any:
     (a, b), (c, d) = pairs
-    if not all(map(_is_finite, (a, b, c, d))):
-        return NotImplemented
+    for part in (a, b, c, d):
+        numbers = part.centre if isinstance_tracked(part) else part
+        if part is not None and not np.isfinite(numbers).all():
+            return NotImplemented
 
     def of(x: _Part, y: _Part) -> _Part:
         return None if x is None or y is None else times(x, y)
@@ -332,22 +335,12 @@ def _product(tape: Tape, times: Any, pairs: list[tuple[_Part, _Part]]) -> Any:
     return joined(tape, real, _plus(of(a, d), of(b, c), np.add))
 
 
-def _is_finite(part: _Part) -> bool:
-    if part is None:
-        return True
-    return bool(np.isfinite(part.centre if isinstance_tracked(part) else part).all())
-
-
 def _plus(one: _Part, two: _Part, ufunc: Any) -> _Part:
     if two is None:
         return one
     if one is None:
         return two if ufunc is np.add else np.negative(two)
     return ufunc(one, two)
-
-
-def _summed(part: _Part, kwargs: Any) -> _Part:
-    return None if part is None else np.add.reduce(part, **kwargs)
 
 
 def tape_of(values: Any) -> Tape | None:

@@ -28,8 +28,7 @@ from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
-from dpaudit.audit.replay.laws.affine import Family, words_of
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of, words_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
@@ -45,7 +44,6 @@ from dpaudit.audit.replay.laws.rounded import WAYS, Rounded
 
 __all__ = ["derived", "joined_noise", "rounded"]
 
-_SHIFTED = (Family.UNIFORM,)  # which are no noise by themselves
 _NAMES = {
     **{"true_divide": "divide", "fabs": "absolute", "float_power": "power"},
     **{name: f"special.{name}" for name in ("ndtri", "ndtr", "logit", "expit")},
@@ -127,7 +125,10 @@ class _Parts:
         if (families != family).any() or family == Family.UNKNOWN:
             return None
         lattice = lattice_of(family)
-        if not (bare or lattice or _may_be_shifted(family)):
+        law = law_of(family)
+        # A uniform draw is no noise by itself, whatever number was added to it.
+        shifted = (law.family if isinstance(law, Cut) else family) == Family.UNIFORM
+        if not (bare or lattice or shifted):
             return None
         place = self._slot(draws)
         if place is None:
@@ -135,7 +136,6 @@ class _Parts:
         if lattice is not None:
             return Root(place, "lattice", lattice)
         if family >= FIRST:
-            law = law_of(family)
             known = hasattr(distribution(family), "ppf")
             return Root(place, "coded", law=law) if known else None
         return Root(place, words_of(family))
@@ -151,12 +151,6 @@ class _Parts:
             return None
         self.slots.append(draws)
         return len(self.slots) - 1
-
-
-def _may_be_shifted(family: int) -> bool:
-    """Say whether a draw is no noise by itself, whatever number was added to it."""
-    law = law_of(family) if family >= FIRST else None
-    return (law.family if isinstance(law, Cut) else family) in _SHIFTED
 
 
 def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> Any:
@@ -341,7 +335,9 @@ def _made(
 ) -> Tracked:
     """Return an expression over draws as draws of its law."""
     shift, scale, family = (0.0, 1.0, Family.UNKNOWN) if law is None else family_of(law)
-    standard = _standard(whole, shift, scale)
+    if shift:
+        whole = Applied("subtract", (whole, Number(shift)))
+    standard = whole if scale == 1 else Applied("divide", (whole, Number(scale)))
 
     def values(seed: int = 0) -> Array:  # of the draws as they are by then
         now = [tape.draws.values[slot] for slot in slots]
@@ -355,13 +351,6 @@ def _made(
     block = made.terms.block
     terms = Terms(block=block, factor=scale)
     return Tracked(tape, np.full(shape, shift), terms, bare=not shift)
-
-
-def _standard(whole: Expression, shift: float, scale: float) -> Expression:
-    """Return the standard draw that an expression is shift + scale times."""
-    if shift:
-        whole = Applied("subtract", (whole, Number(shift)))
-    return whole if scale == 1 else Applied("divide", (whole, Number(scale)))
 
 
 def _moved(expression: Expression, places: dict[int, int]) -> Expression:

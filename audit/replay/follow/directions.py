@@ -22,8 +22,8 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import Joint, MadeOf
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.coded import FIRST, Density, code_of, law_of
+from dpaudit.audit.replay.laws.by_name import Density
+from dpaudit.audit.replay.laws.coded import Family, code_of, law_of
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
 from dpaudit.audit.replay.laws.joint import JointNoise
@@ -94,7 +94,7 @@ def _around(value: Any, period: Any) -> Any:
         return NotImplemented
     numbers, coef, mean = value.index[:, 0], value.coef[:, 0], value.centre.ravel()
     family = int(draws.families[numbers[0]])
-    law = law_of(family) if family >= FIRST else None
+    law = law_of(family)
     if not isinstance(law, Angle) or law.mu or not draws.are_fresh(numbers, family):
         return NotImplemented
     round_once = np.allclose(np.abs(coef), unit, rtol=1e-12, atol=0)
@@ -261,7 +261,11 @@ def _turned(value: Any, length: Any) -> Any:
     if radius is not None:
         kinds, factor = (Joint("ratio", radius[2]), Family.UNKNOWN), radius[1] / by[1]
         roots = [by[0], radius[0]]
-        return new_draws(value.tape, *kinds, factor, shape, roots, _ratio)
+
+        def ratio(vector: Array, several: Array) -> Any:
+            return several.sum() / np.sqrt((vector**2).sum())
+
+        return new_draws(value.tape, *kinds, factor, shape, roots, ratio)
     longer = _made(value, "stretched")
     if longer is not None and np.array_equal(longer[0][:d], by[0]):
         times, gamma = longer[1] / by[1], longer[2]
@@ -298,8 +302,8 @@ def _shares(value: Any, total: Any) -> Any:
     return made
 
 
-def _ratio(vector: Array, several: Array) -> Any:
-    return several.sum() / np.sqrt((vector**2).sum())
+def _unit(vector: Array) -> Array:
+    return np.asarray(vector / np.sqrt((vector**2).sum()))
 
 
 def _unit(vector: Array) -> Array:
@@ -320,7 +324,7 @@ def radius_of(value: Any, own: bool = False) -> tuple[_Draws, float, float] | No
     if not free or len(np.unique(numbers)) < len(numbers):
         return None
     for family in draws.families[numbers].tolist():
-        law = law_of(family) if family >= FIRST else None
+        law = law_of(family)
         if isinstance(law, Density) and law.name == "gamma":
             shape += law.parameters[0]
         elif family == Family.EXPONENTIAL:

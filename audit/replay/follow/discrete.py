@@ -24,10 +24,9 @@ from dpaudit.audit.replay.follow.tracked import (
     isinstance_tracked,
     looked_at_within,
 )
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.by_name import METHODS, law_by_name
+from dpaudit.audit.replay.laws.by_name import METHODS, Density, law_by_name
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Density, Lattice, code_of
+from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Family, Lattice, code_of
 from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
 from dpaudit.audit.replay.laws.one_draw import Noise
 from dpaudit.audit.replay.laws.pushforward import family_of

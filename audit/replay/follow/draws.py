@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import Made, MadeOf, State
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.coded import Family
 
 __all__ = ["DrawBlock", "Draws", "Image", "Terms"]
 

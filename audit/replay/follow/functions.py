@@ -127,7 +127,9 @@ def _called(ufunc: Any, inputs: Any) -> Any:
     if not has_noise(inputs):  # any more
         return NotImplemented
     if ufunc in COMPARISONS:
-        result = _waiting(ufunc, *inputs)
+        result = NotImplemented
+        if any(map(_keeps, inputs)):  # of few values, not yet decided
+            result = derived(ufunc.__name__, *inputs, few=True)
         if result is NotImplemented:
             result = fair(ufunc, *inputs)
         return compared(ufunc, *inputs) if result is NotImplemented else result
@@ -168,13 +170,6 @@ def _decided(inputs: Any) -> bool:
     if all(each.is_finite() for each in noisy):  # sums of which have a law
         return False
     return len(few) < len(noisy) and any([outcomes(each) for each in few])
-
-
-def _waiting(ufunc: Any, left: Any, right: Any) -> Any:
-    """Return a comparison of draws alone that is not yet decided, one of few values."""
-    if not (_keeps(left) or _keeps(right)):
-        return NotImplemented
-    return derived(ufunc.__name__, left, right, few=True)
 
 
 def _function(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:
@@ -244,10 +239,6 @@ def _mean(a: Any, axis: Any = None, dtype: Any = None, **more: Any) -> Any:
     return a.mean(axis=axis, **more)
 
 
-def _trace(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return np.add.reduce(np.diagonal(a, *args, **kwargs), axis=-1)
-
-
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None:
         return NotImplemented
@@ -312,7 +303,7 @@ def _cut_off(ufunc: Any, left: Any, right: Any = None) -> Any:
 _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
-    np.trace: _trace,
+    np.trace: lambda *args, **how: np.add.reduce(np.diagonal(*args, **how), axis=-1),
     np.clip: _clipped,
     np.round: lambda a, decimals=0: rounded("rint", a, decimals),
     np.searchsorted: searchsorted,

@@ -25,9 +25,9 @@ from dpaudit.audit.replay.follow.places import place_of_caller
 from dpaudit.audit.replay.follow.streams import Bits, CallStreams, Seeds
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.by_name import METHODS
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
+from dpaudit.audit.replay.laws.coded import STANDARD, Family
 
 __all__ = ["TWINS", "RecordingGenerator"]
 
@@ -93,11 +93,11 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
         stream, once = self._next(what), self._streams.again()
 
         def again(seed: int) -> Any:
-            return STANDARD[family].draw(once(seed), size)
+            return STANDARD[family].sample(once(seed), size)
 
         drawn: Any = None
         if not (family == Family.UNIFORM and self._notes and self.tape.gives(what[1])):
-            drawn = STANDARD[family].draw(stream, size)
+            drawn = STANDARD[family].sample(stream, size)
             if not self._notes:
                 return drawn if scale == 1.0 else drawn * scale
             drawn = np.asarray(drawn, dtype=np.float64)

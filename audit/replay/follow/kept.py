@@ -11,7 +11,7 @@ All of this is done in executions whose mode `keeps` draws.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import State
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
-from dpaudit.audit.replay.laws.coded import FIRST, code_of, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import code_of, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.expressions import Expression, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import distribution
@@ -85,7 +85,10 @@ def split(
     for place, (draw, answer) in enumerate(zip(which, found.ravel(), strict=True)):
         end = float(ends[place])
         side = (end, np.inf) if answer == above[place] else (-np.inf, end)
-        left = partial(_agrees, partial(holds, place), answer)
+
+        def left(u: Array, place: int = place, answer: Any = answer) -> Any:
+            return holds(place, u) == answer
+
         whole = lattice_of(int(draws.families[draw])) is not None
         if not (
             _among(draws, draw, left) if whole else _cut(draws, int(draw), (side,))
@@ -94,18 +97,13 @@ def split(
     return found[()]
 
 
-def _agrees(holds: Callable[[Array], Any], answer: Any, u: Array) -> Any:
-    """Say for which numbers an answer is this one."""
-    return holds(u) == answer
-
-
 def _cut(draws: Any, draw: int, intervals: _Intervals) -> bool:
     """Let it be known that a draw lies in one of some intervals.
 
     False if the law of what is left is not known.
     """
     family = int(draws.families[draw])
-    known = law_of(family) if family >= FIRST else None
+    known = law_of(family)
     if isinstance(known, Cut):
         family = known.family
         intervals = tuple(

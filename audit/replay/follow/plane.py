@@ -19,8 +19,7 @@ from dpaudit.audit.replay.follow.directions import new_draws, radius_of
 from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.follow.made import Joint
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.coded import code_of
+from dpaudit.audit.replay.laws.coded import Family, code_of
 from dpaudit.audit.replay.laws.expressions import Applied, Expression, Number, Root
 from dpaudit.audit.replay.laws.joint import JointNoise
 

@@ -127,10 +127,7 @@ def place_of_definition(mechanism: Any) -> str:
     last = max((at for *_, at in code.co_lines() if at), default=first)
     if linecache.getline(code.co_filename, first).lstrip().startswith("@"):
         below = range(first + 1, last + 1)  # decorators may have several lines
-        line = next((at for at in below if _defines(code.co_filename, at)), first)
+        begins = "def ", "async def ", "class "
+        lines = ((at, linecache.getline(code.co_filename, at)) for at in below)
+        line = next((at for at, e in lines if e.lstrip().startswith(begins)), first)
     return place_in(code.co_filename, line)
-
-
-def _defines(file: str, line: int) -> bool:
-    words = "def ", "async def ", "class "
-    return linecache.getline(file, line).lstrip().startswith(words)

@@ -19,8 +19,8 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.derived import derived
 from dpaudit.audit.replay.follow.kept import split
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
-from dpaudit.audit.replay.laws.affine import STANDARD, Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.coded import STANDARD, Family
 from dpaudit.audit.replay.laws.expressions import Number
 from dpaudit.audit.replay.laws.thresholds import Event, ThresholdLaw
 

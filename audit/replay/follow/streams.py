@@ -131,10 +131,6 @@ class CallStreams:
         made._own, made._spawned, made.calls = self._own, self._spawned, self.calls
         return made
 
-    def go_to(self, other: "CallStreams") -> None:
-        """Go on from where others are."""
-        self.key, self.calls, self._start = other.key, other.calls, other._start
-
     def may_be_seeds(self, drawn: Any) -> None:
         """Let integers that are made of bytes be seeds, for all that is known."""
         if len(drawn) >= 4:
@@ -175,7 +171,8 @@ class Position(dict[str, Any]):
     def put(rng: Any, state: Any) -> bool:
         """Let a generator go on from a state; False if that is no position."""
         if isinstance(state, Position):
-            rng._streams.go_to(state.streams)
+            own, other = rng._streams, state.streams
+            own.key, own.calls, own._start = other.key, other.calls, other._start
             return True
         rng.tape.cannot_follow(_STATE)
         return False

@@ -305,7 +305,13 @@ class Tape:
         if as_drawn:
             value, partly, spent = block.look()
             noisy = not spent
-        elif block is not None and _is_plain(mean, block, factor):
+        elif (  # finite numbers have a draw each, of which nothing was seen
+            block is not None
+            and factor
+            and math.isfinite(factor)
+            and block.is_fresh
+            and np.isfinite(mean).all()
+        ):
             law = AffineLaw.of_block(mean, factor, block.numbers.start, block.family)
             index = law.draw
             with np.errstate(all="ignore"):
@@ -391,10 +397,3 @@ class Tape:
         if given is None:
             given = flat() if callable(flat) else flat
         return np.asarray(given, dtype=dtype).reshape(shape)
-
-
-def _is_plain(mean: Array, block: DrawBlock, factor: float) -> bool:
-    """Say whether finite numbers have a draw each, of which nothing was seen."""
-    return bool(
-        factor and math.isfinite(factor) and block.is_fresh and np.isfinite(mean).all()
-    )

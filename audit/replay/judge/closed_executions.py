@@ -27,8 +27,8 @@ from dpaudit.audit.replay.judge.sampled import (
 )
 from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript
 from dpaudit.audit.replay.judge.ways import Ways
-from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition, most_loss, pure_epsilon
 from dpaudit.claims import Claim

@@ -4,7 +4,6 @@ One of them has the law of the release, so that what is said of it is a proof.
 """
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +13,12 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
-from dpaudit.audit.replay.laws.comparison import LawComparison, compare
+from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import EPSILONS, Composition
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.audit.replay.laws.rounded import as_noise, least_delta
 from dpaudit.audit.replay.laws.whitening import whitened
 from dpaudit.audit.sampling.draws import draw_one
-from dpaudit.claims import Claim
 
 __all__ = ["judge_open"]
 
@@ -58,8 +56,10 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     judgement.laws = first.law, second.law
     judgement.formal = True
 
+    def repeats(trace: Trace, seed: int) -> bool:
+        return _confirms(trace.again(seed, follows=False), trace, steady)
+
     def again(turn: int) -> tuple[bool, int]:
-        repeats = partial(_repeats, steady=steady)
         return all(both_again(other_seed, turn, (first, second), repeats)), 1
 
     judgement.again, lines = again, Lines(first, second)
@@ -95,7 +95,10 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         judgement.proven = judgement.suspicious = judgement.bare = True
         find_singular(judgement.findings, compared, lines, proof=True)
         return
-    parts = _parts_by_place(first, law, compared)
+    places = _units_by_place(first, law)
+    parts = {place: compared.part(units) for place, units in places.items()}
+    if len(places) == 1:
+        parts = dict.fromkeys(places, compared)
     judgement.steps = Steps(
         Step.of(place, part, part.supremum) for place, part in parts.items()
     )
@@ -103,7 +106,11 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     # Of what has no composition by dp-accounting, draws are tested.
     odd = compared.scales_differ or compared.suprema is not None
     judgement.proven = spent.refutes(claim)
-    judgement.proven |= odd and _has_more(law, law2, compared, claim)
+    if odd:  # or one number alone has more delta than is claimed
+        epsilons = EPSILONS[EPSILONS <= _FARTHEST]
+        bound = 1.0001 * np.asarray(claim.delta_at(epsilons)) + _LEAST
+        delta = least_delta(law, law2, compared, epsilons)
+        judgement.proven |= bool((delta > bound).any())
     judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit
@@ -128,15 +135,6 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
         most = max(costly, key=lambda step: step.loss)
         place = lines.noise(_draws_at(first, most.place)) or most.place
         judgement.find_costs(alone, place, total, proof=True)
-
-
-def _has_more(
-    law: AffineLaw, other: AffineLaw, compared: LawComparison, claim: Claim
-) -> bool:
-    """Say whether delta is more than is claimed, of one number alone."""
-    epsilons = EPSILONS[EPSILONS <= _FARTHEST]
-    bound = 1.0001 * np.asarray(claim.delta_at(epsilons)) + _LEAST
-    return bool((least_delta(law, other, compared, epsilons) > bound).any())
 
 
 def _draws_at(trace: Trace, place: str) -> NDArray[np.intp]:
@@ -187,20 +185,6 @@ def _confirms(plain: Trace, trace: Trace, steady: Array) -> bool:
             near &= off <= steady
     same = (plain.value == wanted) | (np.isnan(plain.value) & np.isnan(wanted))
     return bool((near | same).all())
-
-
-def _repeats(trace: Trace, seed: int, *, steady: Array) -> bool:
-    return _confirms(trace.again(seed, follows=False), trace, steady)
-
-
-def _parts_by_place(
-    trace: Trace, law: AffineLaw, compared: LawComparison
-) -> dict[str, LawComparison]:
-    """Return the units of the release, by the place where their noise was drawn."""
-    places = _units_by_place(trace, law)
-    if len(places) == 1:
-        return dict.fromkeys(places, compared)
-    return {place: compared.part(units) for place, units in places.items()}
 
 
 def _units_by_place(trace: Trace, law: AffineLaw) -> dict[str, NDArray[np.intp]]:

@@ -27,7 +27,8 @@ from dpaudit.audit.replay.follow.observations import Observation, Observations
 from dpaudit.audit.replay.judge.judgement import Findings, Judgement
 from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.transcript import Transcript
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare, losses
 from dpaudit.audit.replay.laws.composition import most_loss
 

@@ -29,7 +29,7 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import lattice_of, law_of
 from dpaudit.audit.replay.laws.comparison import compare, equal
 from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.cuts import Cut
@@ -256,7 +256,7 @@ def _alone(
 ) -> float:
     """Return the loss that noise has were nothing chosen: uncut, its distances."""
     families = trace.law.family.tolist()
-    if not any(f >= FIRST and isinstance(law_of(f), Cut) for f in families):
+    if not any(isinstance(law_of(family), Cut) for family in families):
         return abs(noise)
     shift = np.abs(terms.mean[term] - terms2.mean[term2])
     with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ from dpaudit.audit.replay.follow.forms import Form
 from dpaudit.audit.replay.follow.observations import Unfollowed
 from dpaudit.audit.replay.follow.outside import varying
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -132,7 +132,9 @@ class Findings(list[Finding]):
                 each,
                 where=each.where_neighbour,
                 where_neighbour=each.where,
-                message=re.sub(r"\bD\b'?", _other_side, each.message),
+                message=re.sub(
+                    r"\bD\b'?", lambda d: "D'" if d[0] == "D" else "D", each.message
+                ),
             )
             for each in self
         )
@@ -142,10 +144,6 @@ class Findings(list[Finding]):
         return Findings(
             each if each.kind == "coin" else replace(each, proof=proof) for each in self
         )
-
-
-def _other_side(side: re.Match[str]) -> str:
-    return "D'" if side[0] == "D" else "D"
 
 
 @dataclass(frozen=True)

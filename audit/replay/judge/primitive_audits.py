@@ -236,7 +236,8 @@ def _worst(several: Sequence[Handed]) -> list[tuple[Handed, Claim]]:
         claim = _promised(each)
         if claim is None:
             continue
-        loss, key = _size(claim), (each.calls[0].name, each.where)
+        loss = float(claim.epsilon_at(float(claim.parameters.get("delta", 1e-6))))
+        key = each.calls[0].name, each.where
         if key not in known or loss > known[key][0]:
             known[key] = loss, each, claim
     ordered = sorted(known.values(), key=lambda found: -found[0])
@@ -257,8 +258,3 @@ def _promised(each: Handed) -> Claim | None:
     short = float(f"{supremum:.9g}")
     epsilon = short if short >= supremum * (1 - 1e-11) else supremum
     return PureDP(epsilon) if 0 < epsilon < math.inf else None
-
-
-def _size(claim: Claim) -> float:
-    """Return an epsilon by which claims are put in order."""
-    return float(claim.epsilon_at(float(claim.parameters.get("delta", 1e-6))))

@@ -148,8 +148,9 @@ class _Source:
         """Yield what functions around one bind to its free names, and its defaults."""
         line, free = code.co_firstlineno, set(code.co_freevars)
         for base, part, within, _, value in self._bound:
-            if base in free and within and _holds(within[-1], line):
-                if part or not _begins(within[-1], line):
+            if base in free and within and within[-1].lineno <= line:
+                held = line <= (within[-1].end_lineno or 0)
+                if held and (part or not _begins(within[-1], line)):
                     yield base, self.draws(value)
         for each in self._functions:
             if _begins(each, line):
@@ -242,10 +243,6 @@ def _named(target: ast.AST) -> tuple[str, str]:
 def _begins(function: _Function, line: int) -> bool:
     decorators = getattr(function, "decorator_list", [])
     return line in (function.lineno, *(each.lineno for each in decorators[:1]))
-
-
-def _holds(function: _Function, line: int) -> bool:
-    return function.lineno <= line <= (function.end_lineno or 0)
 
 
 def _is_global(function: _Function, name: str, part: str) -> bool:

@@ -223,7 +223,11 @@ class ReplayedMechanism:
             value = flat.reshape(one.shape)
             if number in shapes and one.shape == shapes[number]:
                 value = flat if place is None else np.delete(flat, place)
-            elif number in shapes or (_is_flip(one) and not self.mode.public):
+            elif number in shapes or (
+                isinstance(one.law, ChoiceLaw)
+                and one.law.kind == "flip"
+                and not self.mode.public
+            ):
                 raise UnsupportedError(f"{one.place}: flips may be hidden")
             values[f"value {number}"] = value
         return {**values, _RELEASE: trace.value}
@@ -310,10 +314,6 @@ def _known(loss_: float) -> float:
     if math.isnan(loss_):
         raise UnsupportedError("the loss of a noisy value is not known")
     return loss_
-
-
-def _is_flip(value: Observation) -> bool:
-    return isinstance(value.law, ChoiceLaw) and value.law.kind == "flip"
 
 
 def _scripted(value: Array) -> Observation:

@@ -16,10 +16,10 @@ from dpaudit.audit.replay.follow.observations import (
 from dpaudit.audit.replay.follow.tape import DECLARED
 from dpaudit.audit.replay.judge.judgement import Findings, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
-from dpaudit.audit.replay.laws.coded import FIRST
+from dpaudit.audit.replay.laws.coded import FIRST, Family
 from dpaudit.audit.replay.laws.comparison import (
     AnyLaw,
     LawComparison,

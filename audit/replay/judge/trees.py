@@ -30,30 +30,6 @@ _RAISED = 20  # executions that look for a failure that a branch has
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcome:
-    """One way in which all choices turn out.
-
-    Parameters
-    ----------
-    p : float
-        Its probability.
-    off : float
-        By how much that may be off, as those of its choices may.
-    trace : Trace
-        The execution in which they did.
-    """
-
-    p: float
-    off: float
-    trace: Trace
-
-    @property
-    def leaf(self) -> Leaf:
-        """The law of the release, if they turn out so."""
-        return Leaf(self.p, self.off, self.trace.layout, self.trace.law)
-
-
-@dataclass(frozen=True, eq=False)
 class Tree:
     """All ways in which all choices can turn out.
 
@@ -61,7 +37,10 @@ class Tree:
     ----------
     trace : Trace
         Of an execution of the same mechanism on the same data.
-    outcomes : list of _Outcome
+    leaves : list of Leaf
+        The laws of the release.
+    traces : list of Trace
+        The executions in which all choices turned out so.
     executions : int
     lost : float
         How probable outcomes may be that were left out, as their probabilities were
@@ -69,19 +48,10 @@ class Tree:
     """
 
     trace: Trace
-    outcomes: list[_Outcome]
+    leaves: list[Leaf]
+    traces: list[Trace]
     executions: int
     lost: float
-
-    @property
-    def leaves(self) -> list[Leaf]:
-        """The laws of the release."""
-        return [outcome.leaf for outcome in self.outcomes]
-
-    @property
-    def traces(self) -> list[Trace]:
-        """The executions."""
-        return [outcome.trace for outcome in self.outcomes]
 
     def has(self, seed: int) -> bool:
         """Say whether fresh choices and noise give what the tree has for them."""
@@ -149,7 +119,8 @@ def tree_of(trace: Trace) -> Tree | None:
         return None
     if not _is_plain(trace):
         return None
-    outcomes: list[_Outcome] = []
+    leaves: list[Leaf] = []
+    traces: list[Trace] = []
     waiting: list[list[Observation]] = [[]]
     executions, draws, lost = 1, 0, 0.0
     while waiting:
@@ -166,11 +137,13 @@ def tree_of(trace: Trace) -> Tree | None:
         for place in range(len(script), len(made)):
             others, left_out = _others(made[place], most)
             lost += left_out
-            if len(outcomes) + len(waiting) + len(others) >= most:
+            if len(leaves) + len(waiting) + len(others) >= most:
                 return None
             for other in others:
-                branch = [*made[:place], other]
-                p = _of_choices(branch)
+                branch, p = [*made[:place], other], None
+                # Of noisy numbers that were compared it costs more to know it.
+                if not any(isinstance(each.law, ThresholdLaw) for each in branch):
+                    p = _probability(branch)
                 if p is not None and p[0] <= _LEAST:
                     lost += sum(p)
                 else:
@@ -179,13 +152,13 @@ def tree_of(trace: Trace) -> Tree | None:
         if found is None:
             return None
         if found[0] > _LEAST:
-            outcomes.append(_Outcome(*found, outcome))
+            leaves.append(Leaf(*found, outcome.layout, outcome.law))
+            traces.append(outcome)
         else:
             lost += sum(found)
-    total = math.fsum(outcome.p for outcome in outcomes)
-    if abs(total - 1) > 1e-9:
+    if abs(math.fsum(leaf.p for leaf in leaves) - 1) > 1e-9:
         return None
-    return Tree(trace, outcomes, executions, lost)
+    return Tree(trace, leaves, traces, executions, lost)
 
 
 def _probability(made: Iterable[Observation]) -> tuple[float, float] | None:
@@ -210,13 +183,6 @@ def _probability(made: Iterable[Observation]) -> tuple[float, float] | None:
         part += math.log1p(ROUNDING * math.exp(min(-joint, 700.0)))
     p = math.exp(log)
     return p, p * math.expm1(min(part, 50.0))
-
-
-def _of_choices(made: list[Observation]) -> tuple[float, float] | None:
-    """Return the same where no noisy numbers were compared, which costs more."""
-    if any(isinstance(each.law, ThresholdLaw) for each in made):
-        return None
-    return _probability(made)
 
 
 def _law(observation: Observation) -> ChoiceLaw:

@@ -25,11 +25,9 @@ for every other pair of the families here that is not one law.
 """
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy import asarray, full  # the real ones, in an execution too
@@ -38,129 +36,37 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import (
     FIRST,
+    STANDARD,
+    Family,
     Lattice,
     code_of,
     is_joint,
-    is_whole,
     lattice_of,
     law_of,
 )
 from dpaudit.audit.replay.laws.whitening import factor_of, one_term_each
 
-__all__ = ["STANDARD", "AffineLaw", "Family", "log_density", "words_of"]
+__all__ = ["AffineLaw", "log_density"]
 
 _Families: TypeAlias = NDArray[np.integer[Any]]
 
 _none = partial(full, 0, -1)
 
 
-class Family(IntEnum):
-    """Laws of a standard draw."""
-
-    GAUSSIAN = 0
-    LAPLACE = 1
-    EXPONENTIAL = 2
-    UNIFORM = 3
-    GUMBEL = 4
-    LOGISTIC = 5
-    CHOICE = 6
-    """No noise: of a choice nothing but the supremum of its loss is kept."""
-    # Of declared primitives alone (`dpaudit.audit.replay.laws.non_affine`).
-    CLAMPED_LAPLACE = 7
-    TRUNCATED_LAPLACE = 8
-    FOLDED_LAPLACE = 9
-    DISCRETE_LAPLACE = 10
-    DISCRETE_GAUSSIAN = 11
-    TRUSTED = 12
-    """A law that is not known, of which a bound is taken for true."""
-    UNKNOWN = 13
-    """A law that is not known. Beyond are `dpaudit.audit.replay.laws.coded`."""
-
-    @property
-    def words(self) -> str:
-        """Its name, for people."""
-        return self.name.lower().replace("_", " ")
-
-    @classmethod
-    def shown(cls, families: Iterable[int]) -> str:
-        """Return the names of families, as a step shows them."""
-        return "+".join(sorted(set(map(words_of, families))))
-
-
-def words_of(family: int) -> str:
-    """Return the name of a family, or of what has a code, for people."""
-    if family >= FIRST:
-        return "other"
-    return Family(family).words
-
-
-class _Standard(NamedTuple):
-    """What is known of the standard draws of a family.
-
-    Parameters
-    ----------
-    draw : callable
-        Generator, size -> draws.
-    log_density : callable
-    linear : bool
-        Whether the supremum of the loss of a shift is its size.
-    """
-
-    draw: Callable[[np.random.Generator, Any], Any]
-    log_density: Callable[[Array], Array]
-    linear: bool = False
-
-
-STANDARD = {
-    Family.GAUSSIAN: _Standard(
-        lambda rng, size: rng.standard_normal(size),
-        lambda u: -u * u / 2 - math.log(2 * math.pi) / 2,
-    ),
-    Family.LAPLACE: _Standard(
-        lambda rng, size: rng.laplace(size=size),
-        lambda u: -np.abs(u) - math.log(2),
-        linear=True,
-    ),
-    Family.EXPONENTIAL: _Standard(
-        lambda rng, size: rng.standard_exponential(size),
-        lambda u: np.where(u >= 0, -u, -np.inf),
-    ),
-    Family.UNIFORM: _Standard(
-        lambda rng, size: rng.random(size),
-        lambda u: np.where((u >= 0) & (u <= 1), 0.0, -np.inf),
-    ),
-    Family.GUMBEL: _Standard(
-        lambda rng, size: rng.gumbel(size=size), lambda u: -(u + np.exp(-u))
-    ),
-    Family.LOGISTIC: _Standard(
-        lambda rng, size: rng.logistic(size=size),
-        lambda u: -np.abs(u) - 2 * np.log1p(np.exp(-np.abs(u))),
-        linear=True,
-    ),
-}
-"""The families that are noise: a new one has its place here."""
-
-
 def log_density(family: NDArray[np.intp], u: Array) -> Array:
     """Return the log-densities of standard draws, each of its own family."""
-    here = [kind for kind in STANDARD if (family == kind).any()]
-    with np.errstate(all="ignore"):
-        if len(here) == 1 and (family == here[0]).all():
-            return asarray(STANDARD[here[0]].log_density(u))
-        every = [STANDARD[kind].log_density(u) for kind in here]
-        found = np.full(np.shape(u), np.nan)
-        if here:
-            found = np.select([family == kind for kind in here], every, np.nan)
-        for code in _codes(family):
-            found = np.where(family == code, law_of(code).log_density(u), found)
-    return np.asarray(found)
+    found: Any = np.nan
+    for code in _codes(family):
+        if (law := law_of(code)) is not None:
+            found = np.where(family == code, law.log_density(u), found)
+    return np.broadcast_to(found, np.shape(u))
 
 
 def _codes(family: _Families) -> list[int]:
-    """Return the codes that there are among families."""
-    if not family.size or family.max() < FIRST:
-        return []
-    return [code for code in np.unique(family).tolist() if code >= FIRST]
+    """Return which families there are."""
+    if not family.size or (family == family[0]).all():
+        return family[:1].tolist()
+    return np.unique(family).tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +129,7 @@ class AffineLaw:
         if not index.shape[1]:
             return cls._without_units(mean)
         used = family[index[index >= 0]]
-        if (used == Family.UNKNOWN).any() or not is_whole(index, coef, family):
+        if (used == Family.UNKNOWN).any() or not _is_whole(index, coef, family):
             return cls._unknown(mean)
         if index.shape[1] == 1 and _all_different(mean, index, coef):
             units, draws = np.arange(n), index[:, 0]
@@ -334,9 +240,9 @@ def _standard_draws(
 ) -> Array:
     """Return so many standard draws of each family, shape (size, U)."""
     shape = size, len(family)
-    every = [standard.draw(rng, shape) for standard in STANDARD.values()]
+    every = [standard.sample(rng, shape) for standard in STANDARD.values()]
     draws = np.select([family == kind for kind in STANDARD], every)
-    for code in _codes(family):
+    for code in [each for each in _codes(family) if each >= FIRST]:
         units = np.flatnonzero(family == code)
         units = units[np.argsort(draw[units])]  # vectors by their entries
         draws[:, units] = law_of(code).sample(rng, (size, len(units)))
@@ -366,3 +272,35 @@ def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:
         and np.isfinite(coef).all()
         and np.isfinite(mean).all()
     )
+
+
+def _is_whole(index: NDArray[np.intp], coef: Array, family: NDArray[Any]) -> bool:
+    """Say whether entries with draws of vectors are those of whole ones, of one scale.
+
+    Parameters
+    ----------
+    index, coef : ndarray, shape (n, m)
+        Terms; the index is -1 where there is none.
+    family : ndarray of int
+        Of all draws.
+    """
+    some = (index >= 0) & (coef != 0)
+    joint = np.zeros(index.shape, dtype=bool)
+    joint[some] = is_joint(family[index[some]])
+    if not joint.any():
+        return True
+    if (some[joint.any(axis=1)].sum(axis=1) > 1).any():
+        return False
+    draws = np.unique(index[joint])
+    sizes = np.abs(coef[joint])
+    kinds = family[draws]
+    while len(draws):
+        d = law_of(int(kinds[0])).entries
+        whole = draws[0] + np.arange(d)
+        if not np.array_equal(draws[:d], whole) or (kinds[:d] != kinds[0]).any():
+            return False
+        mine = sizes[np.isin(index[joint], whole)]
+        if not np.allclose(mine, mine[0], rtol=1e-9, atol=0) or math.isinf(mine[0]):
+            return False
+        draws, kinds = draws[d:], kinds[d:]
+    return True

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 
 __all__ = ["NoisyShift", "SampledComparison", "units"]

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ __all__ = ["atoms_of", "moved_by", "suprema_of"]
 _Side: TypeAlias = tuple[int, float, float]  # a code, the mean, the ratio
 _UNKNOWN = math.nan, math.nan
 
-_WITHOUT_END = (0, 1, 4, 5)  # families on the whole line, whose densities are known
 _SAME = 1e-12
 _FAR = 30.0  # arsinh of the farthest point, in scales: 5e12
 _REACH = np.sinh(np.linspace(-_FAR, _FAR, 6001))
@@ -37,9 +36,7 @@ _FINEST = 1e8  # steps, within which their sixth digit is known
 _EXACT = 1e3  # scales from 0, within which a number may be so close to an end
 
 
-def suprema_of(
-    one: _Side, two: _Side, step: float, log_density: Callable[..., Array]
-) -> tuple[float, float]:
+def suprema_of(one: _Side, two: _Side, step: float) -> tuple[float, float]:
     """Return the suprema of the loss, both ways, of laws mean + ratio u of numbers.
 
     NaN where they are not known.
@@ -50,12 +47,11 @@ def suprema_of(
         The family of u or its code, the mean, and the ratio.
     step : float
         The distance of the means in ratios where both have the same size, else NaN.
-    log_density : callable
-        That of families, or codes, at numbers.
     """
-    laws = [law_of(code) if code >= FIRST else None for code, _, _ in (one, two)]
+    laws = [law_of(code) for code, _, _ in (one, two)]
     lattices = [isinstance(law, Lattice) for law in laws]
-    if not math.isnan(step) and laws[0] and type(laws[0]) is type(laws[1]):
+    coded = min(one[0], two[0]) >= FIRST and type(laws[0]) is type(laws[1])
+    if coded and not math.isnan(step):
         turned = one[2] * two[2] < 0
         own = _UNKNOWN if turned else _of_steps(one[0], two[0], step)
         if turned and all(isinstance(law, Lattice) and law.finite for law in laws):
@@ -64,14 +60,13 @@ def suprema_of(
             return own
     if any(lattices):
         return _finite_suprema(one, two)
-    return _placed_suprema(one, two, log_density)
+    return _placed_suprema(one, two)
 
 
 def moved_by(code: int, other: int) -> float | None:
     """Return how far a law is moved of which nothing else differs, if it says so."""
-    laws = [law_of(each) for each in (code, other) if each >= FIRST]
-    moves = getattr(laws[0], "moves", None) if len(laws) == 2 else None
-    moved: float | None = None if moves is None else moves(laws[1])
+    moves = getattr(law_of(code), "moves", None)
+    moved: float | None = None if moves is None else moves(law_of(other))
     return moved
 
 
@@ -95,7 +90,7 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
     tuple of ndarray
         Of the same numbers, in one order; 0 where a number is none of the law's.
     """
-    laws = [law_of(code) if code >= FIRST else None for code, _, _ in (one, two)]
+    laws = [law_of(code) for code, _, _ in (one, two)]
     if not all(isinstance(law, Lattice) and law.finite for law in laws):
         return None
     # In units of the smaller steps, from the mean of the first: of whatever size.
@@ -107,7 +102,6 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
         return None
     places, tables = [], []
     for law, start, (_, _, ratio) in zip(laws, (0.0, apart), (one, two), strict=True):
-        assert law is not None
         first, p = law.table()
         k = first + np.flatnonzero(p).astype(np.float64)
         places.append(np.round(start + (ratio / unit) * k, 6) + 0.0)
@@ -121,7 +115,7 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
 
 def _finite_suprema(one: _Side, two: _Side) -> tuple[float, float]:
     """Return the suprema, both ways, of two laws on finitely many numbers each."""
-    laws = [law_of(code) if code >= FIRST else None for code, _, _ in (one, two)]
+    laws = [law_of(code) for code, _, _ in (one, two)]
     if not all(isinstance(law, Lattice) and law.finite for law in laws):
         return math.inf, math.inf
     found = atoms_of(one, two)
@@ -134,28 +128,22 @@ def _finite_suprema(one: _Side, two: _Side) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=4096)
-def _placed_suprema(
-    one: _Side, two: _Side, log_density: Callable[..., Array]
-) -> tuple[float, float]:
+def _placed_suprema(one: _Side, two: _Side) -> tuple[float, float]:
     made, falls = [], []
     for code, mean, ratio in (one, two):
-        law = law_of(code) if code >= FIRST else None
-        known = code in _WITHOUT_END if law is None else hasattr(law, "jumps")
-        known &= not hasattr(law, "lattice")
-        if law is not None and hasattr(law, "lattice") and ratio:  # a staircase
+        law = law_of(code)
+        known = hasattr(law, "jumps") and not hasattr(law, "lattice")
+        if code < FIRST:  # of families those on the whole line
+            known = known and not law.jumps
+        if hasattr(law, "lattice") and ratio:  # a staircase
             falls.append(law.lattice.above / abs(ratio))
             if len(falls) == 2 and not math.isclose(*falls, rel_tol=1e-6):
                 return math.inf, math.inf
             continue
         if not (known and ratio and math.isfinite(ratio) and math.isfinite(mean)):
             return _UNKNOWN
-        ends = tuple(np.asarray(getattr(law, "jumps", ())).tolist())
-        made.append(Placed(partial(_log_density, log_density, code), ends, mean, ratio))
+        made.append(Placed(law, mean, ratio))
     return suprema_apart(*made) if len(made) == 2 else _UNKNOWN
-
-
-def _log_density(log_density: Callable[..., Array], code: int, u: Array) -> Array:
-    return log_density(np.full(u.shape, code, dtype=np.intp), u)
 
 
 @dataclass(frozen=True)
@@ -164,28 +152,25 @@ class Placed:
 
     Parameters
     ----------
-    log_density : callable
+    law : object
         Of u.
-    ends : tuple of float
-        Where the density of u jumps, or begins, or ends.
     mean, ratio : float
     """
 
-    log_density: Callable[[Array], Array]
-    ends: tuple[float, ...]
+    law: Any
     mean: float
     ratio: float
 
     def log(self, x: Array) -> Array:
         """Return the logarithm of the density at x, -inf outside; NaN if not known."""
         with np.errstate(all="ignore"):
-            log = self.log_density((x - self.mean) / self.ratio)
+            log = self.law.log_density((x - self.mean) / self.ratio)
         return np.asarray(log - math.log(abs(self.ratio)))
 
     @property
     def edges(self) -> Array:
-        """The ends of x."""
-        return self.mean + self.ratio * np.asarray(self.ends, dtype=np.float64)
+        """Where the density of x jumps, or begins, or ends."""
+        return self.mean + self.ratio * np.asarray(self.law.jumps, dtype=np.float64)
 
     @property
     def points(self) -> Array:

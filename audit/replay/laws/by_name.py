@@ -7,15 +7,18 @@ the far tails have errors, and a ratio of two of them might refute what is right
 """
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln, kve
 
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Density, Lattice
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, frozen
 from dpaudit.audit.replay.laws.one_draw import Noise
 
-__all__ = ["METHODS", "law_by_name"]
+__all__ = ["METHODS", "Density", "GammaDifference", "law_by_name"]
 
 _KINDS = {
     **{"norm": "gaussian", "laplace": "laplace", "expon": "exponential"},
@@ -93,6 +96,119 @@ METHODS: dict[str, tuple[str, Any]] = {
     "logseries": ("logser", lambda p: ((p,), (p,), 1, 0)),
 }
 _LEAST = -80.0  # log-probability beyond which a table ends
+_REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
+_ERROR = 1e-7  # relative, of losses that are differences of computed densities
+_SAME = 1e-9  # relative, of parameters that are one number, rounded differently
+_TO_ALL_DIGITS = frozenset(("t", "gamma", "beta"))  # log-densities, however small
+_UNDERFLOW = -600.0  # log-density below which one may be made up
+
+
+@dataclass(frozen=True)
+class Density:
+    """A law that SciPy knows.
+
+    Parameters
+    ----------
+    name : str
+        In `scipy.stats`.
+    parameters : tuple of float
+    """
+
+    name: str
+    parameters: tuple[float, ...]
+
+    @property
+    def law(self) -> Any:
+        """The law itself."""
+        return frozen(self.name, self.parameters)
+
+    @property
+    def jumps(self) -> Array:
+        """Where the density jumps: where it ends."""
+        ends = np.array(self.law.support())
+        return ends[np.isfinite(ends)]
+
+    def log_density(self, u: Array) -> Array:
+        """Return the logarithm of its density, NaN where that may be an underflow."""
+        with np.errstate(all="ignore"):
+            log = np.asarray(self.law.logpdf(u))
+        few = (log < _UNDERFLOW) & (self.name not in _TO_ALL_DIGITS)
+        low, high = self.law.support() if few.any() else (0.0, 0.0)
+        return np.where(few & (u > low) & (u < high), np.nan, log)
+
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the largest |log f(u) - log f(u - shift)| of many u.
+
+        For Student's laws the supremum is more by far less than 1e-6 of it.
+        """
+        if other is not None and not self._is(other):
+            return math.inf
+        most = _largest(self, float(shift)) if shift else 0.0
+        return most * (1 - _ERROR)
+
+    def _is(self, other: Any) -> bool:
+        """Say whether a law is this one, up to the rounding of its parameters."""
+        if not isinstance(other, Density) or other.name != self.name:
+            return False
+        return bool(np.allclose(other.parameters, self.parameters, rtol=_SAME, atol=0))
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent draws."""
+        return np.asarray(self.law.rvs(size=size, random_state=rng))
+
+
+@dataclass(frozen=True)
+class GammaDifference:
+    """The difference of two independent gamma draws of scale 1.
+
+    Sums of such are such: their shapes add up. Of one shape a it has the density
+    (|x|/2)^(a - 1/2) K(|x|) / (sqrt(pi) Gamma(a)), where K is the Bessel function of
+    the second kind of order a - 1/2 (Kotz, Kozubowski, Podgorski 2001, section 4.1).
+
+    Parameters
+    ----------
+    shape, other : float
+    """
+
+    shape: float
+    other: float
+
+    @property
+    def jumps(self) -> Array:
+        """Where the density may be infinite."""
+        return np.zeros(1)
+
+    def log_density(self, u: Array) -> Array:
+        """Return the logarithm of its density, if both shapes are one."""
+        order, size = self.shape - 0.5, np.abs(u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = order * np.log(size / 2) + np.log(kve(order, size)) - size
+        at_0 = gammaln(order) - math.log(2) if order > 0 else math.inf
+        log = np.where(size == 0, at_0, log)
+        return np.asarray(log - math.log(math.pi) / 2 - gammaln(self.shape))
+
+    def supremum(self, shift: float, other: Any = None) -> float:
+        """Return the largest |log f(u) - log f(u - shift)|, as of a `Density`."""
+        if (other is not None and other != self) or self.shape <= 0.5:
+            return math.inf if shift or other not in (None, self) else 0.0
+        return _largest(self, float(shift)) * (1 - _ERROR) if shift else 0.0
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent draws."""
+        one, two = (rng.gamma(each, size=size) for each in (self.shape, self.other))
+        return np.asarray(one - two)
+
+
+@lru_cache(maxsize=256)
+def _largest(density: Any, shift: float) -> float:
+    u = shift / 2 + _REACH * max(1.0, abs(shift))
+    for _ in range(4):
+        with np.errstate(invalid="ignore"):
+            losses = np.abs(density.log_density(u) - density.log_density(u - shift))
+        losses = np.nan_to_num(losses, nan=0.0, posinf=np.inf)
+        best = int(np.argmax(losses))
+        u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], 101)
+    return float(losses[best])
 
 
 @lru_cache(maxsize=1024)

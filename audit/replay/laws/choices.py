@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.errors import InputError
 from dpaudit.printable import ADDRESS
@@ -224,16 +224,12 @@ class NamedChoiceLaw(ChoiceLaw):
         assert isinstance(other, NamedChoiceLaw)
         if self.keys == other.keys:
             return super().supremum(other)
-        keys = list(dict.fromkeys((*self.keys, *other.keys)))
-        wide = [
-            ChoiceLaw(each._spread(keys), error=each.error) for each in (self, other)
-        ]
+        keys, wide = list(dict.fromkeys((*self.keys, *other.keys))), []
+        for each in (self, other):
+            log = np.full((len(each.log), len(keys)), -np.inf)
+            log[:, [keys.index(key) for key in each.keys]] = each.log
+            wide.append(ChoiceLaw(log, error=each.error))
         return wide[0].supremum(wide[1])
-
-    def _spread(self, keys: list[Any]) -> Array:
-        log = np.full((len(self.log), len(keys)), -np.inf)
-        log[:, [keys.index(key) for key in self.keys]] = self.log
-        return log
 
 
 def _key(name: Any) -> Any:

@@ -1,45 +1,163 @@
-"""Laws of standard draws that have a code, beside the families with a name.
+"""Laws of standard draws by their codes: families with a name, and others.
 
-Noise on the integers (two-sided geometric, rounded, and what sums make of it),
-densities that SciPy knows, and entries of vectors (`dpaudit.audit.replay.laws.joint`).
+The others are noise on the integers (two-sided geometric, rounded, and what sums make
+of it), densities that SciPy knows (`dpaudit.audit.replay.laws.by_name`), and entries of
+vectors (`dpaudit.audit.replay.laws.joint`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, kve
 
 from dpaudit.arrays import Array
 
 __all__ = [
     "FIRST",
     "MOST_STEPS",
-    "Density",
-    "GammaDifference",
+    "STANDARD",
+    "Family",
     "Lattice",
     "code_of",
+    "frozen",
     "groups_of",
     "is_joint",
-    "is_whole",
     "lattice_of",
     "law_of",
     "take_vectors",
+    "words_of",
 ]
 
 FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
-_REACH = np.sinh(np.linspace(-12.0, 12.0, 4001))
 MOST_STEPS = 2**14
 _ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
 _SAME = 1e-9  # relative, of parameters that are one number, rounded differently
 _OFF = _SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
-_TO_ALL_DIGITS = frozenset(("t", "gamma", "beta"))  # log-densities, however small
-_UNDERFLOW = -600.0  # log-density below which one may be made up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
+
+
+class Family(IntEnum):
+    """Laws of a standard draw."""
+
+    GAUSSIAN = 0
+    LAPLACE = 1
+    EXPONENTIAL = 2
+    UNIFORM = 3
+    GUMBEL = 4
+    LOGISTIC = 5
+    CHOICE = 6
+    """No noise: of a choice nothing but the supremum of its loss is kept."""
+    # Of declared primitives alone (`dpaudit.audit.replay.laws.non_affine`).
+    CLAMPED_LAPLACE = 7
+    TRUNCATED_LAPLACE = 8
+    FOLDED_LAPLACE = 9
+    DISCRETE_LAPLACE = 10
+    DISCRETE_GAUSSIAN = 11
+    TRUSTED = 12
+    """A law that is not known, of which a bound is taken for true."""
+    UNKNOWN = 13
+    """A law that is not known. Codes of other laws are larger."""
+
+    @property
+    def words(self) -> str:
+        """Its name, for people."""
+        return self.name.lower().replace("_", " ")
+
+    @classmethod
+    def shown(cls, families: Iterable[int]) -> str:
+        """Return the names of families, as a step shows them."""
+        return "+".join(sorted(set(map(words_of, families))))
+
+
+def words_of(family: int) -> str:
+    """Return the name of a family, or of what has a code, for people."""
+    if family >= FIRST:
+        return "other"
+    return Family(family).words
+
+
+@dataclass(frozen=True)
+class Standard:
+    """A family of standard draws that has a name, and a law that is known.
+
+    Parameters
+    ----------
+    name, draws : str
+        In `scipy.stats`, and what a generator calls its draws.
+    density : callable
+        The logarithm of its density.
+    linear : bool
+        Whether the supremum of the loss of a shift is its size.
+    jumps, kinks : tuple of float
+        Where the density jumps, as it begins or ends there; and where it has a kink,
+        or jumps.
+    """
+
+    name: str
+    draws: str
+    density: Callable[[Array], Array]
+    linear: bool = False
+    jumps: tuple[float, ...] = ()
+    kinks: tuple[float, ...] = ()
+
+    @property
+    def law(self) -> Any:
+        """The law, as SciPy has it."""
+        return frozen(self.name, ())
+
+    def log_density(self, u: Array) -> Array:
+        """Return the logarithm of its density."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.density(u))
+
+    def sample(self, rng: np.random.Generator, size: Any) -> Any:
+        """Return independent draws."""
+        return getattr(rng, self.draws)(size=size)
+
+
+STANDARD = {
+    Family.GAUSSIAN: Standard(
+        *("norm", "standard_normal"), lambda u: -u * u / 2 - math.log(2 * math.pi) / 2
+    ),
+    Family.LAPLACE: Standard(
+        *("laplace", "laplace"),
+        lambda u: -np.abs(u) - math.log(2),
+        linear=True,
+        kinks=(0.0,),
+    ),
+    Family.EXPONENTIAL: Standard(
+        *("expon", "standard_exponential"),
+        lambda u: np.where(u >= 0, -u, -np.inf),
+        jumps=(0.0,),
+        kinks=(0.0,),
+    ),
+    Family.UNIFORM: Standard(
+        *("uniform", "random"),
+        lambda u: np.where((u >= 0) & (u <= 1), 0.0, -np.inf),
+        jumps=(0.0, 1.0),
+        kinks=(0.0, 1.0),
+    ),
+    Family.GUMBEL: Standard("gumbel_r", "gumbel", lambda u: -(u + np.exp(-u))),
+    Family.LOGISTIC: Standard(
+        *("logistic", "logistic"),
+        lambda u: -np.abs(u) - 2 * np.log1p(np.exp(-np.abs(u))),
+        linear=True,
+    ),
+}
+"""The families that are noise: a new one has its place here."""
+
+
+@lru_cache(maxsize=256)
+def frozen(name: str, parameters: tuple[float, ...]) -> Any:
+    """Return a law of SciPy's."""
+    from scipy import stats
+
+    return getattr(stats, name)(*parameters)
 
 
 @dataclass(frozen=True)
@@ -158,7 +276,8 @@ class Lattice:
         with np.errstate(invalid="ignore"):
             losses = np.nan_to_num(one - two, nan=0.0, posinf=np.inf, neginf=-np.inf)
         if other is not self:
-            if not _near((self.below, self.above), (other.below, other.above)):
+            falls = (self.below, self.above), (other.below, other.above)
+            if not np.isclose(*falls, rtol=1e-6, atol=0).all():
                 return math.nan, math.nan
             if not (self.exact and other.exact):
                 # Beyond the tables of two laws little is known of either.
@@ -176,11 +295,6 @@ class Lattice:
         return np.asarray(rng.choice(len(p), size, p=p / p.sum()) + float(start))
 
 
-def _near(one: tuple[float, float], two: tuple[float, float]) -> bool:
-    """Say whether tails fall alike."""
-    return bool(np.isclose(one, two, rtol=1e-6, atol=0).all())
-
-
 def _reach(log: float, fall: float) -> int:
     """Return how many steps beyond a table have a probability of any size."""
     if not (math.isfinite(fall) and fall > 0):
@@ -188,145 +302,31 @@ def _reach(log: float, fall: float) -> int:
     return min(MOST_STEPS, max(0, math.ceil((log - _FARTHEST) / fall)))
 
 
-@lru_cache(maxsize=256)
-def _frozen(name: str, parameters: tuple[float, ...]) -> Any:
-    from scipy import stats
-
-    return getattr(stats, name)(*parameters)
-
-
-@dataclass(frozen=True)
-class Density:
-    """A law that SciPy knows.
-
-    Parameters
-    ----------
-    name : str
-        In `scipy.stats`.
-    parameters : tuple of float
-    """
-
-    name: str
-    parameters: tuple[float, ...]
-
-    @property
-    def law(self) -> Any:
-        """The law itself."""
-        return _frozen(self.name, self.parameters)
-
-    @property
-    def jumps(self) -> Array:
-        """Where the density jumps: where it ends."""
-        ends = np.array(self.law.support())
-        return ends[np.isfinite(ends)]
-
-    def log_density(self, u: Array) -> Array:
-        """Return the logarithm of its density, NaN where that may be an underflow."""
-        with np.errstate(all="ignore"):
-            log = np.asarray(self.law.logpdf(u))
-        few = (log < _UNDERFLOW) & (self.name not in _TO_ALL_DIGITS)
-        low, high = self.law.support() if few.any() else (0.0, 0.0)
-        return np.where(few & (u > low) & (u < high), np.nan, log)
-
-    def supremum(self, shift: float, other: Any = None) -> float:
-        """Return the largest |log f(u) - log f(u - shift)| of many u.
-
-        For Student's laws the supremum is more by far less than 1e-6 of it.
-        """
-        if other is not None and not self._is(other):
-            return math.inf
-        most = _largest(self, float(shift)) if shift else 0.0
-        return most * (1 - _ERROR)
-
-    def _is(self, other: Any) -> bool:
-        """Say whether a law is this one, up to the rounding of its parameters."""
-        if not isinstance(other, Density) or other.name != self.name:
-            return False
-        return bool(np.allclose(other.parameters, self.parameters, rtol=_SAME, atol=0))
-
-    def sample(self, rng: np.random.Generator, size: Any) -> Array:
-        """Return independent draws."""
-        return np.asarray(self.law.rvs(size=size, random_state=rng))
-
-
-@dataclass(frozen=True)
-class GammaDifference:
-    """The difference of two independent gamma draws of scale 1.
-
-    Sums of such are such: their shapes add up. Of one shape a it has the density
-    (|x|/2)^(a - 1/2) K(|x|) / (sqrt(pi) Gamma(a)), where K is the Bessel function of
-    the second kind of order a - 1/2 (Kotz, Kozubowski, Podgorski 2001, section 4.1).
-
-    Parameters
-    ----------
-    shape, other : float
-    """
-
-    shape: float
-    other: float
-
-    @property
-    def jumps(self) -> Array:
-        """Where the density may be infinite."""
-        return np.zeros(1)
-
-    def log_density(self, u: Array) -> Array:
-        """Return the logarithm of its density, if both shapes are one."""
-        order, size = self.shape - 0.5, np.abs(u)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = order * np.log(size / 2) + np.log(kve(order, size)) - size
-        at_0 = gammaln(order) - math.log(2) if order > 0 else math.inf
-        log = np.where(size == 0, at_0, log)
-        return np.asarray(log - math.log(math.pi) / 2 - gammaln(self.shape))
-
-    def supremum(self, shift: float, other: Any = None) -> float:
-        """Return the largest |log f(u) - log f(u - shift)|, as of a `Density`."""
-        if (other is not None and other != self) or self.shape <= 0.5:
-            return math.inf if shift or other not in (None, self) else 0.0
-        return _largest(self, float(shift)) * (1 - _ERROR) if shift else 0.0
-
-    def sample(self, rng: np.random.Generator, size: Any) -> Array:
-        """Return independent draws."""
-        one, two = (rng.gamma(each, size=size) for each in (self.shape, self.other))
-        return np.asarray(one - two)
-
-
-@lru_cache(maxsize=256)
-def _largest(density: Any, shift: float) -> float:
-    u = shift / 2 + _REACH * max(1.0, abs(shift))
-    for _ in range(4):
-        with np.errstate(invalid="ignore"):
-            losses = np.abs(density.log_density(u) - density.log_density(u - shift))
-        losses = np.nan_to_num(losses, nan=0.0, posinf=np.inf)
-        best = int(np.argmax(losses))
-        u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], 101)
-    return float(losses[best])
-
-
 _registered: dict[Any, int] = {}
-_laws: list[Any] = []  # in the order of their codes
+# In the order of their codes, None where a family has no law by itself.
+_laws: list[Any] = [STANDARD.get(family) for family in Family]
 
 
 def code_of(law: Any) -> int | None:
     """Return the code of a law, the same for equal ones; None if there are too many.
 
-    A law is a `Lattice`, or has what a `Density` has.
+    A law is a `Lattice`, or has what a `dpaudit.audit.replay.laws.by_name.Density` has.
     """
     code = _registered.get(law)
-    if code is None and FIRST + len(_laws) <= _LAST:
-        code = _registered[law] = FIRST + len(_laws)
+    if code is None and len(_laws) <= _LAST:
+        code = _registered[law] = len(_laws)
         _laws.append(law)
     return code
 
 
 def law_of(code: int) -> Any:
-    """Return the law of a code."""
-    return _laws[code - FIRST]
+    """Return the law of a code, None of a family without one."""
+    return _laws[code]
 
 
 def lattice_of(code: int) -> Lattice | None:
     """Return the law of a code if it is one on a lattice."""
-    law = law_of(code) if code >= FIRST else None
+    law = _laws[code]
     return law if isinstance(law, Lattice) else None
 
 
@@ -335,7 +335,7 @@ def is_joint(family: NDArray[Any]) -> NDArray[np.bool_]:
     if not family.size or family.max() < FIRST:
         return np.zeros(np.shape(family), dtype=bool)
     kinds, where = np.unique(family, return_inverse=True)
-    joint = [k >= FIRST and hasattr(law_of(k), "entries") for k in kinds.tolist()]
+    joint = [hasattr(law_of(k), "entries") for k in kinds.tolist()]
     return np.array(joint, dtype=bool)[where].reshape(family.shape)
 
 
@@ -366,35 +366,3 @@ def take_vectors(law: Any, other: Any, made: Any) -> bool:
             suprema[units] = 0.0
             suprema[units[0]] = most if np.allclose(*scales, _SAME, 0) else math.inf
     return sides[0] == sides[1]
-
-
-def is_whole(index: NDArray[np.intp], coef: Array, family: NDArray[Any]) -> bool:
-    """Say whether entries with draws of vectors are those of whole ones, of one scale.
-
-    Parameters
-    ----------
-    index, coef : ndarray, shape (n, m)
-        Terms; the index is -1 where there is none.
-    family : ndarray of int
-        Of all draws.
-    """
-    some = (index >= 0) & (coef != 0)
-    joint = np.zeros(index.shape, dtype=bool)
-    joint[some] = is_joint(family[index[some]])
-    if not joint.any():
-        return True
-    if (some[joint.any(axis=1)].sum(axis=1) > 1).any():
-        return False
-    draws = np.unique(index[joint])
-    sizes = np.abs(coef[joint])
-    kinds = family[draws]
-    while len(draws):
-        d = law_of(int(kinds[0])).entries
-        whole = draws[0] + np.arange(d)
-        if not np.array_equal(draws[:d], whole) or (kinds[:d] != kinds[0]).any():
-            return False
-        mine = sizes[np.isin(index[joint], whole)]
-        if not np.allclose(mine, mine[0], rtol=_SAME, atol=0) or math.isinf(mine[0]):
-            return False
-        draws, kinds = draws[d:], kinds[d:]
-    return True

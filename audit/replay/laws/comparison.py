@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family, log_density
+from dpaudit.audit.replay.laws.affine import AffineLaw, log_density
 from dpaudit.audit.replay.laws.apart import moved_by, suprema_of
 from dpaudit.audit.replay.laws.coded import (
     FIRST,
+    STANDARD,
+    Family,
     groups_of,
     is_joint,
     lattice_of,
@@ -313,7 +315,7 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
             suprema[unit] = back[unit] = math.nan
             continue
         step = float(steps[unit]) if near[unit] else math.nan
-        suprema[unit], back[unit] = suprema_of(one, two, step, log_density)
+        suprema[unit], back[unit] = suprema_of(one, two, step)
         moved = moved_by(one[0], two[0]) if near[unit] else None
         if moved is not None and not shift[unit]:
             shift[unit], there[unit] = moved, one[0]

@@ -18,8 +18,8 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import exact_verdict
-from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.amplification import NoisyShift, SampledComparison, units
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.claims import (
     ApproxDP,

@@ -17,15 +17,12 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import STANDARD, Family, log_density
-from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
+from dpaudit.audit.replay.laws.coded import Lattice, law_of
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Cut", "Steps"]
 
 _SAME = 1e-9  # relative, of ends that are one
-_ENDS = {Family.UNIFORM: np.array([0.0, 1.0]), Family.EXPONENTIAL: np.array([0.0])}
-_NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -53,14 +50,12 @@ class Cut:
     @staticmethod
     def ends_of(family: int) -> Array:
         """Return where the density of standard draws of a family jumps."""
-        if family < FIRST:
-            return _ENDS.get(Family(family), _NONE)
-        return np.asarray(getattr(law_of(family), "jumps", _NONE))
+        return np.asarray(getattr(law_of(family), "jumps", ()), dtype=np.float64)
 
     @property
     def law(self) -> Any:
         """The law, as SciPy has such."""
-        return _cut(self)
+        return _law_of(self)
 
     @property
     def jumps(self) -> Array:
@@ -90,7 +85,7 @@ class Cut:
         near = len(ends) == len(others) and np.allclose(
             ends, others + shift, rtol=_SAME, atol=_SAME
         )
-        linear = self.family < FIRST and STANDARD[Family(self.family)].linear
+        linear = getattr(law_of(self.family), "linear", False)
         if not near or not (linear or not shift):
             return math.inf
         return abs(shift) + abs(math.log(self.law.mass / other.law.mass))
@@ -105,7 +100,7 @@ class _CutLaw:
 
     def __init__(self, cut: Cut) -> None:
         self._base: Any = distribution(cut.family)
-        self._family = cut.family
+        self._density = law_of(cut.family).log_density
         self._low, self._high = np.array(cut.ends).T
         self._masses = Cut.between(self._base, self._low, self._high)
         self.mass = float(self._masses.sum())
@@ -114,8 +109,7 @@ class _CutLaw:
         u = np.asarray(u, dtype=np.float64)
         at = u[..., np.newaxis]
         inside = (at >= self._low) & (at <= self._high)
-        kinds = np.full(u.shape, self._family, dtype=np.intp)
-        log = log_density(kinds, u) - math.log(self.mass)
+        log = self._density(u) - math.log(self.mass)
         return np.asarray(np.where(inside.any(axis=-1), log, -np.inf))
 
     def pdf(self, u: Any) -> Array:
@@ -157,9 +151,7 @@ class _CutLaw:
         return float(self.ppf(0.5))
 
 
-@lru_cache(maxsize=1024)
-def _cut(cut: Cut) -> _CutLaw:
-    return _CutLaw(cut)
+_law_of = lru_cache(maxsize=1024)(_CutLaw)
 
 
 @dataclass(frozen=True)

@@ -131,11 +131,7 @@ class Dirichlet:
 
 def is_turned(law: AffineLaw) -> bool:
     """Say whether something is added to an angle in a law, on the line."""
-    coded = law.family >= FIRST
-    if not coded.any():
+    if law.family.max(initial=0) < FIRST:
         return False
-    units, mean = np.flatnonzero(coded).tolist(), law.mean[law.first]
-    return any(
-        mean[unit] and isinstance(law_of(int(law.family[unit])), Angle)
-        for unit in units
-    )
+    moved = np.unique(law.family[law.mean[law.first] != 0]).tolist()
+    return any(isinstance(law_of(family), Angle) for family in moved)

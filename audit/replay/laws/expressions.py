@@ -22,10 +22,6 @@ def _whole(name: str) -> Callable[..., Any]:
     return lambda x, y: function(x.astype(np.int64), y.astype(np.int64))
 
 
-def _place(table: Array, side: Any, u: Array) -> Any:
-    return np.searchsorted(table, u, "left" if str(side) == "left" else "right")
-
-
 def _lambertw(z: Array, branch: Any, tolerance: Any) -> Array:
     """Return Lambert's W where it is real.
 
@@ -44,7 +40,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "special._lambertw": _lambertw,
     "where": np.where,
     "clip": np.clip,
-    "searchsorted": _place,
+    "searchsorted": lambda table, side, u: np.searchsorted(table, u, str(side)),
     **{f"bitwise_{each}": _whole(f"bitwise_{each}") for each in ("and", "or", "xor")},
 }
 

@@ -48,7 +48,11 @@ def blocks_of(part: Part) -> list[tuple[NDArray[np.intp], Part]]:
             for block in found[:-1]
         ):
             columns = [np.array(block, dtype=np.intp) for block in found]
-    return [(each, _given(part.over(each))) for each in columns]
+    over = [part.over(each) for each in columns]
+    return [
+        (each, replace(found, one=_sure(found.one), other=_sure(found.other)))
+        for each, found in zip(columns, over, strict=True)
+    ]
 
 
 def _named(terms: Terms) -> NDArray[np.intp]:
@@ -71,12 +75,8 @@ def _independent(one: NDArray[np.intp], other: NDArray[np.intp], p: Array) -> bo
     return bool((np.abs(joint - product) <= _EQUAL * product).all())
 
 
-def _given(part: Part) -> Part:
-    """Return a part with probabilities that add up to 1."""
-    return replace(part, one=_sure(part.one), other=_sure(part.other))
-
-
 def _sure(terms: Terms) -> Terms:
+    """Return terms with probabilities that add up to 1."""
     p = terms.p / math.fsum(terms.p)
     off = terms.off / math.fsum(terms.p) + _EQUAL * p
     return replace(terms, p=p, off=off)

@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import least_losses
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.independence import blocks_of
 from dpaudit.audit.replay.laws.mixtures import Part, Terms

@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import STANDARD, AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ROUNDING
-from dpaudit.audit.replay.laws.coded import FIRST, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
 
 __all__ = ["Leaf", "Part", "Terms", "parts_of"]
 
@@ -124,11 +124,6 @@ class Terms:
         """The most that the probabilities may be."""
         return self.p + self.off
 
-    @property
-    def sizeable(self) -> Array:
-        """Probabilities of which none has a size that may be rounding."""
-        return np.where(self.p > _SIZEABLE, self.p, 0.0)
-
     def over(self, columns: NDArray[np.intp]) -> "Terms":
         """Return terms of some coordinates; those that become equal are added up."""
         mean, ratio = self.mean[:, columns], self.ratio[:, columns]
@@ -152,11 +147,7 @@ class Terms:
                 u = (y[:, k, np.newaxis] - self.mean[:, k]) / ratio
                 for family in np.unique(kinds).tolist():
                     some = np.flatnonzero(kinds == family)
-                    if family < FIRST:
-                        log = STANDARD[Family(family)].log_density(u[:, some])
-                    else:
-                        log = law_of(family).log_density(u[:, some])
-                    total[:, some] += log
+                    total[:, some] += law_of(family).log_density(u[:, some])
                 size = np.log(np.abs(ratio))
                 total -= np.where(_on_lattice(kinds), 0.0, size)
         return total
@@ -183,10 +174,7 @@ class Terms:
         for term in np.unique(chosen).tolist():
             rows = np.flatnonzero(chosen == term)
             for k, family in enumerate(self.family[term].tolist()):
-                if family >= FIRST:
-                    drawn = law_of(family).sample(rng, len(rows))
-                else:
-                    drawn = STANDARD[Family(family)].draw(rng, len(rows))
+                drawn = law_of(family).sample(rng, len(rows))
                 made[rows, k] = self.mean[term, k] + self.ratio[term, k] * drawn
         return made
 
@@ -254,7 +242,8 @@ class Part:
             logs, others = self.one.logs(y), self.other.logs(y)
             here = logsumexp(logs + np.log(self.one.surely), axis=1)
             there = logsumexp(others + np.log(self.other.at_most), axis=1)
-            sure = logsumexp(logs + np.log(self.one.sizeable), axis=1)
+            sizeable = np.where(self.one.p > _SIZEABLE, self.one.p, 0.0)
+            sure = logsumexp(logs + np.log(sizeable), axis=1)
             off = self.one.rounding(y, logs) + self.other.rounding(y, others)
             found = here - there - off
         found = np.where(there == -np.inf, np.where(sure > -np.inf, np.inf, 0), found)

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison, equal
 from dpaudit.printable import told_apart
 
@@ -213,7 +213,8 @@ class NonAffineLaw:
             width = (self.high - self.low) / b
             # Of both factors e to what is in brackets, and of the divisor, cancels.
             logs = _log_cosh_less(down) + _log_cosh_less(up)
-            return logs - _log_sinh_less(width) - u - np.log(b)
+            log_sinh_less = np.log(-np.expm1(-2 * width)) - math.log(2)
+            return logs - log_sinh_less - u - np.log(b)
         log = -u - np.log(2 * b)
         if self.family == Family.TRUNCATED_LAPLACE:
             tails = (np.expm1((self.low - x) / b), np.expm1((x - self.high) / b))
@@ -235,11 +236,6 @@ class NonAffineLaw:
 def _log_cosh_less(t: Array) -> Array:
     """Return log cosh(t) - t for t >= 0, which may be infinite."""
     return np.asarray(np.log1p(np.exp(-2 * t)) - math.log(2))
-
-
-def _log_sinh_less(t: Array) -> Array:
-    """Return log sinh(t) - t for t > 0, which may be infinite."""
-    return np.asarray(np.log(-np.expm1(-2 * t)) - math.log(2))
 
 
 def discrete_gaussian_log_sum(sigma: float) -> float:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import words_of
-from dpaudit.audit.replay.laws.coded import FIRST, MOST_STEPS, Lattice, law_of
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, STANDARD, Lattice, law_of
 from dpaudit.audit.replay.laws.expressions import Expression, Root, evaluate
 
 __all__ = ["SYMMETRIC", "Noise", "distribution", "kinds", "normal_form", "of_one"]
@@ -101,12 +100,7 @@ def kinds() -> dict[str, Any]:
     from scipy import stats
 
     return {
-        "gaussian": stats.norm(),
-        "laplace": stats.laplace(),
-        "exponential": stats.expon(),
-        "uniform": stats.uniform(),
-        "gumbel": stats.gumbel_r(),
-        "logistic": stats.logistic(),
+        **{family.words: each.law for family, each in STANDARD.items()},
         "rayleigh": stats.rayleigh(),
         "half gaussian": stats.halfnorm(),
         "arcsine": stats.arcsine(loc=-1, scale=2),
@@ -130,9 +124,7 @@ def distribution(of: int | Root) -> Any:
     """
     if isinstance(of, Root):
         return kinds()[of.kind] if of.law is None else of.law.law
-    if of >= FIRST:
-        return getattr(law_of(of), "law", None)
-    return kinds().get(words_of(of))
+    return getattr(law_of(of), "law", None)
 
 
 def normal_form(shift: float, scale: float, law: Noise) -> Noise:

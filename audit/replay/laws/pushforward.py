@@ -39,15 +39,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.by_name import law_by_name
-from dpaudit.audit.replay.laws.coded import (
-    MOST_STEPS,
-    Density,
-    GammaDifference,
-    Lattice,
-    code_of,
-)
+from dpaudit.audit.replay.laws.by_name import Density, GammaDifference, law_by_name
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, Family, Lattice, code_of
 from dpaudit.audit.replay.laws.cuts import Steps
 from dpaudit.audit.replay.laws.expressions import (
     Applied,
@@ -248,8 +241,10 @@ def _gammas(one: Noise, two: Noise, shift: float) -> Noise | None:
         shapes = [a + b for a, b in zip(shapes, pair, strict=True)]
     shape, other = (float(f"{a:.12g}") for a in shapes)
     scale = one.size if shape else -one.size
+    if {shape, other} == {0.0, 1.0}:
+        return Noise(shift, scale, "exponential")
     if not (shape and other):
-        return _gamma(shift, scale, shape or other)
+        return Noise(shift, scale, "coded", law=Density("gamma", (shape or other,)))
     if shape == other == 1:
         return Noise(shift, one.size, "laplace")
     return Noise(shift, one.size, "coded", law=GammaDifference(shape, other))
@@ -268,12 +263,6 @@ def _shapes(law: Noise) -> tuple[float, float] | None:
     else:
         return None
     return shapes if law.scale > 0 else shapes[::-1]
-
-
-def _gamma(shift: float, scale: float, shape: float) -> Noise:
-    if shape == 1:
-        return Noise(shift, scale, "exponential")
-    return Noise(shift, scale, "coded", law=Density("gamma", (shape,)))
 
 
 def _signed(law: Noise) -> Noise | None:

@@ -32,9 +32,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.apart import atoms_of
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Lattice, lattice_of
+from dpaudit.audit.replay.laws.coded import MOST_STEPS, Family, Lattice, lattice_of
 
 __all__ = ["WAYS", "Rounded", "as_noise", "least_delta"]
 

@@ -27,18 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
+from dpaudit.audit.replay.laws.coded import law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Event", "ThresholdLaw", "log_joint"]
 
-_KINKS = {
-    Family.LAPLACE: (0.0,),
-    Family.EXPONENTIAL: (0.0,),
-    Family.UNIFORM: (0.0, 1.0),
-}
 _TAIL, _DEGREE, _MOST_PIECES = 45.0, 24, 2000
 
 
@@ -181,12 +176,12 @@ def _nodes(
     high: float,
 ) -> tuple[Array, NDArray[np.float64]] | None:
     """Return nodes and weights between two numbers, on pieces without kinks."""
-    cuts = list(_KINKS.get(Family(families[centre]), ()))
+    cuts = list(law_of(families[centre]).kinks)
     steepest = 1.0
     for draw, found in rest.items():
         for _, at, slope in found:
             steepest = max(steepest, abs(slope))
-            kinks = _KINKS.get(Family(families[draw]), ()) if slope else ()
+            kinks = law_of(families[draw]).kinks if slope else ()
             cuts += [(kink - at) / slope for kink in kinks]
         cuts += [
             (b[1] - a[1]) / (a[2] - b[2])

@@ -10,9 +10,9 @@ from scipy.linalg import eigh
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit.replay import replay
-from dpaudit.audit.replay.laws.affine import Family, log_density
 from dpaudit.audit.replay.laws.apart import suprema_of
-from dpaudit.audit.replay.laws.coded import Density, GammaDifference, Lattice, code_of
+from dpaudit.audit.replay.laws.by_name import Density, GammaDifference
+from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of
 from dpaudit.audit.replay.laws.cuts import Cut, Steps
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
@@ -64,7 +64,7 @@ def cut(scale, end=10.0):
     ],
 )
 def test_suprema_are_those_of_closed_forms(one, two, expected):
-    found = suprema_of(one, two, math.nan, log_density)
+    found = suprema_of(one, two, math.nan)
     if expected is None:
         assert np.isnan(found).all()
         return
@@ -75,7 +75,7 @@ def test_suprema_are_those_of_closed_forms(one, two, expected):
 
 def test_a_difference_of_gammas_of_one_shape_is_laplace():
     made = (code_of(GammaDifference(1.0, 1.0)), 0.0, 1.0)
-    found = suprema_of(made, (int(LAPLACE), 0.0, 1.0), math.nan, log_density)
+    found = suprema_of(made, (int(LAPLACE), 0.0, 1.0), math.nan)
     assert found == pytest.approx((0, 0), abs=1e-6)
 
 

@@ -15,8 +15,8 @@ from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.replay.follow import discrete
 from dpaudit.audit.replay.follow.generator import RecordingGenerator
 from dpaudit.audit.replay.follow.tape import Mode
-from dpaudit.audit.replay.laws.affine import Family
 from dpaudit.audit.replay.laws.choices import ChoiceLaw, noisy_maximum
+from dpaudit.audit.replay.laws.coded import Family
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LONG = np.random.default_rng(0).uniform(-9, 9, 20)

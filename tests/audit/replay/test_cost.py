@@ -8,7 +8,7 @@ import pytest
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.execute.executor import Trace, execute
-from dpaudit.audit.replay.laws import affine, choices
+from dpaudit.audit.replay.laws import affine, choices, coded
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.comparison import compare
 
@@ -115,12 +115,12 @@ def test_rates_that_differ_by_row_still_tell_the_row():
 
 def test_a_release_of_many_numbers_is_told_by_its_blocks(monkeypatch):
     asked = []
-    real, words = Trace.place_of, affine.words_of
+    real, words = Trace.place_of, coded.words_of
     monkeypatch.setattr(
         Trace, "place_of", lambda self, draw: asked.append(draw) or real(self, draw)
     )
     monkeypatch.setattr(
-        affine, "words_of", lambda family: asked.append(family) or words(family)
+        coded, "words_of", lambda family: asked.append(family) or words(family)
     )
 
     def sums(data, rng):
@@ -162,12 +162,12 @@ def test_a_long_noisy_value_is_kept_once_and_as_it_was(size, away):
 
 def test_densities_are_those_of_each_family():
     u = np.random.default_rng(1).standard_normal((2, 12))
-    every = np.array([*affine.STANDARD] * 2)
+    every = np.array([*coded.STANDARD] * 2)
     found = affine.log_density(every, u)
     for place, family in enumerate(every.tolist()):
         alone = affine.log_density(np.array([family]), u[:, [place]])
         assert np.array_equal(found[:, [place]], alone)
-    unknown = affine.log_density(np.array([affine.Family.UNKNOWN]), u[:, :1])
+    unknown = affine.log_density(np.array([coded.Family.UNKNOWN]), u[:, :1])
     assert np.isnan(unknown).all()
 
 

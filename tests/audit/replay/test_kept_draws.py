@@ -9,8 +9,8 @@ from scipy import integrate, stats
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
-from dpaudit.audit.replay.laws.affine import Family
-from dpaudit.audit.replay.laws.coded import GammaDifference, Lattice
+from dpaudit.audit.replay.laws.by_name import GammaDifference
+from dpaudit.audit.replay.laws.coded import Family, Lattice
 from dpaudit.audit.replay.laws.cuts import Cut, Steps
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
 from dpaudit.audit.replay.laws.pieces import few_values

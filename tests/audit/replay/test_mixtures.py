@@ -11,7 +11,7 @@ from scipy.stats import laplace, norm
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay.judge import trees
-from dpaudit.audit.replay.laws.affine import Family
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.thresholds import Event, log_joint
 
 Y = np.linspace(-40, 40, 80001)  # with all kinks of all densities

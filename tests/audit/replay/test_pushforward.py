@@ -9,8 +9,8 @@ from scipy import stats
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
-from dpaudit.audit.replay.laws.coded import Lattice, code_of
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root, evaluate, roots
 from dpaudit.audit.replay.laws.one_draw import kinds
 from dpaudit.audit.replay.laws.pushforward import identify

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, Pair, PureDP
 from dpaudit.audit.replay.judge.statistics import refuted_by_losses
-from dpaudit.audit.replay.laws.affine import AffineLaw, Family
+from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.amplification import SampledComparison
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import Composition
 

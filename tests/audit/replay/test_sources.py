@@ -9,8 +9,7 @@ from scipy import integrate, stats
 from dpaudit import Pair, PureDP
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.laws import by_name
-from dpaudit.audit.replay.laws.by_name import law_by_name
-from dpaudit.audit.replay.laws.coded import Density
+from dpaudit.audit.replay.laws.by_name import Density, law_by_name
 from dpaudit.audit.replay.laws.pushforward import family_of
 
 NUMBERS = {"dpareto_lognorm": (2.0, 1.0, 1.5), "trapezoid": (0.2, 0.8)}
