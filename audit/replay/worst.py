@@ -82,8 +82,10 @@ class WorstPair:
         if self._worst is None:
             assert self._refused is not None
             raise self._refused
-        if not isinstance(source, OnePair) and self._may_hide(self._worst):
-            self._consider(self._worst.pair, closely=True)
+        worst = self._worst
+        open_end = worst.turns and worst.followed and not worst.suspicious
+        if open_end and not (isinstance(source, OnePair) or self._late):
+            self._consider(worst.pair, closely=True)  # ways that the code did not take
         return self._worst
 
     def shrunk(self) -> Judgement:
@@ -99,7 +101,9 @@ class WorstPair:
             descent(
                 self._worst.pair,
                 self._source.domain,
-                lambda pair: None if self._ends(end) else self._falls(pair),
+                lambda pair: (
+                    None if self._late or self.tried >= end else self._falls(pair)
+                ),
             )
         return self._worst
 
@@ -113,17 +117,12 @@ class WorstPair:
         return Cut.words(self._worst.pair, self._source.domain) or None
 
     @property
+    def _late(self) -> bool:
+        return time.perf_counter() > self._until
+
+    @property
     def _enough(self) -> bool:
-        late = time.perf_counter() > self._until
-        return self._worst is not None and (self._worst.proven or late)
-
-    def _ends(self, most: int) -> bool:
-        return self.tried >= most or time.perf_counter() > self._until
-
-    def _may_hide(self, shown: Judgement) -> bool:
-        """Say whether there is time for ways that code did not take on a pair."""
-        open_end = shown.turns and shown.followed and not shown.suspicious
-        return bool(open_end) and time.perf_counter() <= self._until
+        return self._worst is not None and (self._worst.proven or self._late)
 
     def _consider(self, pair: Pair, *, closely: bool | None = None) -> bool:
         """Look at a pair, closely if it is the only one; and say if it is the worst."""

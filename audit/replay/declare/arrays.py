@@ -25,8 +25,7 @@ import numpy as np
 from numpy import asarray  # the real one, in an execution too
 
 from dpaudit.audit.replay.declare.held import Held, note_rounding
-from dpaudit.audit.replay.follow.entries import moved_by
-from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, moved_by
 
 __all__ = ["DRAWS", "NoiseTrace", "NoisyArray", "internals", "loaded"]
 

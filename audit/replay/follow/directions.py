@@ -2,7 +2,7 @@
 
 A Gaussian vector divided by its norm is a direction, independent of the norm (its law
 does not change by rotations); a direction times a radius of its own has a density that
-`dpaudit.audit.replay.laws.joint` knows, or is Gaussian again where the radius has the
+`dpaudit.audit.replay.laws.drawn` knows, or is Gaussian again where the radius has the
 law of the norm. The steps in between (the square of the norm, the norm, the direction)
 are draws that are made of the Gaussian ones, and may be used once alone, as all that is
 made of draws (`dpaudit.audit.replay.follow.made`).
@@ -24,9 +24,8 @@ from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, numeric
 from dpaudit.audit.replay.laws.by_name import Density
 from dpaudit.audit.replay.laws.coded import Family, code_of, law_of
-from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet
+from dpaudit.audit.replay.laws.drawn import TURN, Angle, Dirichlet, JointNoise
 from dpaudit.audit.replay.laws.expressions import Applied, Number, Root
-from dpaudit.audit.replay.laws.joint import JointNoise
 
 __all__ = ["directed", "new_draws", "norm", "radius_of"]
 

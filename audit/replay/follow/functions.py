@@ -1,7 +1,7 @@
 """NumPy's functions on numbers with noise: those that move entries, and linear ones.
 
-Functions that only move entries are called on their places
-(`dpaudit.audit.replay.follow.entries`). All that is not listed looks at the numbers.
+Functions that only move entries are called on their places (`Entries` of
+`dpaudit.audit.replay.follow.tracked`). All that is not listed looks at the numbers.
 
 Those that choose by comparing noisy numbers are in
 `dpaudit.audit.replay.follow.selection`. Noise that is clipped is what it was, or the
@@ -20,7 +20,6 @@ from dpaudit.audit.replay.follow.arithmetic import arithmetic, linear, sums
 from dpaudit.audit.replay.follow.complex_numbers import called
 from dpaudit.audit.replay.follow.derived import derived, joined_noise, rounded
 from dpaudit.audit.replay.follow.directions import directed, norm
-from dpaudit.audit.replay.follow.entries import Entries
 from dpaudit.audit.replay.follow.frames import in_frame
 from dpaudit.audit.replay.follow.kept import outcomes
 from dpaudit.audit.replay.follow.looked import Arithmetic, Composed
@@ -38,6 +37,7 @@ from dpaudit.audit.replay.follow.selection import (
 from dpaudit.audit.replay.follow.tape import Tape
 from dpaudit.audit.replay.follow.texts import Text
 from dpaudit.audit.replay.follow.tracked import (
+    Entries,
     Tracked,
     has_noise,
     isinstance_tracked,

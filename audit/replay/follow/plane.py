@@ -2,7 +2,7 @@
 
 Let t = a u + b for a uniform u, where a is a multiple of the full circle. Then
 (cos t, sin t) is uniform on the circle, and with an independent gamma radius of shape 2
-the vector has the density e^(-|x|)/(2 pi) (`dpaudit.audit.replay.laws.joint`), as
+the vector has the density e^(-|x|)/(2 pi) (`dpaudit.audit.replay.laws.drawn`), as
 planar Laplace noise has (Andres, Bordenabe, Chatzikokolakis, Palamidessi:
 *Geo-indistinguishability*, 2013). Its two numbers may be made one after the other:
 whichever is made first draws both.
@@ -20,8 +20,8 @@ from dpaudit.audit.replay.follow.draws import Terms
 from dpaudit.audit.replay.follow.made import Joint
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked
 from dpaudit.audit.replay.laws.coded import Family, code_of
+from dpaudit.audit.replay.laws.drawn import JointNoise
 from dpaudit.audit.replay.laws.expressions import Applied, Expression, Number, Root
-from dpaudit.audit.replay.laws.joint import JointNoise
 
 __all__ = ["polar"]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpaudit.audit.replay.execute.executor import Trace, in_any_order
 from dpaudit.audit.replay.follow.observations import Observation, Shapes, Unfollowed
-from dpaudit.audit.replay.judge.handed import handed
 from dpaudit.audit.replay.judge.judgement import (
     Finding,
     Findings,
@@ -25,7 +24,7 @@ from dpaudit.audit.replay.judge.sampled import (
     Side,
     flips_by_row,
 )
-from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript
+from dpaudit.audit.replay.judge.transcript import FLIP_HIDDEN, Transcript, handed
 from dpaudit.audit.replay.judge.ways import Ways
 from dpaudit.audit.replay.laws.amplification import SampledComparison
 from dpaudit.audit.replay.laws.coded import Family

@@ -3,8 +3,8 @@ r"""Primitives that are not trusted, audited by themselves from their releases.
 A primitive M was declared: of two inputs x and x' its declaration says a claim (that of
 its law, or the epsilon and delta of a promise whose sensitivity is kept). The two
 inputs are those that it was handed on D and on D'
-(`dpaudit.audit.replay.judge.handed`). `dpaudit.audit.audit` holds releases of M(x) and
-of M(x') to that claim.
+(`handed` of `dpaudit.audit.replay.judge.transcript`). `dpaudit.audit.audit` holds
+releases of M(x) and of M(x') to that claim.
 
 **One error probability.** Let a replay have the error alpha. Half of it is for the
 primitives: with k of them audited, a declaration that is true is refuted with

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.audit.replay.declare.untrusted import Handed
 from dpaudit.audit.replay.execute.executor import Trace
 from dpaudit.audit.replay.follow.observations import (
     Observation,
@@ -28,8 +29,9 @@ from dpaudit.audit.replay.laws.comparison import (
     unit_losses,
 )
 from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.neighbours import Pair
 
-__all__ = ["FLIP_HIDDEN", "Transcript"]
+__all__ = ["FLIP_HIDDEN", "Transcript", "handed"]
 
 _RUN = 10_000  # noisy values that are compared at once
 FLIP_HIDDEN = "a choice, or a flip, may be hidden"
@@ -38,6 +40,11 @@ _DRAWN = ", all noisy values and choices being the same"
 _BEFORE = ", all noisy values before being the same"
 _BARE, _NUMBER = "a number without noise is", "a number of the release is"
 _SEEN = "what is looked at here is"
+_SEEDS = 1_000_003  # how far the seeds lie from those of other executions
+_OTHERWISE = (
+    "a primitive that is not trusted is handed other arguments when the same noisy "
+    "values are given back: they hold randomness, and it cannot be audited by itself"
+)
 
 _AnyComparison: TypeAlias = LawComparison | SampledComparison
 
@@ -328,3 +335,42 @@ class Transcript:
             return
         kind, where = self.trace.origin(compared.entry)
         self.findings.add(kind, where, f"{compared.singular}{_GIVEN}")
+
+
+def handed(pair: Pair, trace: Trace) -> tuple[list[Handed], list[Unfollowed]]:
+    """Return what was handed to primitives that are not trusted, and what may not be.
+
+    The values before a call are the same on both sides: those of an execution on D,
+    given back. What is handed to it must follow from them and the data. So the code is
+    executed once more on either side, from another seed, with the same values given
+    back: a call that is handed something else then (a seed of its own, say) says
+    nothing by itself.
+
+    Parameters
+    ----------
+    pair : Pair
+    trace : Trace
+        An execution on D.
+    """
+    script, seed = trace.tape.observations, trace.tape.seed + _SEEDS
+    there = trace.again(data=pair.neighbour, script=script)
+    once_more = (
+        trace.again(seed, script=script),
+        trace.again(seed + 1, data=pair.neighbour, script=script),
+    )
+    found: list[Handed] = []
+    unfollowed: list[Unfollowed] = []
+    for number, call in trace.tape.untrusted.items():
+        other = there.tape.untrusted.get(number)
+        if other is None:
+            continue  # the code went another way there, which is a finding
+        places = (script[number].place, there.tape.observations[number].place)
+        same = (
+            each.is_like(again.tape.untrusted.get(number))
+            for each, again in zip((call, other), once_more, strict=True)
+        )
+        if call.name == other.name and all(same):
+            found.append(Handed(*places, (call, other)))
+        else:
+            unfollowed.append(Unfollowed(places[0], _OTHERWISE))
+    return found, unfollowed

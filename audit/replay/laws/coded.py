@@ -2,7 +2,7 @@
 
 The others are noise on the integers (two-sided geometric, rounded, and what sums make
 of it), densities that SciPy knows (`dpaudit.audit.replay.laws.by_name`), and entries of
-vectors (`dpaudit.audit.replay.laws.joint`).
+vectors (`dpaudit.audit.replay.laws.drawn`).
 """
 
 import math

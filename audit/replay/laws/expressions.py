@@ -40,7 +40,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "special._lambertw": _lambertw,
     "where": np.where,
     "clip": np.clip,
-    "searchsorted": lambda table, side, u: np.searchsorted(table, u, str(side)),
+    "searchsorted": lambda table, side, u: table.searchsorted(u, str(side)),
     **{f"bitwise_{each}": _whole(f"bitwise_{each}") for each in ("and", "or", "xor")},
 }
 

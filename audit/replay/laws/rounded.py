@@ -80,7 +80,11 @@ class Rounded(Lattice):
         if high - low > MOST_STEPS or max(abs(low), abs(high)) > 2**50:
             return None
         k = np.arange(low, high + 1, dtype=np.float64)
-        log = _log_probability(way, family, centre, scale, k)
+        if way == "trunc":
+            ends = np.where(k > 0, k, k - 1), np.where(k < 0, k, k + 1)
+        else:
+            ends = k + _CELLS[way][0], k + _CELLS[way][1]
+        log = _log_between(family, *((end - centre) / scale for end in ends))
         # Of Gaussian noise what lies beyond falls faster; it is below 1e-31.
         below, above = float(log[1] - log[0]), float(log[-2] - log[-1])
         table = low, tuple(log.tolist()), below, above, False
@@ -123,18 +127,6 @@ class Rounded(Lattice):
         """Return the least distance of the centres: what rounding added is off."""
         size = max(abs(self.centre), abs(other.centre), abs(step))
         return max(0.0, abs(self.centre - other.centre - step) - _CENTRE * size)
-
-
-def _log_probability(
-    way: str, family: int, centre: float, scale: float, k: Array
-) -> Array:
-    """Return the log-probabilities of the cells of integers."""
-    if way == "trunc":
-        low, high = np.where(k > 0, k, k - 1), np.where(k < 0, k, k + 1)
-    else:
-        below, above = _CELLS[way]
-        low, high = k + below, k + above
-    return _log_between(family, (low - centre) / scale, (high - centre) / scale)
 
 
 def _log_between(family: int, low: Array, high: Array) -> Array:
@@ -186,18 +178,18 @@ def least_delta(
     exact = law.rough is None and other.rough is None
     for unit in np.flatnonzero(differ)[:_MOST_UNITS].tolist() if exact else ():
         entry = int(law.first[unit])
-        tables = _tables_of(law, other, unit)
+        sides = [
+            (int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
+            for e in (law, other)
+        ]
+        tables = None
+        if all(getattr(lattice_of(code), "exact", False) for code, _, _ in sides):
+            tables = atoms_of(sides[0], sides[1])
         if tables is not None:
             least = np.maximum(least, _delta_of(*tables, epsilons))
             continue
-        sides = [
-            _noise_of(int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
-            for e in (law, other)
-        ]
-        if None in sides:
-            continue
-        one, two = [each for each in sides if each is not None]
-        if one[:2] != two[:2]:  # of other cells
+        one, two = (_noise_of(*side) for side in sides)
+        if one is None or two is None or one[:2] != two[:2]:  # of other cells
             continue
         (way, step, kind, centre, scale), (_, _, kind2, centre2, scale2) = one, two
         size = max(scale, scale2)
@@ -225,21 +217,6 @@ def _delta_of(p: Array, q: Array, epsilons: Array) -> Array:
     ratios = np.exp(epsilons)[:, np.newaxis]
     ways = [mine - ratios * theirs for mine, theirs in ((p, q), (q, p))]
     return np.asarray(np.max([np.maximum(w, 0.0).sum(axis=1) for w in ways], axis=0))
-
-
-def _tables_of(
-    law: AffineLaw, other: AffineLaw, unit: int
-) -> tuple[Array, Array] | None:
-    """Return the probabilities of a unit's values, if they are known to many digits."""
-    kinds = [lattice_of(int(each.family[unit])) for each in (law, other)]
-    if not all(kind is not None and kind.exact for kind in kinds):
-        return None
-    entry = int(law.first[unit])
-    one, two = (
-        (int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
-        for e in (law, other)
-    )
-    return atoms_of(one, two)
 
 
 def _noise_of(
