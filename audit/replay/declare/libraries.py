@@ -39,18 +39,6 @@ def _laplace_scale(self: Any) -> float:
     return float(self.sensitivity / (self.epsilon - math.log(1 - self.delta)))
 
 
-def _found_scale(self: Any) -> float:
-    return float(self._find_scale() if self._scale is None else self._scale)
-
-
-def _choice_scale(self: Any) -> float:
-    return float(self.sensitivity * (2 - self.monotonic) / self.epsilon)
-
-
-def _log_weights(self: Any, value: Any) -> list[float]:
-    return [math.log(self._get_prob(value, other)) for other in _categories(self)]
-
-
 def _categories(self: Any) -> list[Any]:
     return list(self._normalising_constant)
 
@@ -68,14 +56,18 @@ _BOUNDS = {"lower": "self.lower", "upper": "self.upper"}
 _GEOMETRIC = {"scale": lambda self: self.sensitivity / self.epsilon}
 _CHOICE = {
     "scores": "self.utility",
-    "scale": _choice_scale,
+    "scale": lambda self: self.sensitivity * (2 - self.monotonic) / self.epsilon,
     "candidates": lambda self: self.candidates or None,
 }
 _DIFFPRIVLIB = {
     "Laplace": _of("laplace", scale=_laplace_scale),
     "LaplaceTruncated": _of("laplace", scale=_laplace_scale, **_BOUNDS),
     "LaplaceFolded": _of("folded-laplace", scale=_laplace_scale, **_BOUNDS),
-    "LaplaceBoundedDomain": _of("truncated-laplace", scale=_found_scale, **_BOUNDS),
+    "LaplaceBoundedDomain": _of(
+        "truncated-laplace",
+        scale=lambda self: self._find_scale() if self._scale is None else self._scale,
+        **_BOUNDS,
+    ),
     "LaplaceBoundedNoise": _trusted(),
     "Geometric": _of("discrete-laplace", **_GEOMETRIC),
     "GeometricTruncated": _of("discrete-laplace", **_GEOMETRIC, **_BOUNDS),
@@ -92,7 +84,14 @@ _DIFFPRIVLIB = {
     ),
     "PermuteAndFlip": Declaration.of("permute-and-flip", _CHOICE),
     "ExponentialCategorical": Declaration.of(
-        "exponential", {"scores": _log_weights, "scale": 1.0, "candidates": _categories}
+        "exponential",
+        {
+            "scores": lambda self, value: [
+                math.log(self._get_prob(value, other)) for other in _categories(self)
+            ],
+            "scale": 1.0,
+            "candidates": _categories,
+        },
     ),
     "Staircase": _trusted(),
     "Snapping": _trusted(),
@@ -235,14 +234,6 @@ def _numerical(mechanism: Any, value: Any) -> AnyLaw:
 # -- multi-freq-ldpy
 
 
-def _stays(k: Any, epsilon: Any) -> float:
-    return float(1 / (1 + (int(k) - 1) * math.exp(-epsilon)))
-
-
-def _one_hot(input_data: Any, k: Any) -> Any:
-    return np.eye(int(k))[int(input_data)]
-
-
 # -- the registry
 
 
@@ -261,9 +252,14 @@ _OURS |= {
         _numerical, {"mechanism": "self", "value": "value"}, ("self", "value")
     ),
     f"{_LDP}.GRR.GRR_Client": _of(
-        "randomised-response", "input_data", truth=_stays, outcomes="k"
+        *("randomised-response", "input_data"),
+        truth=lambda k, epsilon: 1 / (1 + (int(k) - 1) * math.exp(-epsilon)),
+        outcomes="k",
     ),
-    f"{_LDP}.HE.HE_Client": _of("laplace", _one_hot, scale=lambda epsilon: 2 / epsilon),
+    f"{_LDP}.HE.HE_Client": _of(
+        *("laplace", lambda input_data, k: np.eye(int(k))[int(input_data)]),
+        scale=lambda epsilon: 2 / epsilon,
+    ),
 }
 _yours: dict[str, Declaration] = {}
 

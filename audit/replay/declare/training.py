@@ -68,7 +68,8 @@ class _PendingNoise:
 
     def __radd__(self, value: Any) -> Any:
         tape = self._rng.tape
-        numbers = asarray(_on_host(value))
+        detach = getattr(value, "detach", None)  # of PyTorch
+        numbers = asarray(value if detach is None else detach().cpu())
         if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
             return value + self._ordinary()
         if self._added:
@@ -125,12 +126,6 @@ def _plain(argument: Any) -> Any:
     if isinstance(argument, list | tuple):
         return type(argument)(map(_plain, argument))
     return argument._ordinary() if isinstance(argument, _PendingNoise) else argument
-
-
-def _on_host(value: Any) -> Any:
-    """Return an array of a library as one that NumPy reads."""
-    detach = getattr(value, "detach", None)
-    return value if detach is None else detach().cpu()
 
 
 def _as_like(numbers: Array, like: Any) -> Any:

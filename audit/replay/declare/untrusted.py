@@ -123,15 +123,11 @@ class Handed:
     calls: tuple[UntrustedCall, UntrustedCall]
 
 
-def _records(value: Any) -> bool:
-    """Say whether a generator is one that records."""
-    return isinstance(value, _GENERATORS) and hasattr(type(value), "of_seed")
-
-
 def _handed(value: Any, rng: np.random.Generator | None, depth: int = 0) -> Any:
     """Return a copy of plain data; anything else is itself, and `rng` what records."""
     kind = type(value)
-    if rng is not None and _records(value):
+    records = isinstance(value, _GENERATORS) and hasattr(kind, "of_seed")
+    if rng is not None and records:
         if isinstance(value, random.Random):
             return random.Random(int(rng.integers(2**63)))
         if isinstance(value, np.random.RandomState):
@@ -149,7 +145,7 @@ def _handed(value: Any, rng: np.random.Generator | None, depth: int = 0) -> Any:
 
 def _alike(one: Any, other: Any, depth: int = 0) -> bool:
     """Say whether two arguments are known to be the same, but for rounding."""
-    if one is other or (_is_generator(one) and _is_generator(other)):
+    if one is other or all(isinstance(e, _GENERATORS) for e in (one, other)):
         return True
     if depth > _DEEPEST or type(one) is not type(other):
         return False
@@ -177,10 +173,6 @@ def _alike(one: Any, other: Any, depth: int = 0) -> bool:
         return bool(one == other)
     parts = [getattr(each, "__dict__", None) for each in (one, other)]
     return parts[0] is not None and _alike(parts[0], parts[1], depth + 1)
-
-
-def _is_generator(value: Any) -> bool:
-    return isinstance(value, _GENERATORS)
 
 
 def _alike_arrays(one: Any, other: Any, depth: int) -> bool:

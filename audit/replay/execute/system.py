@@ -21,7 +21,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -142,8 +142,9 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
     finally:
         for module, before in modules:
             now = vars(module)
-            if _is_alike(now, before):
-                continue
+            with suppress(Exception):  # of arrays that are not the same
+                if now == before:  # as the same objects are, without a look at each
+                    continue
             for name in [n for n, each in before.items() if now.get(n) is not each]:
                 setattr(module, name, before[name])
                 _note_replaced(tape, module, name)
@@ -154,14 +155,6 @@ def _as_it_was(tape: Tape | None, owners: Iterable[Any] = ()) -> Iterator[None]:
                 signal.signal(number, handler)
         if os.getcwd() != folder:
             os.chdir(folder)
-
-
-def _is_alike(now: Any, before: dict[str, Any]) -> bool:
-    """Say, without a look at each name, whether a module is what it was."""
-    try:
-        return bool(now == before)  # the same objects are equal
-    except Exception:
-        return False  # arrays that are not the same
 
 
 def _note_replaced(tape: Tape | None, owner: Any, name: str) -> None:

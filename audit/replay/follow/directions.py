@@ -305,10 +305,6 @@ def _unit(vector: Array) -> Array:
     return np.asarray(vector / np.sqrt((vector**2).sum()))
 
 
-def _unit(vector: Array) -> Array:
-    return np.asarray(vector / np.sqrt((vector**2).sum()))
-
-
 def radius_of(value: Any, own: bool = False) -> tuple[_Draws, float, float] | None:
     """Return the draws of a gamma draw, or of a sum of some; their scale and shape.
 

@@ -188,20 +188,9 @@ class Observations(Sequence[Observation]):
             if number in self._flips:
                 made = replace(made, value=self._flips_of(number))
             return made
-        kind, (before, units_before) = self._kinds[self._kind[number]], self._before()
-        entries = slice(*before[number : number + 2].tolist())
-        units = slice(*units_before[number : number + 2].tolist())
-        law = AffineLaw(
-            asarray(self._mean)[entries],
-            kind.unit,
-            asarray(self._ratio)[entries],
-            kind.first,
-            asarray(self._draw)[units],
-            kind.family,
-            kind.alone,
-        )
-        value = asarray(self._value)[entries]
-        return Observation(kind.place, kind.how, law, value, kind.shape)
+        kind, alone = self._kinds[self._kind[number]], self.part(number, number + 1)
+        assert alone is not None
+        return Observation(kind.place, kind.how, alone.law, alone.value, kind.shape)
 
     def output(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the shape of a noisy value, and its entries."""
@@ -274,6 +263,8 @@ class Observations(Sequence[Observation]):
         counts = np.diff(units_before[start : stop + 1])
         unit, first, family, alone = (
             np.concatenate([getattr(kind, name) for kind in kinds])
+            if len(kinds) > 1
+            else getattr(kinds[0], name)
             for name in ("unit", "first", "family", "alone")
         )
         if len(kinds) > 1:
