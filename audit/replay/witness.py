@@ -64,14 +64,9 @@ class ReplayWitness(StoredWitness):
             "mechanism": self.mechanism,
             "claim": encode(self.claim),
             **self._stored_pair(self.pair),
-            "sees": self.sees,
-            "batches": self.batches,
-            "confidence": self.confidence,
-            "seed": self.seed,
+            **{n: getattr(self, n) for n in ("sees", "batches", "confidence", "seed")},
             "findings": [finding.to_dict() for finding in self.findings],
-            "proof": self.proof,
-            "repeats": self.repeats,
-            "assumes": self.assumes,
+            **{n: getattr(self, n) for n in ("proof", "repeats", "assumes")},
         }
 
     @classmethod

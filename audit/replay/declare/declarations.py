@@ -154,14 +154,19 @@ def exponential(
     return _choice(np.asarray(log_softmax(x + weights)), candidates)
 
 
-def permute_and_flip(scores: Any, scale: Any, candidates: Any = None) -> NamedChoiceLaw:
-    """Return the law of a noisy maximum with exponential noise."""
-    return _maximum(scores, scale, Family.EXPONENTIAL, candidates)
+def noisy_maximum_of(family: Family) -> Callable[..., NamedChoiceLaw]:
+    """Return what makes the law of a noisy maximum with noise of a family."""
 
+    def law(scores: Any, scale: Any, candidates: Any = None) -> NamedChoiceLaw:
+        x, b = _scores(scores, scale)
+        if b == 0:
+            return exponential(x, 0.0, candidates)
+        log = noisy_maximum(x, b, family)
+        if log is None:
+            raise InputError(f"there are too many scores: {len(x)}")
+        return _choice(log, candidates)
 
-def noisy_max(scores: Any, scale: Any, candidates: Any = None) -> NamedChoiceLaw:
-    """Return the law of a noisy maximum with Laplace noise."""
-    return _maximum(scores, scale, Family.LAPLACE, candidates)
+    return law
 
 
 def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> NamedChoiceLaw:
@@ -279,18 +284,6 @@ def _scores(scores: Any, scale: Any) -> tuple[Array, float]:
     return x, check_nonnegative("scale", _scalar(scale))
 
 
-def _maximum(
-    scores: Any, scale: Any, family: Family, candidates: Any
-) -> NamedChoiceLaw:
-    x, b = _scores(scores, scale)
-    if b == 0:
-        return exponential(x, 0.0, candidates)
-    log = noisy_maximum(x, b, family)
-    if log is None:
-        raise InputError(f"there are too many scores: {len(x)}")
-    return _choice(log, candidates)
-
-
 def _choice(log: Array, candidates: Any) -> NamedChoiceLaw:
     names = range(len(log)) if candidates is None else candidates
     return NamedChoiceLaw.among(log[np.newaxis], list(names), "a choice")
@@ -315,8 +308,8 @@ KERNELS: dict[str, Callable[..., AnyLaw]] = {
     "discrete-laplace": discrete_laplace,
     "discrete-gaussian": discrete_gaussian,
     "exponential": exponential,
-    "permute-and-flip": permute_and_flip,
-    "noisy-max": noisy_max,
+    "permute-and-flip": noisy_maximum_of(Family.EXPONENTIAL),
+    "noisy-max": noisy_maximum_of(Family.LAPLACE),
     "randomised-response": randomised_response,
     "trusted": trusted,
 }

@@ -39,8 +39,6 @@ from dpaudit.audit.replay.laws.comparison import LawComparison
 
 __all__ = ["NoisyShift", "SampledComparison", "units"]
 
-_SAME = 1e-9
-
 
 @dataclass(frozen=True)
 class NoisyShift:
