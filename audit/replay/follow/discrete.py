@@ -220,12 +220,6 @@ class DiscreteDraws:
         law = Lattice(0, tuple(log.tolist()))
         return self._of_law(law, "binomial", n, p, size=size)
 
-    def standard_t(self, df: Any, size: Any = None) -> Any:
-        if not (_is_number(df) and 0 < df < math.inf):
-            return self._unfollowed("standard_t", df, size)
-        df = float(df)
-        return self._of_law(Density("t", (df,)), "standard_t", df, size=size)
-
     def standard_gamma(
         self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None
     ) -> Any:
@@ -251,9 +245,6 @@ class DiscreteDraws:
             return self._of_data("beta", a, b, size=size)
         a, b = float(a), float(b)
         return self._of_law(Density("beta", (a, b)), "beta", a, b, size=size)
-
-    def standard_cauchy(self, size: Any = None) -> Any:
-        return self._of_law(Density("t", (1.0,)), "standard_cauchy", size=size)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Any = None, *args: Any, **kwargs: Any

@@ -60,6 +60,8 @@ METHODS: dict[str, tuple[str, Any]] = {
     "pareto": ("lomax", lambda a: ((a,), (a,), 1, 0)),
     "power": ("powerlaw", lambda a: ((a,), (a,), 1, 0)),
     "rayleigh": ("rayleigh", lambda scale=1.0: ((1.0,), (), scale, 0)),
+    "standard_cauchy": ("cauchy", lambda: ((), (), 1, 0)),
+    "standard_t": ("t", lambda df: ((df,), (df,), 1, 0)),
     "lognormal": (
         "lognorm",
         lambda mean=0.0, sigma=1.0: ((0.0, sigma), (sigma,), np.exp(mean), 0),

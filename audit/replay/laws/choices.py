@@ -38,7 +38,7 @@ from dpaudit.audit.replay.laws.comparison import LawComparison
 from dpaudit.errors import InputError
 from dpaudit.printable import ADDRESS
 
-__all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "noisy_maximum"]
+__all__ = ["ROUNDING", "ChoiceLaw", "least_losses", "nodes_between", "noisy_maximum"]
 
 MOST_CANDIDATES = 1000  # of a noisy maximum
 _TAIL, _DEGREE = 45.0, 24
@@ -325,8 +325,12 @@ def _nodes_around(means: Array) -> tuple[Array, Array]:
     cuts = [
         np.linspace(low, high, 2 + int(high - low))[:-1] for low, high in pairwise(ends)
     ]
-    edges = np.concatenate([*cuts, ends[-1:]])
+    return nodes_between(np.concatenate([*cuts, ends[-1:]]))
+
+
+def nodes_between(ends: Array) -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes, and weights, on the pieces between some ends."""
     nodes, weights = np.polynomial.legendre.leggauss(_DEGREE)
-    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    middle, half = (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
     t = middle[:, np.newaxis] + half[:, np.newaxis] * nodes
     return t.ravel(), (half[:, np.newaxis] * weights).ravel()

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw
+from dpaudit.audit.replay.laws.choices import ROUNDING, ChoiceLaw, nodes_between
 from dpaudit.audit.replay.laws.coded import law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.one_draw import distribution
 
 __all__ = ["Event", "ThresholdLaw", "log_joint"]
 
-_TAIL, _DEGREE, _MOST_PIECES = 45.0, 24, 2000
+_TAIL, _MOST_PIECES = 45.0, 2000
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,4 @@ def _nodes(
         if len(edges) + count > _MOST_PIECES:
             return None
         edges += np.linspace(edges[-1], cut, count + 1)[1:].tolist()
-    nodes, weights = np.polynomial.legendre.leggauss(_DEGREE)
-    ends = np.array(edges)
-    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
-    w = middle[:, np.newaxis] + half[:, np.newaxis] * nodes
-    return w.ravel(), (half[:, np.newaxis] * weights).ravel()
+    return nodes_between(np.array(edges))
