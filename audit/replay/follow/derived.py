@@ -166,7 +166,8 @@ def derived(name: str, *parts: Any, known: bool = False, few: bool = False) -> A
         return NotImplemented
     tape: Tape = tracked[0].tape
     try:
-        shape = np.broadcast_shapes(*map(_shape, parts))
+        others = [each for each in parts if not isinstance(each, Number)]
+        shape = np.broadcast_shapes(*(np.shape(each) for each in others))
     except ValueError:
         return NotImplemented
     read = _Parts(tape, shape, [])
@@ -361,12 +362,6 @@ def _moved(expression: Expression, places: dict[int, int]) -> Expression:
         return expression
     parts = tuple(_moved(part, places) for part in expression.parts)
     return Applied(expression.name, parts)
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    if isinstance(value, Number):
-        return ()
-    return value.shape if isinstance_tracked(value) else np.shape(value)
 
 
 def _length(expression: Expression) -> int:

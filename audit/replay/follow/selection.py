@@ -67,7 +67,9 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     scale = float(coef[0, 0])
     known = None
     if family == Family.EXPONENTIAL and not mean.any() and (coef < 0).all():
-        known = _race(coef[:, 0])
+        # The least of exponential draws: of rates r_i it is the i-th by r_i/(sum of r).
+        rates = -np.log(np.abs(coef[:, 0]))
+        known = rates - logsumexp(rates) if np.isfinite(coef).all() else None
     elif not noisy.bare and scale > 0 and (coef == scale).all():
         known = noisy_maximum(mean[possible], scale, family)
     if known is None:
@@ -80,17 +82,6 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     tape.selected = True
     law = ChoiceLaw(log[np.newaxis], "noisy maximum")
     return np.intp(tape.choose(law, place, ())[()])
-
-
-def _race(scales: Array) -> Array | None:
-    """Return the log-probabilities that an exponential draw is the least of some.
-
-    Of rates r_i it is r_i over their sum.
-    """
-    if not np.isfinite(scales).all():
-        return None
-    log = -np.log(np.abs(scales))
-    return np.asarray(log - logsumexp(log))
 
 
 def compared(ufunc: Any, left: Any, right: Any) -> Any:

@@ -328,18 +328,14 @@ class SecretBatches:
                 [-loss(of.law_of(number), law, value) for law in side.laws(number)]
                 for side in self
             ]
-            first, second = map(
-                _log_mixed, [each.weights(batch) for each in self], logs[batch]
+            weights = [each.weights(batch) for each in self]
+            first, second = (  # the log-densities of the mixtures
+                float(np.logaddexp.reduce((log + part)[log > -np.inf]))
+                for log, part in zip(weights, logs[batch], strict=True)
             )
             after, past = first - second, before[batch]
             yield 0.0 if after == past else after - past
             before[batch] = after
-
-
-def _log_mixed(weights: Array, logs: Array) -> float:
-    """Return the log-density of a mixture, from those of its weights and parts."""
-    possible = weights > -np.inf
-    return float(np.logaddexp.reduce((weights + logs)[possible]))
 
 
 def _have_densities(law: AnyLaw, other: AnyLaw) -> bool:
