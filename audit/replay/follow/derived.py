@@ -109,7 +109,7 @@ class _Parts:
         """Return what draws are, one to each entry."""
         if not draws.size or (draws < 0).any():
             return None
-        made = self.tape.draws.made_of(draws)
+        made = self.tape.draws.made.of(draws)
         if made is not None:
             if isinstance(made.expression, Joint):
                 return None

@@ -149,7 +149,7 @@ def _made(value: Any, kind: str) -> tuple[_Draws, float, float] | None:
     numbers, coef = value.index[:, 0], value.coef[:, 0]
     if (numbers < 0).any() or (coef != coef[0]).any() or not np.isfinite(coef[0]):
         return None
-    made = draws.made_of(numbers)
+    made = draws.made.of(numbers)
     joint = None if made is None else made.expression
     if made is None or not isinstance(joint, Joint) or joint.kind != kind:
         return None
@@ -218,7 +218,7 @@ def _root(value: Any) -> Any:
     numbers, coef = written
     roots, factors = [], []
     for number in numbers:
-        made = draws.made_of(np.array([number]))
+        made = draws.made.of(np.array([number]))
         factor = None if made is None else _squared(made.expression)
         if made is None or not factor:
             return NotImplemented

@@ -203,10 +203,6 @@ class Draws:
             and not self.made.mixed(draws, self.states)
         )
 
-    def made_of(self, draws: NDArray[np.intp]) -> MadeOf | None:
-        """Return what draws of one block are made of, None if they are drawn."""
-        return self.made.of(draws)
-
     def may_go_into(self, draws: NDArray[np.intp]) -> bool:
         """Say whether others may be made of draws: nothing was seen of them."""
         return bool(

@@ -96,7 +96,10 @@ class RecordingGenerator(DiscreteDraws, np.random.Generator):
             return STANDARD[family].sample(once(seed), size)
 
         drawn: Any = None
-        if not (family == Family.UNIFORM and self._notes and self.tape.gives(what[1])):
+        # Where so many flips are given back next, whatever is drawn for them.
+        given = family == Family.UNIFORM and self._notes
+        at = len(self.tape.observations)
+        if not (given and self.tape.script.gives(at, what[1])):
             drawn = STANDARD[family].sample(stream, size)
             if not self._notes:
                 return drawn if scale == 1.0 else drawn * scale

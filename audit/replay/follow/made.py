@@ -89,7 +89,7 @@ class Made:
     """Draws of which something is known: what they are made of goes by their law."""
 
     def of(self, draws: NDArray[np.intp]) -> MadeOf | None:
-        """Return what draws are made of, if they are all from one block."""
+        """Return what draws of one block are made of, None if they are drawn."""
         if self.apart and not self.apart.isdisjoint(draws.tolist()):
             return None
         low, high = int(draws.min()), int(draws.max())

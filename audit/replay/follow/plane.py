@@ -65,7 +65,7 @@ def _number(side: Tracked, radius: Tracked) -> tuple[int, float] | None:
     draws = side.tape.draws
     if side.index.shape[1] != 1 or side.centre.any() or radius.centre.any():
         return None
-    made = draws.made_of(side.index[0])
+    made = draws.made.of(side.index[0])
     expression = None if made is None else made.expression
     if made is None or not isinstance(expression, Applied):
         return None

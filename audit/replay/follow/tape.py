@@ -244,10 +244,6 @@ class Tape:
             drawn, size = drawn.reshape(-1), drawn.size
         return DrawBlock(self.draws, family, drawn, size, place, recipe)
 
-    def gives(self, count: int) -> bool:
-        """Say whether so many flips are given back next, whatever is drawn for them."""
-        return self.script.gives(len(self.observations), count)
-
     def cannot_follow(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.
 

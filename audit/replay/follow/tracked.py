@@ -38,10 +38,11 @@ __all__ = [
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 _DEEPEST = 8  # of the lists in lists that numbers with noise are looked for in
 _ZERO = bytes(8)
-# Methods that move entries, and functions that do the same.
+# Methods, and functions that do the same.
 _MOVING = {
     **{name: name for name in ("ravel", "squeeze", "swapaxes", "repeat", "take")},
-    **{name: name for name in ("diagonal", "trace")},
+    **{name: name for name in ("diagonal", "trace", "round", "cumsum", "argmax")},
+    "argmin": "argmin",
     **{"flatten": "ravel"},
 }
 
@@ -242,9 +243,6 @@ class Tracked(Looked, Arithmetic):
         total = self.sum(axis=axis, keepdims=keepdims)
         return total * (total.size / self.size)
 
-    def round(self, decimals: int = 0, out: Any = None) -> Any:
-        return np.round(self, decimals)
-
     def clip(self, low: Any = None, high: Any = None, out: Any = None) -> Any:
         return np.clip(self, low, high)
 
@@ -260,17 +258,8 @@ class Tracked(Looked, Arithmetic):
             return self.looked_at("tolist").tolist()
         return [part.tolist() for part in self] if self.ndim else self
 
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        return np.cumsum(self, axis, dtype, out)
-
     def searchsorted(self, *args: Any, **kwargs: Any) -> Any:
         return np.searchsorted(self, *args, **kwargs)
-
-    def argmax(self, axis: Any = None, out: Any = None) -> Any:
-        return np.argmax(self, axis, out)
-
-    def argmin(self, axis: Any = None, out: Any = None) -> Any:
-        return np.argmin(self, axis, out)
 
     # -- other ways to the numbers
 
