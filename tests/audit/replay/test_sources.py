@@ -69,7 +69,7 @@ def test_methods_of_numpy_have_the_law_that_is_said(method):
         **{"weibull": (1.5,), "pareto": (2.5,), "power": (2.5,), "rayleigh": (2.0,)},
         **{"lognormal": (0.5, 0.7), "triangular": (-1.0, 0.5, 3.0), "wald": (2.0, 3.0)},
         **{"f": (5, 7), "negative_binomial": (4, 0.3), "logseries": (0.6,)},
-        "hypergeometric": (9, 6, 5),
+        **{"hypergeometric": (9, 6, 5), "standard_cauchy": (), "standard_t": (3.5,)},
     }[method]
     name, standard = by_name.METHODS[method]
     plain, parameters, scale, shift = standard(*given)
