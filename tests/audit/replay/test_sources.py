@@ -89,14 +89,14 @@ def test_the_largest_by_a_key_is_one_choice():
     """A race of exponential draws, and pairs; the noisy number itself is not seen."""
 
     def race(x, rng):
-        return min((0, 1), key=lambda k: rng.exponential() / math.exp(k * len(x)))
+        return min((0, 1, 1), key=lambda k: rng.exponential() / math.exp(k * len(x)))
 
     def pairs(x, rng):
         return max((k * len(x) + rng.gumbel(), "ab"[k]) for k in (0, 1))[1]
 
     pair = Pair([0.0], [0.0, 1.0])
-    p, q = (1 / (1 + math.exp(n)) for n in (1, 2))
-    for mechanism in (race, pairs):
+    for mechanism, others in ((race, 2), (pairs, 1)):
+        p, q = (1 / (1 + others * math.exp(n)) for n in (1, 2))
         result = replay(mechanism, pair=pair, claim=PureDP(1.0))
         assert result.verdict == "NOT_REFUTED"
         assert math.isclose(result.loss, math.log(p / q), rel_tol=1e-9)
