@@ -1,4 +1,4 @@
-"""Draws beside the families of `dpaudit.audit.replay.laws.affine`, as methods.
+"""Draws beside the families of `dpaudit.audit.replay.laws.coded`, as methods.
 
 Integers have a law on a lattice: geometric, Poisson and binomial ones, as long as their
 parameters are single numbers. What has a density whose parameters hold data is one

@@ -1,7 +1,7 @@
 """The generator that a mechanism is handed while it is recorded.
 
 `RecordingGenerator` is a `numpy.random.Generator`, so that `isinstance` holds. A draw
-from a family that `dpaudit.audit.replay.laws.affine` knows is a `Tracked` array. All
+from a family that `dpaudit.audit.replay.laws.coded` knows is a `Tracked` array. All
 else (integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a
 coin on the tape.
 
