@@ -285,19 +285,15 @@ def _learned_grid(
     """Return the grid for releases like these, shapes (n, m): of an array, by sides."""
     with np.errstate(all="ignore"):
         found = [_sizes(sides, data) for sides in arrays]
-    exponent, bits, reach = (
-        _compact(np.concatenate(parts)) for parts in zip(*found, strict=True)
+    whole = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    exponent, bits, reach = (  # one entry if all are alike
+        each[:1] if len(each) and (each == each[0]).all() else each for each in whole
     )
     longest = max(len(exponent), len(bits), len(reach))
     exponent, bits, reach = (
         np.broadcast_to(part, longest) for part in (exponent, bits, reach)
     )
     return ReleaseGrid(exponent, bits, reach, offset, binade)
-
-
-def _compact(values: NDArray[Any]) -> NDArray[Any]:
-    """Return one entry if all are alike."""
-    return values[:1] if len(values) and (values == values[0]).all() else values
 
 
 def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
