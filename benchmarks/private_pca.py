@@ -107,13 +107,13 @@ def released(rows: Array, k: int, rng: Any) -> Iterator[tuple[str, Array]]:
                 yield f"{name}/{how}/{epsilon:g}", basis
     for epsilon in EPSILONS:
         mu = gaussian_mu(epsilon, DELTA)
-        norm = GaussianNormQuantile.from_mu(
-            sqrt(SHARE) * mu, relation=OPTIONS["relation"]
-        ).norm(rows, None, rng=rng)
-        seen = rows * (1 / np.maximum(lengths, norm))[:, np.newaxis]
-        bases = both(seen, gram(seen), k, sqrt(1 - SHARE) * mu, rng)
-        for name, basis in bases.items():
-            yield f"{name}/private/{epsilon:g}", basis
+        for name, quantile in (("goe-gaussian", 0.5), ("residual-step-pca", None)):
+            norm = GaussianNormQuantile.from_mu(
+                sqrt(SHARE) * mu, relation=OPTIONS["relation"], quantile=quantile
+            ).norm(rows, None, rng=rng)
+            seen = rows * (1 / np.maximum(lengths, norm))[:, np.newaxis]
+            bases = both(seen, gram(seen), k, sqrt(1 - SHARE) * mu, rng)
+            yield f"{name}/private/{epsilon:g}", bases[name]
 
 
 def both(rows: Array, found: Gram, k: int, mu: float, rng: Any) -> dict[str, Array]:

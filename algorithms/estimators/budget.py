@@ -72,8 +72,10 @@ class Budget(Checked):
         In [0, 1): the share of the private mean; 0 if there is none.
     norm_share : float
         In [0, 1): the share of a private norm; 0 if there is none.
-    quantile : float
-        The quantile of the lengths of rows that a private norm is.
+    quantile : float, optional
+        The quantile of the lengths of rows that a private norm is. Default: the median;
+        for residual steps, whose noise hangs less on it, what `NormQuantile` makes of
+        None.
     """
 
     epsilon: Positive
@@ -83,7 +85,7 @@ class Budget(Checked):
     mean_norm: float
     mean_share: float = 0.0
     norm_share: float = 0.0
-    quantile: float = 0.5
+    quantile: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,7 +93,8 @@ class Budget(Checked):
         check_positive("center_norm", self.mean_norm)
         check_fraction("center_share", self.mean_share, allow_zero=True)
         check_fraction("norm_share", self.norm_share, allow_zero=True)
-        check_fraction("norm_quantile", self.quantile)
+        if self.quantile is not None:
+            check_fraction("norm_quantile", self.quantile)
         if self._left <= 0:
             raise InputError(
                 "center_share and norm_share must leave a share to the components, "
@@ -173,7 +176,7 @@ class Budget(Checked):
             mean = GaussianMean.from_mu(sqrt(self.mean_share) * mu, **self._of_mean)
         if self.norm_share:
             norm = GaussianNormQuantile.from_mu(
-                sqrt(self.norm_share) * mu, **self._of_norm
+                sqrt(self.norm_share) * mu, **self._of_norm(family is ResidualStepPCA)
             )
         mechanism = family.from_mu(sqrt(self._left) * mu, **own)
         return FitPlan.of(mechanism, mean, norm, self.epsilon, self.delta)
@@ -185,7 +188,7 @@ class Budget(Checked):
         norm: NormQuantile | None = None
         if self.norm_share:
             share = self.norm_share * self.epsilon
-            norm = LaplaceNormQuantile.calibrated(share, **self._of_norm)
+            norm = LaplaceNormQuantile.calibrated(share, **self._of_norm())
             epsilon += share
         if self.mean_share:
             share = self.mean_share * self.epsilon
@@ -202,9 +205,10 @@ class Budget(Checked):
     def _of_mean(self) -> dict[str, Any]:
         return {"relation": self.relation, "row_norm": self.mean_norm}
 
-    @property
-    def _of_norm(self) -> dict[str, Any]:
-        return {"relation": self.relation, "quantile": self.quantile}
+    def _of_norm(self, steps: bool = False) -> dict[str, Any]:
+        usual = None if steps else 0.5
+        quantile = usual if self.quantile is None else self.quantile
+        return {"relation": self.relation, "quantile": quantile}
 
 
 def _check_components(mechanism: object, name: str) -> None:

@@ -2,11 +2,13 @@ r"""A private quantile of the lengths of rows: the norm that a private PCA clips
 
 The norms that may be chosen are public: g_j = 2^(-128 + j/4), j = 0, ..., 1024, from
 the least single-precision numbers to the largest, in steps of a quarter of an octave.
-B(j) is the number of rows no longer than g_j, n that of all rows, q the quantile that
-is asked for (`quantile`).
+B(j) is the number of rows no longer than g_j, n that of all rows, h(n) the number of
+rows that are to be no longer: q n for the quantile that is asked for (`quantile`), or
+max(n/2, 0.8 n - s) if none is, with s as below: the median of few rows, and of many
+more. There noise is less than what a clip may turn, where rows are not elliptical.
 
 1. (low, high) = (0, 1024).
-2. Ten times: m = (low + high)/2; release y = B(m) - q n + noise; high = m if
+2. Ten times: m = (low + high)/2; release y = B(m) - h(n) + noise; high = m if
    y >= -s, s the deviation of the noise, and else low = m.
 3. The norm is g_high. It is post-processing, as is s: of few rows noise decides, and
    a norm that is too short costs less than one that is too long
@@ -14,8 +16,11 @@ is asked for (`quantile`).
 
 **Sensitivity.** Whatever m is, a row adds 1 - q to y if it is no longer than g_m, and
 -q else. ADD_REMOVE: y moves by at most Delta = max(q, 1 - q); by that in all ten steps
-if the row is of zeros (q <= 1/2), or longer than all g_j. REPLACE_ONE: n is public, so
-by Delta = 1; in all ten steps if a row of zeros becomes one longer than all g_j.
+if the row is of zeros (q <= 1/2), or longer than all g_j. Where no quantile is asked
+for, s is a public number, so h is the larger of two lines, and grows with each row by
+from 1/2 to 0.8: Delta = 0.8, in all ten steps if the row is longer than all g_j, and
+there are s/0.3 others or more. REPLACE_ONE: n is public, so by Delta = 1; in all ten
+steps if a row of zeros becomes one longer than all g_j.
 
 **Privacy.** Given the answers before it, m is one fixed number, the same for both of
 two neighbours. Normal noise of deviation sqrt(10) Delta/mu makes each answer
@@ -43,7 +48,7 @@ technique.
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +66,25 @@ from dpaudit.blocks import Rows
 from dpaudit.claims import Claim
 from dpaudit.gram import prepared
 from dpaudit.neighbours import Neighbouring, Pair, Relation
-from dpaudit.validation import Checked, Fraction, Positive, check_count, check_length
+from dpaudit.validation import (
+    Checked,
+    Positive,
+    check_count,
+    check_fraction,
+    check_length,
+)
 
 __all__ = ["GaussianNormQuantile", "LaplaceNormQuantile"]
 
 _STEPS = 10
+_LEAST, _MOST = 0.5, 0.8  # quantiles, where none is asked for
 _PLACES = np.arange(2**_STEPS + 1)
 NORMS: Array = np.ldexp(np.exp2(_PLACES % 4 / 4), _PLACES // 4 - 128)
 """The norms that may be chosen, but the first one."""
+
+
+def _check_quantile(name: str, value: Any) -> float | None:
+    return None if value is None else check_fraction(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +96,14 @@ class NormQuantile(Batched[Rows], Checked):
     claim : Claim
         What is promised under `relation`.
     relation : Relation
-    quantile : float
-        The share of rows that are to be no longer than the norm, in (0, 1).
+    quantile : float or None
+        The share of rows that are to be no longer than the norm, in (0, 1). None: from
+        1/2 to 0.8, the more the more rows there are.
     """
 
     claim: Claim
     relation: Neighbouring = Relation.ADD_REMOVE
-    quantile: Fraction = 0.5
+    quantile: Annotated[float | None, _check_quantile] = 0.5
 
     unit_deviation: ClassVar[float]
     """The standard deviation of the noise, over its scale."""
@@ -110,7 +127,14 @@ class NormQuantile(Batched[Rows], Checked):
         """How far one row moves one comparison at most."""
         if self.relation is Relation.REPLACE_ONE:
             return 1.0
-        return max(self.quantile, 1 - self.quantile)
+        level = _MOST if self.quantile is None else self.quantile
+        return max(level, 1 - level)
+
+    def wanted(self, n: float) -> float:
+        """Return how many of n rows are to be no longer than the norm, h(n)."""
+        if self.quantile is None:
+            return max(_LEAST * n, _MOST * n - self.deviation)
+        return self.quantile * n
 
     def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
         return self._run(data, check_count("size", size, minimum=0), rng)[2]
@@ -140,12 +164,17 @@ class NormQuantile(Batched[Rows], Checked):
         """Return a pair on which every comparison moves as far as it can.
 
         A row of zeros joins another one, or (for a quantile above 1/2) one longer than
-        all norms does; or that one takes the place of the other. The default d is 1.
+        all norms does; or that one takes the place of the other. Where no quantile is
+        asked for, it joins so many of zeros that it counts 0.8. The default d is 1.
         """
         rows = np.zeros((2, check_length(dimension, 1)))
         rows[1, 0] = 2 * NORMS[-1]
         if self.relation is Relation.REPLACE_ONE:
             return Pair(rows[:1], rows[1:], self.relation)
+        if self.quantile is None:
+            copies = int(self.deviation / (_MOST - _LEAST)) + 1
+            rows = np.concatenate([np.zeros((copies, rows.shape[1])), rows[1:]])
+            return Pair(rows[:-1], rows, self.relation)
         joins = rows[:1] if self.quantile <= 0.5 else rows[1:]
         return Pair(rows[:1], np.concatenate([rows[:1], joins]), self.relation)
 
@@ -167,7 +196,7 @@ class NormQuantile(Batched[Rows], Checked):
         low, high = np.zeros(size, dtype=np.intp), np.full(size, len(NORMS) - 1)
         for step in range(_STEPS):
             middle = (low + high) // 2
-            means[:, step] = below[middle] - self.quantile * below[-1]
+            means[:, step] = below[middle] - self.wanted(below[-1])
             if isinstance(source, np.random.Generator):
                 seen[:, step] = means[:, step] + self.noise(size, source)
             else:

@@ -89,8 +89,10 @@ class PrivatePCA(
     center_norm : float, optional
         Bound on the rows about the origin for the private mean; longer ones are clipped
         there, and only there. Default: `row_norm` if that is a number.
-    norm_quantile : float, default=0.5
+    norm_quantile : float, optional
         The share of rows that are no longer than a private `row_norm`, in (0, 1).
+        Default: 0.5, and for residual steps from 0.5 to 0.8, the more the more rows
+        there are for the budget.
     norm_share : float, default=0.025
         The share of the budget that a private `row_norm` gets, in (0, 1).
     random_state : None, int, numpy.random.Generator or RandomState, default=None
@@ -150,7 +152,7 @@ class PrivatePCA(
         center: Any = False,
         center_share: float = 0.1,
         center_norm: float | None = None,
-        norm_quantile: float = 0.5,
+        norm_quantile: float | None = None,
         norm_share: float = 0.025,
         random_state: Any = None,
     ) -> None:

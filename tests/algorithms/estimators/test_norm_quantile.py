@@ -25,7 +25,7 @@ from dpaudit.testing import run_conformance
 
 LEVEL = 1e-10
 both = pytest.mark.parametrize("relation", list(Relation))
-quantiles = pytest.mark.parametrize("quantile", [0.3, 0.8])
+quantiles = pytest.mark.parametrize("quantile", [0.3, 0.8, None])
 
 
 def rng(seed=0):
@@ -61,13 +61,16 @@ def test_answers_compare_counts_of_rows_and_noise_is_that_of_the_claim(
         often = mechanism.draw(np.repeat(rows, 3, axis=0), 2000, rng=rng(2))
         repeated = mechanism.draw_repeated(rows, 3, 2000, rng=rng(2))
         np.testing.assert_array_equal(often, repeated)
+        wanted = max(150, 240 - mechanism.deviation)
+        if quantile is not None:
+            wanted = quantile * 300
         means = np.empty_like(seen)
         for run, answers in enumerate(seen):
             low, high = 0, 1024
             for step, answer in enumerate(answers):
                 middle = (low + high) // 2
                 bound = 2.0 ** (middle / 4 - 128)
-                means[run, step] = np.sum(long <= bound) - quantile * 300
+                means[run, step] = np.sum(long <= bound) - wanted
                 if answer >= -mechanism.deviation:
                     high = middle
                 else:
@@ -112,10 +115,10 @@ def test_no_row_moves_an_answer_further_than_its_share_and_the_loss_is_exact(
 @quantiles
 def test_on_the_worst_pair_all_is_lost_that_is_claimed(relation, quantile):
     normal, laplace = kinds(relation, quantile, loss=0.7)
-    pair = normal.worst_case(3)
-    assert pair.relation is relation
+    pair, its = normal.worst_case(3), laplace.worst_case(3)
+    assert pair.relation is its.relation is relation
     sides = (pair.data, pair.neighbour), (pair.neighbour, pair.data)
-    for data, other in sides:
+    for data, _ in sides:
         loss = normal.transcript_loss(
             normal.transcript(data, 5000, rng=rng(4)), *sides[0]
         )
@@ -123,10 +126,36 @@ def test_on_the_worst_pair_all_is_lost_that_is_claimed(relation, quantile):
         law = stats.norm(sign * 0.7**2 / 2, 0.7)
         assert stats.kstest(loss, law.cdf).pvalue > LEVEL
         far = {"steps": np.outer([1.0, -1.0], np.full(10, 1e6))}
-        loss = laplace.transcript_loss(far, data, other)
+        loss = laplace.transcript_loss(far, its.data, its.neighbour)
         np.testing.assert_allclose(np.sort(loss), [-0.7, 0.7], rtol=1e-9)
     for mechanism in kinds(relation, quantile):
         run_conformance(mechanism)
+
+
+@both
+def test_without_a_quantile_few_rows_have_their_median_and_many_more(relation):
+    """However many rows there are, one more moves what is wanted by 0.5 to 0.8."""
+    for mechanism in kinds(relation, None):
+        s = mechanism.deviation
+        assert mechanism.wanted(2 * s) == s
+        assert mechanism.wanted(1000 * s) == pytest.approx(799 * s)
+        counts = [mechanism.wanted(n) for n in range(int(20 * s))]
+        grown = np.diff(counts)
+        assert grown.min() == pytest.approx(0.5)
+        assert grown.max() == pytest.approx(0.8)
+        if relation is Relation.ADD_REMOVE:
+            assert mechanism.sensitivity == 0.8
+    long = np.linalg.norm(heavy(), axis=1)
+    for name, asked, share in (
+        ("residual-step-pca", None, 0.8),
+        ("residual-step-pca", 0.4, 0.4),
+        ("goe-gaussian", None, 0.5),
+        ("symmetrised-wishart", None, 0.5),
+    ):
+        options = {"row_norm": "private", "norm_quantile": asked, "epsilon": 4.0}
+        options |= {"relation": relation, "mechanism": name, "random_state": 0}
+        pca = PrivatePCA(1, **options).fit(heavy())
+        assert np.mean(long <= pca.row_norm_) == pytest.approx(share, abs=0.06)
 
 
 @both
