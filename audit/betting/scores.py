@@ -55,6 +55,7 @@ _FEWEST = 50  # from as many scores a side on
 _FEWEST_EVENTS = 8  # and if there are so many: two counts tell all of one event
 _CONTRADICTED = 5.0  # standard errors between counts and losses
 _CELLS, _QUANTILES = 24, (0.2, 1 / 3, 0.5, 2 / 3, 0.8)
+_PAIRS = np.triu_indices(len(_QUANTILES), 1)
 _PLACES = 0.5  # what Akaike's criterion charges for each of two chosen quantiles
 _STEPS, _LARGEST_STEP, _SETTLED = 12, 2.0, 1e-3
 _RIDGE = 1e-3
@@ -342,18 +343,18 @@ def sides_of(centre: Array, on_data: Array, on_neighbour: Array) -> Array | None
 
 def _models(z: Array, rank: Array) -> tuple[Array, Array, Array]:
     """Return features, shape (M, 3, K), numbers that are fitted, and prior weights."""
-    one, none = np.ones_like(z), np.zeros_like(z)
     knots = np.sort(np.interp(_QUANTILES, rank, z))
-    pairs = [(a, b) for i, a in enumerate(knots) for b in knots[i + 1 :] if a < b]
-    features = [
-        (one, none, none),
-        (one, z, none),
-        (one, z, z * z),
-        *((one, np.clip(z, low, high), none) for low, high in pairs),
-    ]
-    freedom = [1.0, 2.0, 3.0, *[2.0 + 2 * _PLACES] * len(pairs)]
-    prior = [1.0, 1.0, 1.0, *[1.0 / max(len(pairs), 1)] * len(pairs)]
-    return np.array(features), np.array(freedom), np.array(prior)
+    low, high = (knots[each, np.newaxis] for each in _PAIRS)
+    features = np.zeros((3 + len(low), 3, len(z)))
+    features[:, 0] = 1.0
+    features[1:3, 1] = z
+    features[2, 2] = z * z
+    features[3:, 1] = np.clip(z, low, high)
+    apart = (low < high)[:, 0]
+    pairs = int(apart.sum())
+    freedom = np.array([1.0, 2.0, 3.0, *[2.0 + 2 * _PLACES] * pairs])
+    prior = np.array([1.0, 1.0, 1.0, *[1.0 / max(pairs, 1)] * pairs])
+    return features[np.append([True] * 3, apart)], freedom, prior
 
 
 def _coarse(weight: Array) -> NDArray[np.intp]:

@@ -181,9 +181,8 @@ class Nulls:
             low, high = np.full(len(m), -1), np.full(len(m), len(k))
             while np.any(high - low > 1):
                 middle = (low + high) // 2
-                at = np.clip(middle, 0, len(k) - 1)
+                at = np.maximum(middle, 0)
                 inside = side.statistic(at, every_m) >= threshold
-                inside |= middle >= len(k)
                 low, high = (
                     np.where(inside, low, middle),
                     np.where(inside, middle, high),

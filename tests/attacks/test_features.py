@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpaudit.attacks import base
 from dpaudit.attacks.base import (
     features,
     flatten,
@@ -57,6 +58,7 @@ def test_features_are_those_of_the_releases_as_they_are_now():
     assert len(learn_features(first, second, 4)["columns"]) == 3
     flat = first.reshape(5, 4), second.reshape(5, 4)
     assert len(learn_features(*flat, 4)["columns"]) == 4
+    assert len(base._RECENT) == 3  # no more is remembered
 
 
 @pytest.mark.parametrize("unit", [2.0**-990, 2.0**-40, 1.0, 2.0**900])

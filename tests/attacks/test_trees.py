@@ -35,8 +35,9 @@ def test_the_first_split_is_the_best(monkeypatch):
     monkeypatch.setattr(trees, "_DEPTH", 1)
     rng = np.random.default_rng(1)
     first, second = rng.integers(8, size=(2, 60, 3)).astype(float)
-    first[:, 1] = np.minimum(first[:, 1], 4)
+    first[:, 2] = np.minimum(first[:, 2], 4)
     parameters = _fit_trees(first, second)
+    assert parameters["feature"].tolist() == [[2]]
     rows = np.vstack([first, second])[::2]  # the half that the first tree sees
     gradient = np.vstack([np.full((60, 1), 0.5), np.full((60, 1), -0.5)])[::2, 0]
 

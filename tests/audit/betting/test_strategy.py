@@ -64,7 +64,11 @@ def test_stakes_are_within_the_allowed(claim, shift):
         progress = np.tile([-1e4, -50.0, -3.0, -1e-9, 0.0, 5.0], m)
         largest = plan.bets.largest_stake()[bet]
         for remaining in (1, 100, 10**7):
-            for stake in plan.stakes(bet, progress, remaining):
+            found = plan.stakes(bet, progress, remaining)
+            for i in range(len(bet)):  # whoever is beside it
+                alone = plan.stakes(bet[i : i + 1], progress[i : i + 1], remaining)
+                assert alone[:, 0].tolist() == found[:, i].tolist()
+            for stake in found:
                 assert (stake >= 0).all()
                 assert (stake < largest).all()
                 assert (stake[plan.growth[bet] <= 0] == 0).all()
