@@ -40,15 +40,10 @@ _IN_CSS = re.compile(
 _ELSEWHERE = re.compile(r"\s*(?:/|(?!data:)[a-z][a-z0-9+.-]*:)", re.IGNORECASE)
 FIRST = ("fell", "take", "mechanisms")
 """The sections with which the first page begins."""
-COLUMNS: tuple[str, ...] = (
-    "Mechanism",
-    "Family",
-    "Releases",
-    "Claim",
-    "Verdict",
-    "Bound and event",
+COLUMNS = (
+    *("Mechanism", "Family", "Releases", "Claim", "Verdict", "Bound and event"),
+    *("Exact loss", "Error", "Cost of a draw", "Source"),
 )
-COLUMNS += ("Exact loss", "Error", "Cost of a draw", "Source")
 """Those of its table of all mechanisms."""
 _LISTS = {"table", "ul", "ol", "dl"}
 _SENTENCE = re.compile(r"[.?!]’?(?=\s|$)")

@@ -24,7 +24,7 @@ relative `ROUNDING` or more.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from math import comb, isnan
+from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,19 +198,24 @@ def _by_name(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     found: dict[str, Mapping[str, Any]] = {}
     names = [name for name in (*_NAMES, *_POINT) if name in table]
     for row in table.to_dict("records"):
-        about = {name: row[name] for name in names if not _missing(row[name])}
+        about = {name: row[name] for name in names if not pd.isna(row[name])}
         if row.get("variable") == _CHANCE:
             about[_CHANCE] = row["predicted"]
-        first = key = ", ".join(
-            value if isinstance(value, str) else f"{name} = {value:g}"
-            for name, value in about.items()
-        )
+        first = key = _place(about)
         number_of = 1
         while key in found:
             number_of += 1
             key = f"{first} (row {number_of})"
         found[key] = row
     return found
+
+
+def _place(about: Mapping[str, Any]) -> str:
+    """Return what a row or a cell is about, in words."""
+    return ", ".join(
+        value if isinstance(value, str) else f"{name} = {value:g}"
+        for name, value in about.items()
+    )
 
 
 def _judged(
@@ -221,7 +226,7 @@ def _judged(
     kinds |= dict.fromkeys(_EXACT, "number") | dict.fromkeys(_BOUNDS, "bound")
     for column, kind in kinds.items():
         one, two = old.get(column), new.get(column)
-        if column not in old or column not in new or (_missing(one) and _missing(two)):
+        if column not in old or column not in new or (pd.isna(one) and pd.isna(two)):
             continue
         if isinstance(one, float | int) and isinstance(two, float | int):
             far = MOVED if kind == "bound" else ROUNDING
@@ -251,15 +256,14 @@ def _cells(
     for key, first in groups[0].items():
         if key not in groups[1]:
             continue
-        where = ", ".join(
-            value if isinstance(value, str) else f"{column} = {value:g}"
-            for column, value in zip(keys, key, strict=True)
-        )
+        where = _place(dict(zip(keys, key, strict=True)))
         for column in columns:
             one, two = (
                 each[column].to_numpy(float) for each in (first, groups[1][key])
             )
-            if _alike(one, two):
+            if one.shape == two.shape and np.allclose(
+                one, two, rtol=ROUNDING, atol=0, equal_nan=True
+            ):
                 yield None
                 continue
             least = 2 / comb(len(one) + len(two), len(one))
@@ -275,25 +279,14 @@ def _ranked(values: Array) -> Array:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _alike(one: Array, two: Array) -> bool:
-    """Whether numbers are the same but for rounding."""
-    return one.shape == two.shape and np.allclose(
-        one, two, rtol=ROUNDING, atol=0, equal_nan=True
-    )
-
-
-def _missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and isnan(value))
-
-
 def _said(old: Any, new: Any) -> tuple[str, str]:
     """Return two values in words, numbers with as many digits as tell them apart."""
     numbers = [isinstance(each, float | int) for each in (old, new)]
-    if all(numbers) and not (_missing(old) or _missing(new)):
+    if all(numbers) and not (pd.isna(old) or pd.isna(new)):
         one, two = told_apart(float(old), float(new), 3)
         return one, two
     one, two = (
-        "none" if _missing(each) else f"{each:.3g}" if is_number else str(each)
+        "none" if pd.isna(each) else f"{each:.3g}" if is_number else str(each)
         for each, is_number in zip((old, new), numbers, strict=True)
     )
     return one, two

@@ -14,7 +14,7 @@ that fits best on this grid: bends do not widen it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log, nan, sqrt
+from math import exp, inf, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,3 +79,16 @@ def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
         quantile = float(student.ppf((1 + _CONFIDENCE) / 2, freedom))
         reach = quantile * sqrt(variance)
     return PowerLaw(slope, slope - reach, slope + reach, exp(level))
+
+
+def mean_limit(values: ArrayLike, level: float, side: int) -> float:
+    """Return Student's upper (1) or lower (-1) limit of a mean; infinite for one value.
+
+    A true mean is beyond it with probability `level` at most, so far as values are
+    normal.
+    """
+    known = np.asarray(values, dtype=np.float64)
+    if len(known) < 2:
+        return side * inf
+    reach = student.isf(level, len(known) - 1) / sqrt(len(known))
+    return float(known.mean() + side * reach * known.std(ddof=1))

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpaudit.atomic import replacing
-from dpaudit.audit.keeping.database import DamagedError, Database, tell
+from dpaudit.audit.keeping.database import Database, tell
 from dpaudit.audit.keeping.identity import code_version
 from dpaudit.errors import InputError
 
@@ -108,14 +108,7 @@ class WorkStore:
     def prepare(self) -> None:
         """Make sure that work can be kept here."""
         _make_folder(self.path)
-
-        def check(db: sqlite3.Connection) -> None:
-            if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-                raise DamagedError(self.path, "its pages do not fit together")
-            # What it is already: a file that is read-only is found by writing to it.
-            db.execute(f"PRAGMA user_version = {_FORMAT}")
-
-        self._database.write(check)
+        self._database.prepare()
 
     def held(self) -> AbstractContextManager[None]:
         """Return a context in which it takes a hundredth of the time to write."""

@@ -113,6 +113,17 @@ class Database:
             f"cannot write {str(self.path)!r}: it is damaged again and again"
         )
 
+    def prepare(self) -> None:
+        """Make sure that it can be written to, as `write` does, and is whole."""
+
+        def check(db: sqlite3.Connection) -> None:
+            if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                raise DamagedError(self.path, "its pages do not fit together")
+            # What it is already: a file that is read-only is found by writing to it.
+            db.execute(f"PRAGMA user_version = {self._format}")
+
+        self.write(check)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep a file that exists open, though every access opens it anew.

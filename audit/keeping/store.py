@@ -117,14 +117,7 @@ class Store:
 
     def prepare(self) -> None:
         """Make sure that work can be kept here."""
-
-        def check(db: sqlite3.Connection) -> None:
-            if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-                raise DamagedError(self.path, "its pages do not fit together")
-            # What it is already: a file that is read-only is found by writing to it.
-            db.execute(f"PRAGMA user_version = {_FORMAT}")
-
-        self._database.write(check)
+        self._database.prepare()
 
     def held(self) -> AbstractContextManager[None]:
         """Return a context in which it takes a hundredth of the time to write."""

@@ -100,6 +100,7 @@ class SectionContent:
             "root": "../",
             "size": self.section.sizes.get(self.results.profile),
             "figure": lambda name: in_both_widths(figures[name]),
+            "options": self.results.options,
         }
         try:
             if self._why is not None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results, plan
 from dpaudit.reports.sections.theorems import ledger, verdicts
 from dpaudit.reports.sections.theorems.ledger import STATEMENTS, Statement
@@ -351,11 +352,11 @@ def test_a_rule_waits_for_all_of_its_tables():
 def test_limits_of_means_are_students():
     """Null hypothesis: the mean is 0. A limit is on its wrong side with 5e-4."""
     drawn = np.random.default_rng(5).standard_normal((20_000, 5))
-    wrong = np.array([verdicts._limit(each, -1) > 0 for each in drawn])
+    wrong = np.array([mean_limit(each, verdicts._ALARM / 2, -1) > 0 for each in drawn])
     # Binomial with a mean of 10: more than 25 with 1e-5, fewer than 1 with 5e-5.
     assert 1 <= wrong.sum() <= 25
-    assert verdicts._limit(np.ones(1), 1) == np.inf
-    assert verdicts._limit(-drawn[0], 1) == -verdicts._limit(drawn[0], -1)
+    assert mean_limit(np.ones(1), 0.1, 1) == np.inf
+    assert mean_limit(-drawn[0], 0.1, 1) == -mean_limit(drawn[0], 0.1, -1)
 
 
 def test_sizes_are_told_beside_the_papers():

@@ -19,15 +19,16 @@ from dpaudit.algorithms import entry, names_of
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.reports import writer
 from dpaudit.reports.experiment import Cell, cells, run
+from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings, measures
 from dpaudit.reports.sections.theorems.findings import CHANCES, GRIDS, ROWS, programmed
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
+    MEANS,
     TOLERANCE,
     Ruling,
     Share,
-    _least_mean,
     score,
     shares,
     stated,
@@ -534,7 +535,7 @@ def test_the_exponential_mechanism_loses_half_a_dimension_over_epsilon():
 
 def test_a_mean_is_below_its_lower_limit_with_the_probability_that_is_told():
     values = stats.norm.ppf((np.arange(12) + 0.5) / 12) + 3
-    limit = _least_mean(values)
+    limit = mean_limit(values, MEANS, -1)
     assert stats.ttest_1samp(values, limit, alternative="greater").pvalue == (
         pytest.approx(1e-4, rel=1e-6)
     )

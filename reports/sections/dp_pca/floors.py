@@ -11,19 +11,19 @@ errors estimates that mean.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from math import log, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import t as student
 
 from dpaudit.arrays import Array
 from dpaudit.reports import lines, plots, svg
 from dpaudit.reports.experiment import Cell, Record, repeated
 from dpaudit.reports.lines import Curve, Line, Verdicts, close, stacked
+from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, measures
 from dpaudit.reports.sections.dp_pca.findings import Panel
@@ -240,10 +240,7 @@ def floor_notes(
             if who in refuted or np.isnan(errors).any() or not floor[n] > 0:
                 continue
             ratios[who, n] = float(errors.mean()) / floor[n]
-            if len(errors) > 1:
-                away = errors.std(ddof=1) / sqrt(len(errors))
-                end = errors.mean() + student.isf(_ALARM / 2, len(errors) - 1) * away
-                below += [(who, n)] if end < floor[n] else []
+            below += [(who, n)] * (mean_limit(errors, _ALARM / 2, 1) < floor[n])
         ends, slope = sorted(floor), None
         if len(ends) > 1 and min(floor.values()) > 0:
             slope = log(floor[ends[-1]] / floor[ends[0]]) / log(ends[-1] / ends[0])

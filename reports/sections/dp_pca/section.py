@@ -155,7 +155,6 @@ def context(results: Results) -> dict[str, Any]:
         "floor_notes": floors.floor_notes(results, refuted),
         "stage_notes": stage_notes(results),
         "claim_notes": findings.claim_notes(results[CLAIMS]),
-        "rate": results.options("dp-pca-n"),
         "ordered": measures.ORDERED,
         "base": results.options("dp-pca-d")["n"],
     }

@@ -324,12 +324,6 @@ def context(results: Results) -> dict[str, Any]:
         "scores": score_rows(found),
         "score_notes": score_notes(found, optimum),
         "most": int(regrets["rows"].max()),
-        "setting": results.options("online-regret"),
-        "audits": results.options("online-audits"),
-        **{
-            name: results.options(f"regret-{name}")
-            for name in ("optimum", "dimensions", "components")
-        },
     }
 
 

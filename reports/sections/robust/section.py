@@ -45,11 +45,7 @@ def context(results: Results) -> dict[str, Any]:
         },
         "times": findings.map_rows(maps, audits),
         "delta": results.options("robust-audits")["delta"],
-        "setting": results.options("robust-recovery"),
-        "tiles": results.options("robust-budgets"),
-        "batches": results.options("robust-batches"),
         "runs": {"phases": runs[_PHASES[0]], "slow": runs[_PHASES[2]]},
-        "genotypes": people,
         "reaper_loci": few,
         "reaper_steps": measures.REAPER_STEPS,
     }

@@ -167,8 +167,6 @@ def _sentence(each: _Rate) -> str:
 def context(results: Results) -> dict[str, Any]:
     found = findings.rates(results)
     return {
-        "dimensions": results.options("streaming-dimensions"),
-        "signal": results.options("signal-in-noise"),
         "batches": measures.BATCHES,
         "rows": findings.rate_rows(found),
         "size_notes": findings.size_notes(found),

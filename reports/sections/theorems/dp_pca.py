@@ -104,13 +104,8 @@ def private_oja_noise(cell: Cell) -> list[Record]:
     shrunk = np.log1p(eta * REST) - np.log1p(eta * FIRST)
     left = np.cumsum(shrunk[::-1])[::-1] - shrunk  # of the steps that follow
     square = float(np.sum((eta / (1 + eta * FIRST)) ** 2 * np.exp(2 * left)))
-    pairs = zip(vectors[::2], vectors[1::2], strict=True)
-    return repeated(
-        cell,
-        noise_error=[float(largest_principal_angle_sine(*p)) / sqrt(2) for p in pairs],
-        noise_error_null=random_sines(cell.size, d, cell.rng(1)) / sqrt(2),
-        formula=mechanism.noise_scale(n) * normal_length(d - 1) * sqrt(square),
-    )
+    formula = mechanism.noise_scale(n) * normal_length(d - 1) * sqrt(square)
+    return _apart(cell, vectors, formula)
 
 
 def moment_noise(cell: Cell) -> list[Record]:
@@ -131,13 +126,19 @@ def moment_noise(cell: Cell) -> list[Record]:
     moment = rows.T @ rows / square
     releases = mechanism.draw_from(moment, 2 * cell.size, rng=cell.rng())
     vectors = np.linalg.eigh(releases).eigenvectors[..., -1:]
-    pairs = zip(vectors[::2], vectors[1::2], strict=True)
     turned = mechanism.sigma * square / (n * (FIRST - REST))
+    return _apart(cell, vectors, turned * normal_length(d - 1))
+
+
+def _apart(cell: Cell, vectors: Array, formula: float) -> list[Record]:
+    """Return what noise adds, of pairs of releases on the same rows: (2 size, d, 1)."""
+    blind = random_sines(cell.size, vectors.shape[1], cell.rng(1))
+    pairs = zip(vectors[::2], vectors[1::2], strict=True)
     return repeated(
         cell,
         noise_error=[float(largest_principal_angle_sine(*p)) / sqrt(2) for p in pairs],
-        noise_error_null=random_sines(cell.size, d, cell.rng(1)) / sqrt(2),
-        formula=turned * normal_length(d - 1),
+        noise_error_null=blind / sqrt(2),
+        formula=formula,
     )
 
 

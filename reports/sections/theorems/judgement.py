@@ -80,16 +80,15 @@ excess over zeta is small beside sqrt(zeta/n).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, isfinite, nan, sqrt
+from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from dpaudit.arrays import Array
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
 from dpaudit.errors import InputError
-from dpaudit.reports.power_law import PowerLaw, fit_power_law
+from dpaudit.reports.power_law import PowerLaw, fit_power_law, mean_limit
 from dpaudit.reports.sections.theorems.rows import Chance, ExponentRow
 
 __all__ = ["score"]
@@ -217,7 +216,9 @@ def score(row: ExponentRow, table: pd.DataFrame) -> Score:
     elif row.proven:
         limits = _by(chosen, row.against, row.proven)
         share = max(float(np.mean(errors[x]) / limits[x][0]) for x in errors)
-        above = any(_least_mean(errors[x]) > limits[x][0] * _ROUNDING for x in errors)
+        above = any(
+            mean_limit(errors[x], MEANS, -1) > limits[x][0] * _ROUNDING for x in errors
+        )
     return Score(row, errors, fit_power_law(errors), formula, share, beside, above)
 
 
@@ -241,14 +242,6 @@ def _typical(errors: Array) -> float:
     """Return the geometric mean of the errors that have a logarithm, else NaN."""
     known = errors[np.isfinite(errors) & (errors > 0)]
     return float(np.exp(np.log(known).mean())) if len(known) else nan
-
-
-def _least_mean(values: Array) -> float:
-    """Return the lower limit of a mean."""
-    if len(values) < 2:
-        return -inf
-    reach = student.ppf(1 - MEANS, len(values) - 1) / sqrt(len(values))
-    return float(values.mean() - reach * values.std(ddof=1))
 
 
 def _by(table: pd.DataFrame, against: str, column: str) -> dict[float, Array]:
@@ -317,14 +310,8 @@ def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[S
                 )
         seen, missed = (_by(chosen, "zeta", column) for column in columns)
         found += [(row, x, seen[x], missed[x]) for x in sorted(seen, reverse=True)]
+    level = ALARM / max(len(found), 1)
     return [
-        Share(
-            row,
-            zeta,
-            int(events.sum()),
-            len(events),
-            ALARM / len(found),
-            int(nul.sum()),
-        )
-        for row, zeta, events, nul in found
+        Share(row, zeta, int(events.sum()), len(events), level, int(null.sum()))
+        for row, zeta, events, null in found
     ]

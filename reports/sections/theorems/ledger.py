@@ -13,9 +13,10 @@ wherever there is something to compute it from:
 - ``claims``: catalogue entries whose claim is that of the statement: refuted if an
   audit of this report refutes it, or the exact loss; not refuted if all that were
   carried out did not; else not audited here.
-- ``rule``: a function of `dpaudit.reports.sections.theorems.verdicts`, or of
-  ``pictures`` beside it, that reads the tables of all of its ``experiments``; without
-  one of these it is not measured here.
+- ``rule``: the name under ``[rules]`` of a function of
+  `dpaudit.reports.sections.theorems.verdicts`, or of ``pictures`` beside it, that reads
+  the tables of all of its ``experiments``; without one of these it is not measured
+  here.
 - ``experiments``: a figure or table is drawn again, and anything else measured without
   a verdict, if one of them has a table in this report.
 - ``code``: catalogue entries, or files, that carry an algorithm out.
@@ -98,6 +99,7 @@ class Statement:
 
 _DECLARED = declarations(Path(__file__).parent / "ledger.toml")
 PAPERS: Mapping[str, Mapping[str, Any]] = _DECLARED["paper"]
+JUDGES: Mapping[str, Mapping[str, Any]] = _DECLARED["rules"]
 STATEMENTS = tuple(
     Statement(paper=paper["name"], **each)
     for key, paper in PAPERS.items()
@@ -212,16 +214,8 @@ def _sizes(each: Statement, results: Results, had: set[str]) -> str:
 
 
 def _fixed(options: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-    sizes = {
-        "n",
-        "d",
-        "rows",
-        "dimension",
-        "length",
-        "inliers",
-        "outliers",
-        "gradients",
-    }
+    """Return the options that are sizes."""
+    sizes = "n d rows dimension length inliers outliers gradients".split()
     return {name: (float(options[name]),) for name in options if name in sizes}
 
 

@@ -17,11 +17,11 @@ from numpy.random import default_rng
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.geometries import squared_distance
+from dpaudit.reports.experiment import measure_named
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.robust.measures import TOLERANCE
-from dpaudit.reports.sections.theorems import verdicts
 from dpaudit.reports.sections.theorems.judgement import BETTER
-from dpaudit.reports.sections.theorems.ledger import Statement, Told
+from dpaudit.reports.sections.theorems.ledger import JUDGES, Statement, Told
 from dpaudit.reports.sections.theorems.measures import random_bases
 from dpaudit.reports.sections.theorems.verdicts import seen
 from dpaudit.reports.words import count, percent, short
@@ -46,8 +46,7 @@ def steps(results: Results, fell: Mapping[str, bool]) -> Told:
     ends, checks, leads = medians.iloc[-1], {}, []
     for own, others in ((_SGGD, _ON_BATCHES), (_GGD, _ON_ALL)):
         names = " and ".join(map(short, others))
-        below = bool(ends[own] < ends[list(others)].min())
-        checks[f"{short(own)} ends below {names}"] = below
+        checks[f"{short(own)} ends below {names}"] = ends[own] < ends[[*others]].min()
         ahead = [medians.index[medians[each] < medians[own]].max() for each in others]
         checks[f"{names} lead {short(own)} at first"] = not np.isnan(ahead).any()
         leads += [
@@ -110,7 +109,7 @@ def _works(
         cells = sorted(own.index, key=easy)
         first, last = own[cells[0]], own[cells[-1]]
         works = first <= np.log10(TOLERANCE) and first < last
-        checks[f"{short(name)} works there"] = bool(works)
+        checks[f"{short(name)} works there"] = works
     return checks
 
 
@@ -126,7 +125,7 @@ def abrupt(results: Results, fell: Mapping[str, bool]) -> Told:
                 idle.append(f"{other} {form}")
                 continue
             wider = own.max() - own.min() > beside.max() - beside.min()
-            checks[f"than {other}, {form}"] = bool(wider)
+            checks[f"than {other}, {form}"] = wider
     told = f"nothing found: {', '.join(idle)}" if idle else ""
     return seen(checks, bool(checks), told)
 
@@ -143,13 +142,11 @@ def shares_of_inliers(results: Results, fell: Mapping[str, bool]) -> Told:
         best = shares[name].max(axis=1)
         there = best >= 0.5
         right = there[best.index >= least].all() and not there[best.index < least].any()
-        where = f"{short(name)} from a share of {least:g} on, and not below"
-        checks[where] = bool(right)
+        checks[f"{short(name)} from a share of {least:g} on, and not below"] = right
         told.append(f"{short(name)} from {there.idxmax():g}" if there.any() else "")
     large = shares[_SGGD].loc[:, lambda t: t.columns > 2]
-    checks["dp-sggd at nearly all, with batches of more than 2"] = bool(
-        (large >= 0.5).to_numpy().mean() >= 0.9
-    )
+    nearly_all = (large >= 0.5).to_numpy().mean() >= 0.9
+    checks["dp-sggd at nearly all, with batches of more than 2"] = nearly_all
     tried = ", ".join(f"{each:g}" for each in shares.index)
     beside = f"here {', '.join(filter(None, told))}, of shares {tried}"
     return seen(checks, bool((shares >= 0.5).any(axis=None)), beside)
@@ -167,13 +164,13 @@ def maps(results: Results, fell: Mapping[str, bool]) -> Told:
         count(results.options(name)["dimension"])
         for name in ("genotypes", "genotypes-reaper")
     ]
-    checks = {"dp-sggd recovers the map": bool(fit[_SGGD] >= _MAP)}
+    checks = {"dp-sggd recovers the map": fit[_SGGD] >= _MAP}
     for name, words in (
         ("power-method", "private PCA does not"),
         (_GGD, "dp-ggd does not"),
         (_ON_BATCHES[0], "dp-sgd-reap does not"),
     ):
-        checks[words] = bool(fit[name] < _MAP)
+        checks[words] = fit[name] < _MAP
     named = (_SGGD, "power-method", _GGD, _ON_BATCHES[0], "non-private-pca")
     told = ", ".join(f"{short(name)} {percent(float(fit[name]))}" for name in named)
     beside = f"R²: {told}; {loci[0]} loci, {loci[1]} for dp-sgd-reap"
@@ -184,55 +181,40 @@ def captured(results: Results, fell: Mapping[str, bool]) -> Told:
     """Figure 1 of SN: AG far above PPM, SN above PPM and PPCA, and near AG."""
     medians, chance = _captured(results, "epsilon")
     rivals = medians.loc[[_PPM, _PURE_PPM, _PPCA]].max()
-    last = medians.columns[-1]
+    ag, sn = medians.loc[_AG], medians.loc[_SN]
     checks = {
-        "AG is far above PPM": bool(
-            (medians.loc[_AG] > medians.loc[_PPM] + 0.05).any()
-        ),
-        "SN is nowhere below PPM or PPCA": bool(
-            (medians.loc[_SN] >= rivals - _APART).all()
-        ),
-        "SN meets AG at large ε": bool(
-            medians.loc[_SN, last] >= medians.loc[_AG, last] - _APART
-        ),
+        "AG is far above PPM": (ag > medians.loc[_PPM] + 0.05).any(),
+        "SN is nowhere below PPM or PPCA": (sn >= rivals - _APART).all(),
+        "SN meets AG at large ε": sn.iloc[-1] >= ag.iloc[-1] - _APART,
     }
-    return seen(checks, bool(medians.loc[_SN, last] > chance / BETTER))
+    return seen(checks, bool(sn.iloc[-1] > chance / BETTER))
 
 
 def by_rows(results: Results, fell: Mapping[str, bool]) -> Told:
     """Figure 2: with n AG, SN and PPCA improve, and AG and SN stay ahead."""
     medians, chance = _captured(results, "n")
-    rises = medians.iloc[:, -1] - medians.iloc[:, 0]
+    rises = (medians.iloc[:, -1] - medians.iloc[:, 0])[[_AG, _SN, _PPCA]]
+    rivals, sn = medians.loc[[_PURE_PPM, _PPCA]].max(), medians.loc[_SN]
     checks = {
-        "AG is above PPM": bool((medians.loc[_AG] > medians.loc[_PPM]).all()),
-        "SN is above PPM and PPCA of δ = 0": bool(
-            (medians.loc[_SN] > medians.loc[[_PURE_PPM, _PPCA]].max()).all()
-        ),
-        "AG, SN and PPCA rise by a tenth or more": bool(
-            (rises[[_AG, _SN, _PPCA]] >= 0.1).all()
-        ),
+        "AG is above PPM": (medians.loc[_AG] > medians.loc[_PPM]).all(),
+        "SN is above PPM and PPCA of δ = 0": (sn > rivals).all(),
+        "AG, SN and PPCA rise by a tenth or more": (rises >= 0.1).all(),
     }
-    return seen(checks, bool(medians.loc[_SN].iloc[-1] > chance / BETTER))
+    return seen(checks, bool(sn.iloc[-1] > chance / BETTER))
 
 
 def classified(results: Results, fell: Mapping[str, bool]) -> Told:
     """Table 1, synthetic rows: AG errs as SVD does, then PPCA, SN, PPM."""
     table = results["sn-errors-synthetic"]
     errors = table.pivot_table("error", "mechanism", "n", aggfunc="median")
-    random = errors.loc["random-subspace"]
-    order = [_AG, _PPCA, _SN, _PPM]
+    svd, ag, sn = (errors.loc[name] for name in ("non-private-pca", _AG, _SN))
+    rises = errors.loc[[_AG, _PPCA, _SN, _PPM]].diff().iloc[1:]
     checks = {
-        "AG errs within half a per cent of SVD": bool(
-            (errors.loc[_AG] <= errors.loc["non-private-pca"] + 0.005).all()
-        ),
-        "AG < PPCA < SN < PPM": bool(
-            (errors.loc[order].diff().iloc[1:] > 0).all(axis=None)
-        ),
-        "SN errs more than SVD": bool(
-            (errors.loc[_SN] > errors.loc["non-private-pca"]).all()
-        ),
+        "AG errs within half a per cent of SVD": (ag <= svd + 0.005).all(),
+        "AG < PPCA < SN < PPM": (rises > 0).all(axis=None),
+        "SN errs more than SVD": (sn > svd).all(),
     }
-    return seen(checks, bool((errors.loc[_AG] < 0.9 * random).any()))
+    return seen(checks, bool((ag < 0.9 * errors.loc["random-subspace"]).any()))
 
 
 def _captured(results: Results, variable: str) -> tuple[pd.DataFrame, float]:
@@ -268,29 +250,8 @@ def _reached(logs: pd.DataFrame, *names: str) -> bool:
 
 
 RULES: Mapping[str, Rule] = {
-    "few rows": verdicts.both_useful,
-    "few rows, one component": partial(verdicts.few_useful, one=True),
-    "few rows, clusters": partial(verdicts.few_useful, one=False),
-    "traced, one component": partial(verdicts.traced, one=True),
-    "traced, clusters": partial(verdicts.traced, one=False),
-    "list culling": verdicts.culling,
-    "second eigenvalue, one cluster": partial(verdicts.second, one=True),
-    "second eigenvalue, clusters": partial(verdicts.second, one=False),
-    "overlap of clusters": verdicts.overlap,
-    "floor, Gaussian rows": partial(verdicts.floor, name="dp-pca-floor-gaussian"),
-    "floor, heavy rows": partial(verdicts.floor, name="dp-pca-floor-heavy"),
-    "batches are stable": partial(verdicts.stable, column="batch_stability"),
-    "printed bound": partial(verdicts.stable, column="batch_stability_printed"),
-    "error by step": steps,
-    "error by n and D": sizes,
-    "small D, large N": small_and_many,
-    "small D, small r": few_and_short,
-    "by ε and δ": abrupt,
-    "by batch and inliers": shares_of_inliers,
-    "map": maps,
-    "captured by ε": captured,
-    "captured by n": by_rows,
-    "classifier": classified,
+    name: partial(measure_named(f"sections.theorems.{told['is']}"), **told["of"])
+    for name, told in JUDGES.items()
 }
 
 

@@ -22,12 +22,12 @@ two is seen.
 
 from collections.abc import Iterable, Mapping
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
-from dpaudit.arrays import Array
 from dpaudit.audit.bounds.laws import lower_proportion, upper_proportion
+from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.theorems.judgement import BETTER
 from dpaudit.reports.sections.theorems.ledger import (
@@ -206,7 +206,7 @@ def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
             errors = some["error"].to_numpy(float)
             if fell.get(str(who), False) or np.isnan(errors).any():
                 continue
-            if len(errors) > 1 and _limit(errors, 1) < lowest:
+            if len(errors) > 1 and mean_limit(errors, _ALARM / 2, 1) < lowest:
                 return CONTRADICTED, f"{who} is below the floor at n = {count(n)}"
             best = min(best, (float(errors.mean()), str(who)))
         bites = best[0] <= _NEAR * lowest and best[0] <= BETTER * blind
@@ -218,14 +218,6 @@ def floor(results: Results, fell: Mapping[str, bool], *, name: str) -> Told:
     if not any(good):
         return VACUOUS, "; ".join(parts)
     return SUPPORTED if all(good) else PARTLY, "; ".join(parts)
-
-
-def _limit(values: Array, side: int) -> float:
-    """Return the upper (1) or the lower (-1) limit of a mean."""
-    if len(values) < 2:
-        return side * inf
-    reach = student.isf(_ALARM / 2, len(values) - 1) / sqrt(len(values))
-    return float(values.mean() + side * reach * values.std(ddof=1))
 
 
 def stable(results: Results, fell: Mapping[str, bool], *, column: str) -> Told:
@@ -240,12 +232,12 @@ def stable(results: Results, fell: Mapping[str, bool], *, column: str) -> Told:
         f"a lower bound of the mean S of batches is {number(values.mean())} on "
         f"{count(len(values))} haystacks"
     )
-    if _limit(values, -1) > 0:
+    if mean_limit(values, _ALARM / 2, -1) > 0:
         return SUPPORTED, told
-    return VACUOUS if _limit(values, 1) < 0 else OPEN, told
+    return VACUOUS if mean_limit(values, _ALARM / 2, 1) < 0 else OPEN, told
 
 
-def seen(checks: Mapping[str, bool], found: bool, beside: str = "") -> Told:
+def seen(checks: Mapping[str, Any], found: bool, beside: str = "") -> Told:
     """Return the verdict on a figure from what is said of it, and whether it is seen.
 
     ``found``: whether anything in it was found at all.

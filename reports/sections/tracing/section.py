@@ -130,7 +130,6 @@ def context(results: Results) -> dict[str, Any]:
         "ends": ends,
         "culling": findings.culling_rows(results["list-culling"]),
         "culling_notes": findings.culling_notes(results["list-culling"]),
-        "game": results.options("list-culling"),
     }
 
 
