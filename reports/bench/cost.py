@@ -36,7 +36,7 @@ from dpaudit.audit.replay.execute.executor import execute
 from dpaudit.audit.sampling.draws import ways_to_draw
 from dpaudit.claims import GaussianDP
 from dpaudit.neighbours import Pair
-from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
+from dpaudit.reports.bench.study import NOTES, Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record, declarations
 from dpaudit.reports.words import count
@@ -288,10 +288,7 @@ class Cost(Costs):
     title = "Cost of the engine"
     cases: ClassVar = _declared("cost")
     names = ("mechanism", "releases", "releases a side")
-    note = (
-        "The share is that of an audit's wall-clock time which is not spent on "
-        "drawing its releases; short audits have a larger one, and no target."
-    )
+    note = NOTES["cost"]
 
 
 class Replaying(Costs):
@@ -301,9 +298,4 @@ class Replaying(Costs):
     title = "Cost of a recorded execution"
     cases: ClassVar = _declared("replay")
     names = ("subject", "size", "rows, or values")
-    note = (
-        "A ratio is the time of a recorded execution over that of a plain one, of "
-        "the quickest of several in turns. The memory is that of a process which "
-        "holds two executions, or makes a whole replay. Replays take processor time. "
-        "Targets are for the sizes of the full profile."
-    )
+    note = NOTES["replay"]

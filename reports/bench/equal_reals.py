@@ -19,7 +19,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import PureDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
+from dpaudit.reports.bench.study import NOTES, Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
@@ -155,11 +155,7 @@ class EqualRealsStudy(Study):
     name = "equal-reals"
     title = "Equal reals in different floats"
     binding = True
-    note = (
-        f"Audits of {_RELEASES} releases a side at confidence 1 - 1e-6, in units "
-        f"from {min(UNITS):g} to {max(UNITS):g} and under both relations. A line "
-        "fails if one is refuted."
-    )
+    note = NOTES["equal-reals"].format(_RELEASES, min(UNITS), max(UNITS))
 
     def units(self, profile: str) -> list[Unit]:
         audits = _SIZES[profile].audits

@@ -44,7 +44,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
+from dpaudit.reports.bench.study import NOTES, Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import BlackBox
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
@@ -212,11 +212,7 @@ class Limits(ReleasesToRefute):
 
     name = "limits"
     title = "How near the limit"
-    note = (
-        "Plain functions, of which the audit sees releases alone. The limit is the "
-        "number of releases a side that evidence against the claim would take on "
-        "average if both laws were known; the factor is the median over seeds."
-    )
+    note = NOTES["limits"]
 
     def units(self, profile: str) -> list[Unit]:
         return [

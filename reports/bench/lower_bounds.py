@@ -28,7 +28,7 @@ from dpaudit.audit import Budget, audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.study import Figure, Records, Study, TargetRow, Unit
+from dpaudit.reports.bench.study import NOTES, Figure, Records, Study, TargetRow, Unit
 from dpaudit.reports.bench.subjects import CLAIMED, best_pair, subject
 from dpaudit.reports.experiment import Record, declarations
 from dpaudit.reports.words import count, number
@@ -93,11 +93,7 @@ class Tightness(Study):
 
     name = "tightness"
     title = "Tightness of lower bounds"
-    note = (
-        "Lower bounds on epsilon at confidence 95 % where epsilon = 1 is claimed; "
-        "medians over seeds. Gaussians at delta = 1e-5; published: the best sound "
-        "tool that was measured."
-    )
+    note = NOTES["tightness"]
 
     def units(self, profile: str) -> list[Unit]:
         seeds = _TIGHTNESS_SEEDS[profile]
@@ -211,12 +207,7 @@ class SuiteBounds(Study):
     name = "suite"
     title = "Lower bounds on the standard suite"
     parallel = False
-    note = (
-        f"Lower bounds on epsilon at confidence 95 % where epsilon = {CLAIMED:g} "
-        "is claimed; medians over seeds; seconds of one core, sampling included. "
-        "The bound must reach the published one, within the time, and where the "
-        "truth is infinite exceed the bound from a tenth of the releases."
-    )
+    note = NOTES["suite"].format(CLAIMED)
 
     def units(self, profile: str) -> list[Unit]:
         return [

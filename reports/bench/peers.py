@@ -6,7 +6,7 @@ Its two parts are `dpaudit.reports.bench.peer_bounds` and
 
 from dpaudit.reports.bench.peer_attacks import boxes, verdict_rows, verdicts_of
 from dpaudit.reports.bench.peer_bounds import LAWS, SCORES, bound_rows, bounds_of
-from dpaudit.reports.bench.study import Records, Study, Table, Unit
+from dpaudit.reports.bench.study import NOTES, Records, Study, Table, Unit
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.sections import sizes
 
@@ -49,23 +49,10 @@ class Peers(Study):
             kept = bounds if unit.case in LAWS else verdicts
             for method, found in record.items():
                 kept.setdefault((unit.case, method), []).append(found)
+        about = NOTES["peer-bounds"].format(SCORES)
         return [
+            Table("Other tools' bounds", bound_rows(bounds), about),
             Table(
-                "Other tools' bounds",
-                bound_rows(bounds),
-                f"Lower bounds on epsilon at 95 % from {SCORES:,} scores a side: "
-                "medians, how often they exceed the truth (of what is as stated at "
-                "most 5 % of the time, but for chance), and milliseconds of processor "
-                "time. The target of dpaudit is to be as stated, and the best of what "
-                "is, among bounds of any mechanism and among those of Gaussian DP; "
-                "the threshold that was known beforehand is no rival.",
-            ),
-            Table(
-                "Other tools' attacks",
-                verdict_rows(verdicts),
-                "How many runs refute the claim, at 95 %: of a claim that holds one in "
-                "twenty may, of a false one all should. The target of dpaudit is that, "
-                "and no other refuting more. Releases are those a side that were "
-                "looked at; dpaudit stops when the claim has fallen.",
+                "Other tools' attacks", verdict_rows(verdicts), NOTES["peer-attacks"]
             ),
         ]

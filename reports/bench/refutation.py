@@ -77,7 +77,7 @@ from scipy.stats import binom, laplace, norm
 from dpaudit.algorithms.textbook.sums import Laplace
 from dpaudit.claims import Claim, PureDP
 from dpaudit.reports.bench.limits import ReleasesToRefute, growth
-from dpaudit.reports.bench.study import Figure, Records, Table, TargetRow, Unit
+from dpaudit.reports.bench.study import NOTES, Figure, Records, Table, TargetRow, Unit
 from dpaudit.reports.bench.subjects import CLAIMED, BlackBox, best_pair, subject
 from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
@@ -215,22 +215,13 @@ class RefutationStudy(ReleasesToRefute):
             row = self._row(
                 _BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET}
             )
-            note = (
-                "Half the noise that epsilon = 1 needs, audited as a plain function at "
-                "confidence 95 %."
-            )
-            tables.append(Table("A black box", (row,), note))
+            tables.append(Table("A black box", (row,), NOTES["black-box"]))
         rows = []
         for name, samples in found.items():
             figures = {"information limit": limit(name), "3 x limit": 3 * limit(name)}
             figures["a tenth of DP-Sniper's"] = _SNIPER
             rows.append(self._row(name, samples, figures))
-        note = (
-            f"Claim epsilon = {CLAIMED:g}, confidence {_CONFIDENCE:g}; releases a "
-            "side, on average of the two. The information limit is that of the best "
-            "event, were it known with its exact probabilities. Both targets have to "
-            "be met."
-        )
+        note = NOTES["refutation"].format(CLAIMED, _CONFIDENCE)
         return [*tables, Table("The standard suite", tuple(rows), note)]
 
     def _row(

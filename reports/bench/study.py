@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.reports.escaping import markdown, plain
-from dpaudit.reports.experiment import Record
+from dpaudit.reports.experiment import Record, declarations
 from dpaudit.reports.page import environment
 from dpaudit.reports.store import load_json, save_json
 from dpaudit.streams import stream
 
 __all__ = ["Figure", "Records", "Study", "TargetRow"]
+
+NOTES = declarations(Path(__file__).with_name("goals.toml"))["notes"]
+"""How to read the tables of studies."""
 
 FILE = "summary.json"
 """The name of the file that holds what was found, in the folder of the studies."""
