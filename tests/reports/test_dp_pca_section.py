@@ -334,7 +334,7 @@ STAGES = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
 def tables(lost=()):
     """Errors are the same at both points; of `lost` (name, x) all are bottom."""
     found = {}
-    for name, (variable, _) in stages.STAGES.items():
+    for name, (variable, *_) in stages.STAGES.items():
         places = (0.001, 0.1) if variable == "noise" else (1000.0, 10_000.0)
         rows = [
             (each, x, nan if (each, x) in lost else STAGES[each] * (1 + i))

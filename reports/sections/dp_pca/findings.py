@@ -5,12 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.arrays import Array
+from dpaudit.reports.experiment import declarations
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
     GOE,
@@ -24,16 +26,12 @@ from dpaudit.reports.tables import Quartiles, grouped, quarters
 from dpaudit.reports.words import sentences
 
 CLAIMS = "dp-pca-claims"
-RATES = {
-    "dp-pca-n": ("n", "Gaussian rows, by n", "with default steps"),
-    "dp-pca-n-tuned": ("n", "Gaussian rows, by n, tuned steps", "with tuned steps"),
-    "dp-pca-d": ("d", "Gaussian rows, by d", "with default steps"),
-    "dp-pca-epsilon": ("epsilon", "Gaussian rows, by ε", "with default steps"),
-}
-EXAMPLE = {
-    "dp-pca-example": ("noise", "Example 4.1, default steps", "with default steps"),
-    "dp-pca-example-tuned": ("noise", "Example 4.1, tuned steps", "with tuned steps"),
-}
+PANELS = declarations(Path(__file__).with_name("experiments.toml"))["panels"]
+"""By what is drawn together, and the experiment: variable, heading and words."""
+
+RATES, EXAMPLE, FLOORS, STAGES = (
+    PANELS[name] for name in ("rates", "example", "floors", "stages")
+)
 SLOW = "-single"
 """Behind the name of an experiment: that of mechanisms that take a step a row."""
 
@@ -92,7 +90,7 @@ class Panel:
 
 
 def panels(
-    tables: Mapping[str, pd.DataFrame], which: Mapping[str, tuple[str, str, str]]
+    tables: Mapping[str, pd.DataFrame], which: Mapping[str, Sequence[str]]
 ) -> list[Panel]:
     """Return a panel for each pair of experiments: of a step a batch, and a row."""
     return [

@@ -26,7 +26,7 @@ from dpaudit.reports.lines import Curve, Line, Verdicts, close, stacked
 from dpaudit.reports.power_law import mean_limit
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, measures
-from dpaudit.reports.sections.dp_pca.findings import Panel
+from dpaudit.reports.sections.dp_pca.findings import FLOORS, Panel
 from dpaudit.reports.sections.dp_pca.hard_laws import GaussianLaw, HardLaw, HeavyLaw
 from dpaudit.reports.svg import INK
 from dpaudit.reports.words import count, decimal, listed, number, sentences, setting
@@ -170,11 +170,6 @@ def _said(own: findings.Errors, name: str) -> str:
     return f"{name} {text}"
 
 
-FLOORS = {
-    "dp-pca-floor-gaussian": ("Hard Gaussian rows (Theorem 5.3)", "Theorem 5.3"),
-    "dp-pca-floor-heavy": ("Rarely heavy rows (Theorem 5.4)", "Theorem 5.4"),
-}
-
 _KINDS: Mapping[str, type[HardLaw]] = {"gaussian": GaussianLaw, "heavy": HeavyLaw}
 _ALARM = 0.001
 
@@ -231,7 +226,7 @@ def floor_notes(
     is no mean to compare, and claims that were refuted owe nothing.
     """
     notes = []
-    for name, (_, theorem) in FLOORS.items():
+    for name, (_, _, theorem) in FLOORS.items():
         table = tables[name]
         floor, ratios, below = _floor(table), {}, []
         blind = table.groupby("n")["blind"].first()
@@ -264,7 +259,7 @@ def draw_floors(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw mean errors against n on each hard instance, above the floor."""
     shown = [
         Panel(heading, "n", heading, results[name], means=True)
-        for name, (heading, _) in FLOORS.items()
+        for name, (_, heading, _) in FLOORS.items()
     ]
     floors = {panel.heading: _floor(panel.table) for panel in shown}
     return draw_panels(results, shown, narrow, floors)

@@ -29,7 +29,13 @@ from dpaudit.reports import plots, svg
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca import findings, floors, measures
-from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, Panel
+from dpaudit.reports.sections.dp_pca.findings import (
+    CLAIMS,
+    EXAMPLE,
+    RATES,
+    STAGES,
+    Panel,
+)
 from dpaudit.reports.svg import INK, SERIES
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import plain, sentences, setting, signed
@@ -93,12 +99,6 @@ def draw_gradients(results: Results, narrow: bool) -> tuple[Figure, str]:
     return figure, " ".join(gradient_notes(table))
 
 
-STAGES = {
-    "two-stage-n": ("n", "on Gaussian rows with d = 20"),
-    "two-stage-n-100": ("n", "on Gaussian rows with d = 100"),
-    "two-stage-example": ("noise", "in Example 4.1"),
-    "two-stage-line": ("noise", "on Gaussian rows near a line"),
-}
 _ORDER = (
     measures.TWO_STAGE,
     measures.OWN_PARTS,
@@ -111,7 +111,7 @@ _ORDER = (
 def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return how far the two are from noise on the covariance, and their bottoms."""
     ratios, every = [], pd.concat([tables[name] for name in STAGES])
-    for name, (variable, where) in STAGES.items():
+    for name, (variable, _, where) in STAGES.items():
         found = Panel(name, variable, where, tables[name]).medians
         parts = []
         for own in (measures.TWO_STAGE, measures.OWN_PARTS):
@@ -133,7 +133,7 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
 def stage_lines(*tables: pd.DataFrame) -> list[str]:
     """Return the medians as lines of text, bottom as such, and the sentences."""
     lines = []
-    for (variable, where), table in zip(STAGES.values(), tables, strict=True):
+    for (variable, _, where), table in zip(STAGES.values(), tables, strict=True):
         found = Panel(where, variable, where, table).medians
         places = sorted(table[variable].unique())
         lines.append(f"{where}, {variable} = {', '.join(map(plain, places))}:")

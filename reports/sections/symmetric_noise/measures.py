@@ -219,7 +219,8 @@ def error_sentences(table: pd.DataFrame, dataset: str) -> list[str]:
     middle = {key: values[1] for key, values in quarters.items()}
     names = dict.fromkeys(name for name, _ in middle)
     chance = [middle[RANDOM_SUBSPACE, n] for n in TRAINING]
-    curved, printed = "curved_error" in table, PRINTED.get(dataset, {})
+    curved = "curved_error" in table
+    printed = PRINTED[dataset] if curved else {}
     return sentences(
         *("symmetric_noise", "error_sentences"),
         dataset=dataset,

@@ -16,6 +16,7 @@ from dpaudit.reports.sections.streaming.measures import streaming_errors
 from dpaudit.reports.sections.theorems import judgement
 from dpaudit.reports.sections.theorems.judgement import Ruling
 from dpaudit.reports.sections.theorems.rows import (
+    BOUNDS,
     CHANCES,
     GRIDS,
     ROWS,
@@ -56,20 +57,6 @@ def programmed(size: Size) -> tuple[Experiment, ...]:
             )
         )
     return tuple(found)
-
-
-_BOUNDS = (
-    (
-        *("Analyze Gauss, Theorem 5, k′ ≥ k", "theorems-kept-kept", "kept"),
-        *("variance_lost", "variance_lost_gap"),
-    ),
-    (
-        *("Analyze Gauss, Theorem 9, Frobenius norm", "theorems-gap-k", "k"),
-        *("low_rank_frobenius", "low_rank_frobenius"),
-    ),
-)
-"""Bounds of which less is proven in print than can be: theorem, experiment, variable,
-error and the start of the columns of its bounds."""
 
 
 def scores(tables: Mapping[str, pd.DataFrame]) -> list[judgement.Score]:
@@ -219,7 +206,7 @@ def bound_rows(tables: Mapping[str, pd.DataFrame]) -> list[Printed]:
     Each is the largest over the draws: bounds are of the noise of the draw.
     """
     rows = []
-    for theorem, experiment, variable, error, bound in _BOUNDS:
+    for theorem, experiment, variable, error, bound in BOUNDS:
         table = tables[experiment]
         table = table[table[f"{bound}_printed"].notna()]
         for i, (x, some) in enumerate(table.groupby(variable, sort=True)):

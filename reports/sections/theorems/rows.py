@@ -92,6 +92,7 @@ class Sweep:
 
 _DECLARED = declarations(Path(__file__).parent / "rows.toml")
 SYMBOLS, SHORT = _DECLARED["symbols"], _DECLARED["short"]
+BOUNDS = [tuple(each.values()) for each in _DECLARED["bound"]]
 
 
 def _rows(whole: Mapping[str, Any]) -> Iterator[ExponentRow]:
