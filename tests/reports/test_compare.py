@@ -17,7 +17,7 @@ from dpaudit.cli import main
 from dpaudit.gram import gram
 from dpaudit.object_pairs import ObjectPair
 from dpaudit.reports import compare
-from dpaudit.reports.comparison import plan
+from dpaudit.reports.comparison import plan, run
 from dpaudit.reports.comparison.candidates import (
     ComparedMechanism,
     Setting,
@@ -594,6 +594,12 @@ def test_single_points_can_be_drawn_and_failing_ones_leave_the_others():
     own = found.table[found.table["mechanism"] == "own"]
     failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
     assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}
+
+
+def test_components_without_a_gap_after_them_are_said_not_to_be_unique():
+    (note,) = run._notes(problem_of(np.tile(np.eye(4), (2, 1)), n_components=2))
+    assert note.startswith("The 2 components of PCA without noise are not unique, for")
+    assert run._notes(problem_of(np.diag([3.0, 2.0, 1.0]), row_norm=3.0)) == []
 
 
 # -- files that are read in blocks

@@ -204,6 +204,11 @@ def test_distances_to_the_floor_are_said_and_refuted_claims_owe_nothing():
     assert "Below it is the mean of goe-gaussian at n = 500, goe-gaussian at" in text
     below = dp_pca_tables(beside={**BESIDE, measures.AG_PUBLISHED: 1e-5})
     assert "Below it is" not in " ".join(floors.floor_notes(below, REFUTED))
+    chance = {}  # a mean below the floor, within what chance explains
+    for name, table in ((k, v) for k, v in tables.items() if "floor" in k):
+        error = table["floor"] * (0.5 + 0.9 * (table["repetition"] % 2))
+        chance[name] = table.assign(error=error)
+    assert "Below it is" not in " ".join(floors.floor_notes(chance, REFUTED))
     bottom = {k: v.assign(error=nan) for k, v in below.items() if "floor" in k}
     assert "no mean to compare" in floors.floor_notes(bottom, ())[0]
 
