@@ -62,11 +62,13 @@ from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
     Values,
+    answered,
+    check_restarts,
     drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, peek, restarts
+from dpaudit.blocks import Rows, peek
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.gram import gram, prepared
@@ -75,7 +77,6 @@ from dpaudit.subspace import top_components
 from dpaudit.validation import (
     Checked,
     Positive,
-    check_count,
     check_fraction,
     check_length,
     check_positive,
@@ -98,6 +99,8 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
     """The mean second moment by CoinPress; releases have shape (d, d), and are PSD.
 
     Data may be whatever `dpaudit.blocks.blocks` takes and can be read more than once.
+    A transcript has ``steps``, shape (size, t, d (d + 1)/2): the upper triangles of the
+    Z_i, before they are made positive, over the deviation of noise.
 
     Parameters
     ----------
@@ -139,19 +142,6 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
         """Return the top eigenvectors of releases, shape (..., d, k)."""
         return top_components(releases, n_components)
 
-    def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
-        """Return the steps of `size` independent runs, over the deviation of noise.
-
-        ``steps``, shape (size, t, d (d + 1)/2): the upper triangles of the Z_i, before
-        they are made positive. From the same state of `rng`, `draw` returns what
-        follows from them, up to its parts.
-        """
-        return self._run(data, check_count("size", size, minimum=0), rng)[0]
-
-    def step_means(self, transcript: Values, data: Rows) -> Values:
-        """Return the means of the steps on `data`, given those before them."""
-        return self._run(data, len(transcript["steps"]), transcript)[1]
-
     @property
     def step_scales(self) -> dict[str, float]:
         return {"steps": 1.0}
@@ -176,15 +166,7 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
     def _run(
         self, data: Rows, size: int, source: Rng | Values
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
-        """Return values, their means on the data, and releases.
-
-        Values are drawn about the means, or are those of a transcript.
-        """
-        if not restarts(data):
-            raise InputError(
-                "data must be readable more than once, but an iterator is not, "
-                f"got {type(data).__name__}"
-            )
+        check_restarts(data)
         found = gram(data, row_norm=self.row_norm)
         if not (n := found.n_rows):
             raise InputError("data must have at least one row, got none")
@@ -204,10 +186,8 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
                 sums = found.moment * (gamma / self.row_norm) ** 2
             mean = means[:, step]
             mean[:] = pack(sums, self.ratio) / deviation
-            if isinstance(source, np.random.Generator):
-                values[:, step] = mean + source.standard_normal(mean.shape)
-            else:
-                values[:, step] = source["steps"][:, step]
+            at = slice(None), step
+            values[at] = answered(source, "steps", at, mean)
             z = unpack(values[:, step], self.ratio) * (deviation / n)
             scales, axes = np.linalg.eigh(z)
             scales = self.positive(scales)

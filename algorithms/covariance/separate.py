@@ -51,6 +51,7 @@ from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
     Values,
+    answered,
     drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
@@ -58,7 +59,7 @@ from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
 from dpaudit.algorithms.subspace.residual_plan import coordinates, matrices
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
-from dpaudit.validation import Positive, check_count, check_length
+from dpaudit.validation import Positive, check_length
 
 __all__ = ["SeparateCovariance"]
 
@@ -68,6 +69,9 @@ _NUMBERS = 2**21  # of matrices that are held at a time
 @dataclass(frozen=True, kw_only=True)
 class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
     """Noisy second moments along noisy eigenvectors; releases have shape (d, d).
+
+    A transcript has what both steps release: ``first``, N in coordinates that keep its
+    length, and ``values``, y.
 
     Parameters
     ----------
@@ -86,24 +90,10 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
     mu: Positive
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
-        d = len(moment)
+        shape, width = moment.shape, _NUMBERS // len(moment) ** 2
         return drawn_in_parts(
-            size, (d, d), _NUMBERS // d**2, lambda part: self._run(moment, part, rng)[2]
+            size, shape, width, lambda part: self._seen(moment, part, rng)[2]
         )
-
-    def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
-        """Return what both steps release: N in coordinates that keep its length, and y.
-
-        From the same state of `rng`, `draw` returns what follows from them (of few
-        runs).
-        """
-        size = check_count("size", size, minimum=0)
-        return self._run(self.statistic(data), size, rng)[0]
-
-    def step_means(self, transcript: Values, data: ArrayLike) -> Values:
-        """Return the means of both on `data`, those of ``values`` given ``first``."""
-        size = len(transcript["first"])
-        return self._run(self.statistic(data), size, transcript)[1]
 
     @property
     def step_scales(self) -> dict[str, float]:
@@ -127,24 +117,20 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
         return repeated_direction_pair(d, copies, self.relation, self.row_norm)
 
     def _run(
+        self, data: ArrayLike, size: int, source: Rng | Values
+    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        return self._seen(self.statistic(data), size, source)
+
+    def _seen(
         self, moment: Array, size: int, source: Rng | Values
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
-        """Return values, their means, and releases.
-
-        Values are drawn about the means, or are those of a transcript.
-        """
-
-        def answer(name: str, mean: Array) -> Array:
-            if not isinstance(source, np.random.Generator):
-                return np.asarray(source[name])
-            return mean + self.scale * source.standard_normal(mean.shape)
-
-        known = coordinates(moment)
+        """Return what `_run` does, of the second moment of the data."""
+        known, whole, scale = coordinates(moment), slice(None), self.scale
         first = np.broadcast_to(known, (size, len(known)))
-        noisy = answer("first", first)
+        noisy = answered(source, "first", whole, first, scale)
         vectors = np.linalg.eigh(matrices(noisy, len(moment)))[1]
         values = np.einsum("nij,nij->nj", vectors, moment @ vectors)
-        seen = answer("values", values)
+        seen = answered(source, "values", whole, values, scale)
         releases = (vectors * seen[:, np.newaxis]) @ vectors.swapaxes(-2, -1)
         releases = (releases + releases.swapaxes(-2, -1)) / 2  # to the bit
         means = {"first": first, "values": values}

@@ -57,6 +57,7 @@ from dpaudit.algorithms.shared.bases import (
     Batched,
     GaussianSteps,
     Rng,
+    Transcribed,
     Values,
     laplace_noise,
 )
@@ -88,8 +89,10 @@ def _check_quantile(name: str, value: Any) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormQuantile(Batched[Rows], Checked):
+class NormQuantile(Transcribed, Batched[Rows], Checked):
     """Ten noisy comparisons; a release is a norm, of shape ().
+
+    A transcript has the answers as ``steps``, shape (size, 10).
 
     Parameters
     ----------
@@ -147,19 +150,6 @@ class NormQuantile(Batched[Rows], Checked):
         """Return the norm of one release on the rows about a centre."""
         return float(self._run(data, 1, rng, centre)[2][0])
 
-    def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
-        """Return the answers of `size` independent runs, shape (size, 10).
-
-        From the same state of `rng`, `draw` returns what follows from them.
-        """
-        size = check_count("size", size, minimum=0)
-        return {"steps": self._run(data, size, rng)[0]}
-
-    def means(self, transcript: Values, data: Rows) -> Array:
-        """Return the means of the answers on `data`, given those before them."""
-        seen = transcript["steps"]
-        return self._run(data, len(seen), seen)[1]
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair on which every comparison moves as far as it can.
 
@@ -182,15 +172,11 @@ class NormQuantile(Batched[Rows], Checked):
         self,
         data: Rows,
         size: int,
-        source: Rng | Array,
+        source: Rng | Values,
         centre: Array | None = None,
         times: float = 1,
-    ) -> tuple[Array, Array, Array]:
-        """Return the answers, their means on the data, and the norms.
-
-        Answers are drawn about the means, or are those of a transcript. Each row may
-        stand for so many.
-        """
+    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        """Return what any such mechanism does; each row may stand for so many."""
         below = times * np.cumsum(counted(data, centre))
         means, seen = np.zeros((2, size, _STEPS))
         low, high = np.zeros(size, dtype=np.intp), np.full(size, len(NORMS) - 1)
@@ -200,10 +186,10 @@ class NormQuantile(Batched[Rows], Checked):
             if isinstance(source, np.random.Generator):
                 seen[:, step] = means[:, step] + self.noise(size, source)
             else:
-                seen[:, step] = source[:, step]
+                seen[:, step] = source["steps"][:, step]
             enough = seen[:, step] >= -self.deviation
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return seen, means, NORMS[high]
+        return {"steps": seen}, {"steps": means}, NORMS[high]
 
 
 def counted(data: Rows, centre: Array | None = None) -> NDArray[np.intp]:
@@ -242,9 +228,6 @@ class GaussianNormQuantile(GaussianSteps, NormQuantile, GaussianCalibrated):
     def noise(self, size: int, rng: Rng) -> Array:
         return self.scale * rng.standard_normal(size)
 
-    def step_means(self, transcript: Values, data: Rows) -> Values:
-        return {"steps": self.means(transcript, data)}
-
     @property
     def step_scales(self) -> dict[str, float]:
         return {"steps": self.scale}
@@ -274,7 +257,7 @@ class LaplaceNormQuantile(NormQuantile, PureCalibrated):
     def transcript_loss(self, transcript: Values, data: Rows, other: Rows) -> Array:
         """Return the exact loss of all answers, shape (size,)."""
         near, far = (
-            np.abs(transcript["steps"] - self.means(transcript, rows)).sum(axis=1)
-            for rows in (data, other)
+            np.abs(transcript["steps"] - means["steps"]).sum(axis=1)
+            for means in (self.step_means(transcript, rows) for rows in (data, other))
         )
         return np.asarray((far - near) / self.scale)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.blocks import restarts
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count
 
@@ -41,17 +42,38 @@ class Batched(ABC, Generic[Data]):
         return np.asarray(self.draw(data, 1, rng=rng)[0])
 
 
-class GaussianSteps:
+class Transcribed(ABC):
+    """A mechanism that draws what it sees, and can be told it instead."""
+
+    @abstractmethod
+    def _run(
+        self, data: Any, size: int, source: Rng | Values
+    ) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        """Return values, their means on the data, and releases.
+
+        Values are drawn about the means, or are those of a transcript.
+        """
+
+    def transcript(self, data: Any, size: int, *, rng: Rng) -> Values:
+        """Return what `size` independent runs see, named, as the class says.
+
+        From the same state of `rng`, `draw` returns what follows from it (of so many
+        runs as it makes at a time).
+        """
+        return self._run(data, check_count("size", size, minimum=0), rng)[0]
+
+    def step_means(self, transcript: Values, data: Any) -> Values:
+        """Return the means of the values on `data`, given those before them."""
+        return self._run(data, len(next(iter(transcript.values()))), transcript)[1]
+
+
+class GaussianSteps(Transcribed):
     """A mechanism whose transcript is Gaussian, each value given those before it."""
 
-    if TYPE_CHECKING:
-
-        def step_means(self, transcript: Values, data: Any) -> Values:
-            """Return the means of the values on `data`, given those before them."""
-
-        @property
-        def step_scales(self) -> dict[str, float]:
-            """The deviations of their noise."""
+    @property
+    @abstractmethod
+    def step_scales(self) -> dict[str, float]:
+        """The deviations of the noise of its values."""
 
     def transcript_loss(self, transcript: Values, data: Any, other: Any) -> Array:
         """Return the exact loss of all that was released, shape (size,)."""
@@ -105,6 +127,24 @@ class ReleasesVector:
         """Return the vectors as bases of one column, shape (..., d, 1)."""
         check_components(n_components, self.rank)
         return releases[..., np.newaxis]
+
+
+def answered(
+    source: Rng | Values, name: str, at: Any, mean: Array, scale: float = 1.0
+) -> Array:
+    """Return values about a mean with normal noise, or those of a transcript there."""
+    if isinstance(source, np.random.Generator):
+        return mean + scale * source.standard_normal(mean.shape)
+    return np.asarray(source[name][at])
+
+
+def check_restarts(data: object) -> None:
+    """Raise if data can be read once only."""
+    if not restarts(data):
+        raise InputError(
+            "data must be readable more than once, but an iterator is not, "
+            f"got {type(data).__name__}"
+        )
 
 
 def check_rank(n_components: int, dimension: int) -> None:

@@ -99,7 +99,9 @@ from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
     Rng,
     Values,
+    answered,
     check_rank,
+    check_restarts,
     drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
@@ -114,14 +116,13 @@ from dpaudit.algorithms.subspace.residual_plan import (
     matrices,
 )
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, peek, restarts
+from dpaudit.blocks import Rows, peek
 from dpaudit.errors import InputError
 from dpaudit.gram import Gram, gram, prepared
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Count,
     Positive,
-    check_count,
     check_length,
     check_positive,
 )
@@ -154,6 +155,11 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
 
     Releases have shape (d, k) and orthonormal columns. Data may be whatever
     `dpaudit.blocks.blocks` takes and can be read more than once.
+
+    A transcript has the queries over the deviation of noise. ``first``: the matrix in
+    coordinates that keep its length, and under ADD_REMOVE the number of rows.
+    ``second``: the matrix of step 3, or 0 where there is none; ``steps``, shape (size,
+    L, (d + 1) k): B and M of each step 4, or 0.
 
     Parameters
     ----------
@@ -194,21 +200,6 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         They have the law of `draw` on all of these, and take the time of one.
         """
         return self._run(data, size, rng, times=times)[2]
-
-    def transcript(self, data: Rows, size: int, *, rng: Rng) -> Values:
-        """Return the queries of `size` independent runs, over the deviation of noise.
-
-        ``first``: the matrix in coordinates that keep its length, and under ADD_REMOVE
-        the number of rows. ``second``: the matrix of step 3, or 0 where there is none;
-        ``steps``, shape (size, L, (d + 1) k): B and M of each step 4, or 0. From the
-        same state of `rng`, `draw` returns what follows from them.
-        """
-        size = check_count("size", size, minimum=0)
-        return self._run(data, size, rng)[0]
-
-    def step_means(self, transcript: Values, data: Rows) -> Values:
-        """Return the means of the queries on `data`, given those before them."""
-        return self._run(data, len(transcript["first"]), transcript)[1]
 
     @property
     def step_scales(self) -> dict[str, float]:
@@ -279,16 +270,12 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         found: Gram | None = None,
         times: float = 1.0,
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
-        """Return values, their means on the data, and releases.
+        """Return what any such mechanism does.
 
-        Values are drawn about the means, or are those of a transcript. The second
-        moment of the clipped rows may be given, and each row stand for so many.
+        The second moment of the clipped rows may be given, and each row stand for so
+        many.
         """
-        if not restarts(data):
-            raise InputError(
-                "data must be readable more than once, but an iterator is not, "
-                f"got {type(data).__name__}"
-            )
+        check_restarts(data)
         found = gram(data, row_norm=self.row_norm) if found is None else found
         d, k, count = len(found.moment), self.n_components, times * found.n_rows
         check_rank(k, d)
@@ -304,11 +291,7 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
 
         def answer(name: str, at: Any, mean: Array) -> Array:
             means[name][at] = mean
-            if isinstance(source, np.random.Generator):
-                mean = means[name][at]
-                values[name][at] = mean + source.standard_normal(mean.shape)
-            else:
-                values[name][at] = source[name][at]
+            values[name][at] = answered(source, name, at, means[name][at])
             return np.asarray(values[name][at])
 
         first = answer("first", slice(None), known / self._deviation(0))

@@ -101,7 +101,7 @@ def test_no_row_moves_an_answer_further_than_its_share_and_the_loss_is_exact(
             other = np.concatenate([other, rows[[number - 1]]])
         for mechanism in kinds(relation, quantile):
             seen = mechanism.transcript(rows, 50, rng=rng(number))
-            one, two = (mechanism._run(x, 50, seen["steps"])[1] for x in (rows, other))
+            one, two = (mechanism.step_means(seen, x)["steps"] for x in (rows, other))
             assert np.abs(one - two).max() <= mechanism.sensitivity + 1e-9
             law = stats.norm if hasattr(mechanism, "mu") else stats.laplace
             scale = mechanism.scale
