@@ -12,6 +12,7 @@ from dpaudit.reports.sections.choosing.section import (
     LOST,
     advice,
     advice_notes,
+    context,
     falling,
     held_out,
     measured,
@@ -111,6 +112,13 @@ def test_advice_is_held_to_the_best():
     assert "1.5 times the least: symmetrised-wishart in place of" in notes[1]
     assert "50.0 % are within a factor of 1.5" in notes[2]
     assert "those of recommended mechanisms at worst 3 times" in notes[2]
+
+
+def test_a_loose_bound_is_shown_beside_none():
+    known = table({"symmetrised-wishart": 0.1, "laplace-covariance": 0.2})
+    shown = context({"recommend-held-out": known})["loose"]
+    assert shown["without"].mechanism == "residual-step-pca@private"
+    assert 5 * shown["without"].error < shown["with_it"].error
 
 
 def test_winners_are_named_and_the_key_is_within_the_picture():
