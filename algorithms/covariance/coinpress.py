@@ -63,12 +63,11 @@ from dpaudit.algorithms.shared.bases import (
     Rng,
     Values,
     answered,
-    check_restarts,
     drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, peek
+from dpaudit.blocks import Rows, check_restarts, peek
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.gram import gram, prepared

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.blocks import restarts
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count
 
@@ -136,15 +135,6 @@ def answered(
     if isinstance(source, np.random.Generator):
         return mean + scale * source.standard_normal(mean.shape)
     return np.asarray(source[name][at])
-
-
-def check_restarts(data: object) -> None:
-    """Raise if data can be read once only."""
-    if not restarts(data):
-        raise InputError(
-            "data must be readable more than once, but an iterator is not, "
-            f"got {type(data).__name__}"
-        )
 
 
 def check_rank(n_components: int, dimension: int) -> None:

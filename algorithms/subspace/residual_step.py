@@ -101,7 +101,6 @@ from dpaudit.algorithms.shared.bases import (
     Values,
     answered,
     check_rank,
-    check_restarts,
     drawn_in_parts,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
@@ -116,7 +115,7 @@ from dpaudit.algorithms.subspace.residual_plan import (
     matrices,
 )
 from dpaudit.arrays import Array
-from dpaudit.blocks import Rows, peek
+from dpaudit.blocks import Rows, check_restarts, peek
 from dpaudit.errors import InputError
 from dpaudit.gram import Gram, gram, prepared
 from dpaudit.neighbours import Pair, Relation

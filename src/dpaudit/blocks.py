@@ -166,6 +166,15 @@ def restarts(data: object) -> bool:
     return not isinstance(data, Iterator)
 
 
+def check_restarts(data: object) -> None:
+    """Raise if data can be read once only."""
+    if not restarts(data):
+        raise InputError(
+            "data must be readable more than once, but an iterator is not, "
+            f"got {type(data).__name__}"
+        )
+
+
 def _default_rows(width: int) -> int:
     return max(_NUMBERS // width, _ROWS)
 
