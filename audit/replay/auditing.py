@@ -56,7 +56,8 @@ EXECUTIONS = 200
 
 _NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
 _TAKEN = "the noise made at {} has the law that a simulation of it fits ({})"
-"""What a refutation takes for granted that rests on the noise that was recorded."""
+"""What a refutation takes for granted that rests on the noise that was recorded, and
+what a loss does."""
 
 _NEIGHBOURS = "the two datasets, of type {}, are neighbours"
 _WAS_THERE = (
@@ -186,7 +187,7 @@ def replay(
     assumes = []
     if refuted and settled.exact and not worst.bare:
         assumes.append(_NOTHING_UNSEEN.format(settled.repeats))
-    if refuted and settled.exact and worst.taken:
+    if worst.taken and (settled.exact or not refuted):
         assumes.append(_TAKEN.format(worst.taken[0].place, worst.taken[0].why))
     if refuted:
         assumes += _rests_on(settled)

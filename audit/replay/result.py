@@ -121,13 +121,14 @@ class ReplayResult(PrintedResult):
         The largest loss that was seen; the supremum, where nothing was looked at. Where
         there are trusted primitives, the largest that it may be: their epsilons are
         part of it. NaN if it is not known, as where noise was not followed and nothing
-        was proven.
+        was proven. Where noise is taken for a law that a simulation of it fits, as
+        `assumes` says, it may be a hundredth too small.
     seed : int
     seconds : float
     assumes : str
         What ``REFUTED`` takes for granted: that there is no randomness that is not
         seen, where it rests on noise that was recorded; that datasets are neighbours
-        of which no rows are known. Else empty.
+        of which no rows are known. Else what the loss does, if anything.
     primitives : tuple of PrimitiveAudit
         What came of those that are not trusted, audited by themselves.
     explored : Explored or None
@@ -211,12 +212,14 @@ class ReplayResult(PrintedResult):
             seen += ", and every batch"
         elif self.batches and self.sees == "transcript":
             seen += ", and which of the other rows are in a batch"
-        again = self.repeats and not self.assumes  # which says so
+        again = self.repeats and not (self.refuted and self.assumes)  # which says so
         drawn = f", repeated {self.repeats} times" if again else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
         loss = "not known" if math.isnan(self.loss) else f"{self.loss:.4g}"
         if any(step.family == "trusted" for step in self.steps) and loss != "not known":
             loss = f"at most {loss}, as far as what is trusted keeps its promise"
+        if self.assumes and not self.refuted and loss != "not known":
+            loss = f"about {loss}, if {self.assumes}"
         lines = [
             f"{printable(self.name)}: {self.verdict}{how} "
             f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",

@@ -68,6 +68,8 @@ _OTHERS = {
     "planar radius": ("gamma", (2.0,)),
 }
 """Kinds that are no families, by their names in SciPy."""
+_SIGNS = {"add": 1.0, "subtract": -1.0}
+_MOST_PARTS = 1000
 _SIMULATED = 2**20
 _FITS = 1.95 / math.sqrt(_SIMULATED)
 
@@ -170,7 +172,8 @@ def _by_identity(expression: Expression) -> tuple[Noise | None, bool]:
     if name not in ("add", "subtract", "multiply", "copysign") or len(parts) != 2:
         return None, False
     if set(roots(parts[0])) & set(roots(parts[1])):
-        return None, False
+        whole = _collected(expression)
+        return (None, False) if whole is None else (identify(whole), True)
     first, second = (identify(part) for part in parts)
     if first is None or second is None:
         return None, False
@@ -190,6 +193,39 @@ def _by_identity(expression: Expression) -> tuple[Noise | None, bool]:
     if made is None:
         return None, name != "multiply" or "lattice" in (first.kind, second.kind)
     return replace(made, exact=exact and made.exact), True
+
+
+def _collected(expression: Expression) -> Expression | None:
+    """Return a sum with each of its parts once, None where none occurs again."""
+    found: dict[Expression, float] = {}
+    constant, seen, steps = 0.0, 0, 0
+    left = [(expression, 1.0)]
+    while left and (steps := steps + 1) <= _MOST_PARTS:
+        part, factor = left.pop()
+        name, parts = getattr(part, "name", ""), getattr(part, "parts", ())
+        numbers = [each for each in parts if isinstance(each, Number)]
+        others = [each for each in parts if not isinstance(each, Number)]
+        if isinstance(part, Number):
+            constant += factor * part.value
+        elif name in ("add", "subtract"):
+            left += [(parts[0], factor), (parts[1], factor * _SIGNS[name])]
+        elif name == "negative":
+            left.append((parts[0], -factor))
+        elif name == "multiply" and len(numbers) == len(others) == 1:
+            left.append((others[0], factor * numbers[0].value))
+        elif name == "divide" and others == [parts[0]] and numbers[0].value:
+            left.append((parts[0], factor / numbers[0].value))
+        else:
+            seen += 1
+            found[part] = found.get(part, 0.0) + factor
+    size = max(map(abs, found.values()), default=0.0)
+    kept = {part: f for part, f in found.items() if abs(f) > 1e-12 * size}
+    if left or not 0 < len(kept) < seen:
+        return None
+    whole: Expression = Number(constant)
+    for part, factor in kept.items():
+        whole = Applied("add", (whole, Applied("multiply", (Number(factor), part))))
+    return whole
 
 
 def _sum(one: Noise, two: Noise) -> Noise | None:

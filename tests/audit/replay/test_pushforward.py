@@ -322,6 +322,39 @@ def test_noise_that_a_simulation_fits_is_said_to_be():
     result = replay(holohan, pair=PAIR, claim=PureDP(0.5))
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert "a simulation of it fits (laplace)" in result.assumes
+    # The scale is a hundredth too large: the loss is 1, and is not said to be .99.
+    held = replay(holohan, pair=PAIR, claim=PureDP(0.995))
+    assert (held.verdict, held.loss < 0.995) == ("NOT_REFUTED", True)
+    assert f"loss           about {held.loss:.4g}, if {held.assumes}" in str(held)
+    assert "a simulation of it fits (laplace)" in held.assumes
+
+
+DIFFERENCE = of("subtract", E, F)
+AGAIN = {
+    "twice": (of("add", DIFFERENCE, DIFFERENCE), 2.0, 0.0),
+    "less half": (of("subtract", DIFFERENCE, of("divide", DIFFERENCE, 2)), 0.5, 0.0),
+    "shifted": (
+        of("subtract", of("negative", DIFFERENCE), of("add", of("add", 3, E), E)),
+        None,
+        0.0,
+    ),
+    "with a number": (
+        of("add", of("add", DIFFERENCE, 1), of("multiply", 3, DIFFERENCE)),
+        4.0,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_parts_that_occur_again_are_added_first(name):
+    expression, scale, shift = AGAIN[name]
+    law = identify(expression)
+    if scale is None:  # F - 3 E - 3: exponentials of two scales are no Laplace noise
+        assert law is None or not law.exact
+    else:
+        assert (law.kind, law.exact) == ("laplace", True)
+        assert (abs(law.scale), law.shift) == pytest.approx((scale, shift))
 
 
 @pytest.mark.parametrize("scale", [1.23444, 1.23456, 3.00049])
