@@ -187,7 +187,7 @@ def replay(
     assumes = []
     if refuted and settled.exact and not worst.bare:
         assumes.append(_NOTHING_UNSEEN.format(settled.repeats))
-    if worst.taken and (settled.exact or not refuted):
+    if worst.taken and not worst.bare and (settled.exact or not refuted):
         assumes.append(_TAKEN.format(worst.taken[0].place, worst.taken[0].why))
     if refuted:
         assumes += _rests_on(settled)

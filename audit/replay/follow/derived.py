@@ -15,7 +15,7 @@ as well, and is compared as any other.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -113,13 +113,17 @@ class _Parts:
         if made is not None:
             if isinstance(made.expression, Joint):
                 return None
-            places = {}
+            behind = {}
             for slot, roots in made.roots.items():
-                place = self._slot(roots[draws - made.start])
-                if place is None:
+                root = self._root(roots[draws - made.start], bare=True)
+                if root is None:
                     return None
-                places[slot] = place
-            return _moved(made.expression, places)
+                behind[slot] = root
+            return _over(made.expression, behind)
+        return self._root(draws, bare=bare)
+
+    def _root(self, draws: NDArray[np.intp], *, bare: bool) -> Root | None:
+        """Return draws that are made of no others, as what is left of them by now."""
         families = self.tape.draws.families[draws]
         family = int(families[0])
         if (families != family).any() or family == Family.UNKNOWN:
@@ -349,18 +353,20 @@ def _made(
     tape.draws.go_into(made.index[:, 0], MadeOf(standard, dict(enumerate(slots))))
     if law is not None and not law.exact:
         tape.taken.append(Unfollowed(made_at, words_of(family)))
+        start = int(made.index[0, 0])
+        tape.draws.fits.append((start, start + made.size, standard))
     block = made.terms.block
     terms = Terms(block=block, factor=scale)
     return Tracked(tape, np.full(shape, shift), terms, bare=not shift)
 
 
-def _moved(expression: Expression, places: dict[int, int]) -> Expression:
-    """Return an expression over other slots."""
+def _over(expression: Expression, behind: dict[int, Root]) -> Expression:
+    """Return an expression over other draws, by the slots of those that it is over."""
     if isinstance(expression, Root):
-        return replace(expression, slot=places[expression.slot])
+        return behind[expression.slot]
     if isinstance(expression, Number):
         return expression
-    parts = tuple(_moved(part, places) for part in expression.parts)
+    parts = tuple(_over(part, behind) for part in expression.parts)
     return Applied(expression.name, parts)
 
 

@@ -33,6 +33,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.follow.made import Made, MadeOf, State
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
+from dpaudit.audit.replay.laws.expressions import Expression
 
 __all__ = ["DrawBlock", "Draws", "Image", "Terms"]
 
@@ -129,6 +130,9 @@ class Draws:
     values : ndarray of float
     states : ndarray of int
     made : Made
+    fits : list of tuple
+        Draws, from the first to before the last, of which the law is what a simulation
+        fits, and what they are made of.
     """
 
     def __init__(self) -> None:
@@ -141,6 +145,7 @@ class Draws:
         self._places: list[str] = []
         self._recipes: list[Recipe | None] | None = []
         self.made = Made()
+        self.fits: list[tuple[int, int, Expression]] = []
         self.texts: list[Any] = []  # that may become numbers
 
     @property

@@ -59,7 +59,10 @@ from dpaudit.audit.replay.judge.far_noise import look_at_tails, look_far
 from dpaudit.audit.replay.judge.finite import judge_finite
 from dpaudit.audit.replay.judge.judgement import TWO_MODES, Findings, Judgement, Repeat
 from dpaudit.audit.replay.judge.lines import Lines
+from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.composition import pure_epsilon
+from dpaudit.audit.replay.laws.expressions import Expression
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
@@ -73,6 +76,10 @@ _LITTLE = 50_000  # steps, and numbers of D and that are looked at: then more fo
 _PLAIN = 4  # executions that a turn takes where nothing is hidden
 _VARIANTS = 12  # of entropy, of which a fair bit escapes each with probability 1/2
 _MOST_LOOKS = 4  # numbers, after which all branches are executed in any case
+_ONLY_TAKEN = (
+    "the noise has a law that a simulation of it fits, whose scale is not known well "
+    "enough to compare it with other noise, or with numbers"
+)
 _DECIDING = Mode(decides=True), Mode(decides=True, keeps=True)
 
 
@@ -161,7 +168,38 @@ def _judge(
     judgement.opening = opening
     judgement.meeting = Lines(first, second).meeting
     judgement.taken = *first.tape.taken, *second.tape.taken
+    told = judgement.suspicious and not judgement.bare
+    if judgement.taken and told and not _meets_itself(first, second):
+        judgement.findings = judgement.findings.with_proof(None)
+        judgement.proven = judgement.transcripts = False
+        judgement.laws = None
+        judgement.suspect("coin", judgement.taken[0].place, _ONLY_TAKEN)
     return judgement
+
+
+def _meets_itself(first: Trace, second: Trace) -> bool:
+    """Say whether noise that is taken for a law is compared with itself, shifted.
+
+    Its scale is not known exactly. That refutes nothing where it is on both sides,
+    for then both have the same error. Beside other noise it would, and so it would
+    where numbers are compared with it.
+    """
+    sides = [[e.law for e in trace.tape.observations] for trace in (first, second)]
+    if any(isinstance(law, ChoiceLaw) for side in sides for law in side):
+        return False
+    pairs = [(first.law, second.law), *zip(*sides, strict=False)]
+    return len(sides[0]) == len(sides[1]) and all(
+        _taken_for(first, one) == _taken_for(second, other) for one, other in pairs
+    )
+
+
+def _taken_for(trace: Trace, law: AffineLaw) -> list[Expression | None]:
+    """Return what each noise of a law is made of, None where its law is exact."""
+    fits = trace.tape.draws.fits
+    return [
+        next((made for start, stop, made in fits if start <= draw < stop), None)
+        for draw in law.draw.tolist()
+    ]
 
 
 def _judge_exactly(judgement: Judgement, first: Trace, second: Trace) -> bool:

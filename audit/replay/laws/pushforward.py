@@ -202,7 +202,8 @@ def _collected(expression: Expression) -> Expression | None:
     left = [(expression, 1.0)]
     while left and (steps := steps + 1) <= _MOST_PARTS:
         part, factor = left.pop()
-        name, parts = getattr(part, "name", ""), getattr(part, "parts", ())
+        name = part.name if isinstance(part, Applied) else ""
+        parts: tuple[Expression, ...] = getattr(part, "parts", ())
         numbers = [each for each in parts if isinstance(each, Number)]
         others = [each for each in parts if not isinstance(each, Number)]
         if isinstance(part, Number):

@@ -260,3 +260,36 @@ def test_steps_within_one_step_of_a_grid_are_all_found():
     values, p = few_values(odd)
     assert p[values == 1].sum() == pytest.approx(0.25, rel=1e-9)
     assert few_values(Applied("less", (Applied("cos", (u,)), Number(0.0)))) is None
+
+
+def turned(draw, data, less):
+    """Return a draw of whole numbers, or what is as good: turned on, by the data."""
+    return (draw + 1) % less if len(data) > 1 else draw
+
+
+def looked_at_after_that(data, rng):
+    draw = turned(int(rng.integers(4)), data, 4)
+    return int(draw > 1) if draw > 0 else 5
+
+
+def numbers_of_an_array(data, rng):
+    draws = turned(rng.integers(0, 4, size=3), data, 4)
+    return [int(each > 1) for each in draws] if (draws > 0).all() else [5]
+
+
+@pytest.mark.parametrize("private", [looked_at_after_that, numbers_of_an_array])
+def test_a_function_of_a_draw_goes_by_what_is_left_of_that(private):
+    """Of which the code saw another function, and not by what it was when made."""
+    held = replay(private, pair=MORE, claim=PureDP(0.001), budget=2)
+    assert (held.verdict, held.explored) == ("NOT_REFUTED", None)
+    assert held.loss == pytest.approx(0, abs=1e-9)
+
+
+def test_a_release_that_one_side_alone_gives_is_not_lost():
+    def never_both(data, rng):
+        draw = (len(data) + int(rng.integers(4))) % 4
+        other = len(data) + int(rng.integers(3)) if draw > 0 else 0
+        return [draw > 1, other > 3]
+
+    result = replay(never_both, pair=MORE, claim=PureDP(19.0), budget=2)
+    assert (result.verdict, result.loss) == ("REFUTED", math.inf)

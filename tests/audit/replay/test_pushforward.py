@@ -329,6 +329,50 @@ def test_noise_that_a_simulation_fits_is_said_to_be():
     assert "a simulation of it fits (laplace)" in held.assumes
 
 
+def fitted(rng):
+    """Return Laplace noise, which a simulation alone tells."""
+    return rng.normal() * rng.normal() + rng.normal() * rng.normal()
+
+
+def another_side(x, rng):
+    return fitted(rng) if len(x) > 2 else rng.laplace()
+
+
+def in_another_order(x, rng):
+    noise = [fitted(rng), rng.laplace()]
+    return noise[::-1] if len(x) > 2 else noise
+
+
+def against_a_number(x, rng):
+    return [bool(fitted(rng) > 1), 2] if len(x) > 2 else [bool(rng.laplace() > 1), 2]
+
+
+def turned_on(x, rng):
+    u = rng.random()
+    return (u + 0.3) % 1 if len(x) > 2 else u
+
+
+@pytest.mark.parametrize(
+    "private", [another_side, in_another_order, against_a_number, turned_on]
+)
+def test_noise_that_a_simulation_fits_refutes_nothing_beside_other_noise(private):
+    result = replay(private, pair=PAIR, claim=PureDP(0.001), budget=2)
+    assert (result.verdict, result.proof) == ("NOT_FOLLOWED", False)
+    assert "a simulation of it fits" in str(result)
+
+
+def test_noise_that_a_simulation_fits_refutes_at_scales_of_data_and_beside_numbers():
+    def scaled(x, rng):
+        return len(x) * fitted(rng)
+
+    def bare(x, rng):
+        return [fitted(rng), len(x)]
+
+    for false in (scaled, bare):
+        result = replay(false, pair=PAIR, claim=PureDP(0.5))
+        assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, np.inf)
+
+
 DIFFERENCE = of("subtract", E, F)
 AGAIN = {
     "twice": (of("add", DIFFERENCE, DIFFERENCE), 2.0, 0.0),
