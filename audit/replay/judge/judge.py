@@ -168,8 +168,8 @@ def _judge(
     judgement.opening = opening
     judgement.meeting = Lines(first, second).meeting
     judgement.taken = *first.tape.taken, *second.tape.taken
-    told = judgement.suspicious and not judgement.bare
-    if judgement.taken and told and not _meets_itself(first, second):
+    told = judgement.taken and judgement.suspicious
+    if told and not _meets_itself(first, second, bare=judgement.bare):
         judgement.findings = judgement.findings.with_proof(None)
         judgement.proven = judgement.transcripts = False
         judgement.laws = None
@@ -177,8 +177,10 @@ def _judge(
     return judgement
 
 
-def _meets_itself(first: Trace, second: Trace) -> bool:
+def _meets_itself(first: Trace, second: Trace, *, bare: bool) -> bool:
     """Say whether noise that is taken for a law is compared with itself, shifted.
+
+    Or not at all: what is `bare` differs without noise.
 
     Its scale is not known exactly. That refutes nothing where it is on both sides,
     for then both have the same error. Beside other noise it would, and so it would
@@ -188,9 +190,10 @@ def _meets_itself(first: Trace, second: Trace) -> bool:
     if any(isinstance(law, ChoiceLaw) for side in sides for law in side):
         return False
     pairs = [(first.law, second.law), *zip(*sides, strict=False)]
-    return len(sides[0]) == len(sides[1]) and all(
+    alike = len(sides[0]) == len(sides[1]) and all(
         _taken_for(first, one) == _taken_for(second, other) for one, other in pairs
     )
+    return bare or alike
 
 
 def _taken_for(trace: Trace, law: AffineLaw) -> list[Expression | None]:

@@ -50,7 +50,8 @@ def suprema_of(one: _Side, two: _Side, step: float) -> tuple[float, float]:
     """
     laws = [law_of(code) for code, _, _ in (one, two)]
     lattices = [isinstance(law, Lattice) for law in laws]
-    coded = min(one[0], two[0]) >= FIRST and type(laws[0]) is type(laws[1])
+    coded = all(lattices) or type(laws[0]) is type(laws[1])
+    coded &= min(one[0], two[0]) >= FIRST
     if coded and not math.isnan(step):
         turned = one[2] * two[2] < 0
         own = _UNKNOWN if turned else _of_steps(one[0], two[0], step)
@@ -116,8 +117,10 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
 def _finite_suprema(one: _Side, two: _Side) -> tuple[float, float]:
     """Return the suprema, both ways, of two laws on finitely many numbers each."""
     laws = [law_of(code) for code, _, _ in (one, two)]
-    if not all(isinstance(law, Lattice) and law.finite for law in laws):
+    if not all(isinstance(law, Lattice) for law in laws):
         return math.inf, math.inf
+    if not all(law.finite for law in laws):  # steps of 1 or 2, of which half are taken
+        return _UNKNOWN
     found = atoms_of(one, two)
     if found is None:
         return _UNKNOWN
@@ -213,8 +216,12 @@ def suprema_apart(one: Placed, two: Placed) -> tuple[float, float]:
 def _loss(one: Placed, two: Placed, x: Array) -> Array:
     """Return log p(x)/q(x), less what rounding may have added."""
     log, log2 = one.log(x), two.log(x)
+    least = 4 * np.finfo(np.float64).eps
+    # Close to an end little is left of x, less the mean.
+    near = least * (np.abs(x) + abs(one.mean) + abs(two.mean))
     with np.errstate(invalid="ignore", over="ignore"):
-        loss = log - log2 - 4 * np.finfo(np.float64).eps * (np.abs(log) + np.abs(log2))
+        off = [np.abs(each.log(x + near) - each.log(x - near)) for each in (one, two)]
+        loss = log - log2 - least * (np.abs(log) + np.abs(log2)) - sum(off)
     return np.where(np.isfinite(loss), loss, -np.inf)
 
 

@@ -37,7 +37,7 @@ FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
 MOST_STEPS = 2**14
 _ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
 _SAME = 1e-9  # relative, of parameters that are one number, rounded differently
-_OFF = _SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
+_OFF = SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
 
 
@@ -190,9 +190,11 @@ class Lattice:
         first, last = int(sure[0]), int(sure[-1])
         with np.errstate(divide="ignore"):
             log = np.log(p[first : last + 1])
-        wide = len(log) > 2
-        below = float(log[1] - log[0]) if wide and first > 0 else math.inf
-        above = float(log[-2] - log[-1]) if wide and last < len(p) - 1 else math.inf
+        below = above = math.inf
+        if len(log) > 2 and first > 0 and log[1] > -math.inf:
+            below = float(log[1] - log[0])
+        if len(log) > 2 and last < len(p) - 1 and log[-2] > -math.inf:
+            above = float(log[-2] - log[-1])
         return cls(start + first, tuple(log.tolist()), below, above)
 
     @classmethod
@@ -281,7 +283,7 @@ class Lattice:
                 return math.nan, math.nan
             if not (self.exact and other.exact):
                 # Beyond the tables of two laws little is known of either.
-                losses = losses[np.maximum(one, two) > math.log(_SURE)]
+                losses = losses[np.maximum(one, two) > math.log(SURE)]
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
             max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most

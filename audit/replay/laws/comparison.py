@@ -24,7 +24,7 @@ from dpaudit.audit.replay.laws.coded import (
     lattice_of,
     take_vectors,
 )
-from dpaudit.audit.replay.laws.points import with_points
+from dpaudit.audit.replay.laws.points import SYMMETRIC, turned, turned_like, with_points
 from dpaudit.audit.replay.laws.whitening import rough_of, whitened
 from dpaudit.claims import Claim
 from dpaudit.printable import told_apart
@@ -207,6 +207,7 @@ def compare(law: AnyLaw, other: AnyLaw) -> LawComparison:
         odd = white is None or any(map(lattice_of, [*law.kinds, *other.kinds]))
         return LawComparison(None if odd else _BARE, white or 0, not odd)
     law, other = with_points([law, other])
+    other = turned_like(other, law)
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
     if (noisy != noisy2).any():
@@ -293,7 +294,8 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
     And those of two families whose tails fall alike.
     """
     codes = made.family, made.other_family
-    odd = (codes[0] >= FIRST) | (codes[1] >= FIRST)
+    odd_sign = turned(law, other) & ~np.isin(codes[0], [*SYMMETRIC, Family.UNIFORM])
+    odd = odd_sign | (codes[0] >= FIRST) | (codes[1] >= FIRST)
     odd |= (codes[0] != codes[1]) & np.isin(codes, _LINEAR[:-1]).all(axis=0)
     if not odd.any():
         return made
@@ -314,13 +316,19 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
         if not near[unit] and count >= _MOST_APART:
             suprema[unit] = back[unit] = math.nan
             continue
-        step = float(steps[unit]) if near[unit] else math.nan
+        whole = lattice_of(one[0]) is not None
+        odd_sign[unit] &= not whole
+        step = float(steps[unit]) if near[unit] and not odd_sign[unit] else math.nan
         suprema[unit], back[unit] = suprema_of(one, two, step)
-        moved = moved_by(one[0], two[0]) if near[unit] else None
+        odd_sign[unit] &= not max(suprema[unit], back[unit]) <= _SAME
+        moved = moved_by(one[0], two[0]) if near[unit] and not odd_sign[unit] else None
         if moved is not None and not shift[unit]:
             shift[unit], there[unit] = moved, one[0]
-    made = replace(made, suprema=suprema, back=back)
-    return replace(made, shift=shift, other_family=there)
+    made = replace(made, suprema=suprema, back=back, shift=shift, other_family=there)
+    if odd_sign.any():  # a scale of the other sign
+        scales = np.where(odd_sign, -made.other_scale, made.other_scale)
+        made = replace(made, other_scale=scales)
+    return made
 
 
 def loss(
@@ -372,6 +380,7 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
     bounded = _near(scale, other.scale)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
+    bounded &= ~turned(law, other) | np.isin(law.family, SYMMETRIC)
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 

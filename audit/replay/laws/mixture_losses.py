@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.choices import least_losses
-from dpaudit.audit.replay.laws.coded import FIRST, Family, lattice_of, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, SURE, Family, lattice_of, law_of
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.independence import blocks_of
 from dpaudit.audit.replay.laws.mixtures import Part, Terms
@@ -40,6 +40,7 @@ from dpaudit.audit.replay.laws.one_draw import distribution
 __all__ = ["Worst", "deltas", "no_more", "worst_of"]
 
 _MOST_POINTS, _FEWEST = 12_000, 25
+_TAIL = math.log(1e-9)  # of the ends of tables that were cut
 _MOST_ON_LATTICE = 100_000
 _FAR = (1e2, 1e3, 1e4)  # in scales
 _SPREAD = 60.0
@@ -217,18 +218,17 @@ def _tails(part: Part) -> tuple[Array, Array]:
 
 
 def _on_lattices(mean: Array, ratio: Array, family: NDArray[np.intp]) -> Array:
-    """Return the numbers that have a probability."""
-    several = []
+    """Return the numbers that have a probability, none that errors make of two laws."""
+    several, laws = [], [law_of(code) for code in family.tolist()]
     each = max(100, _MOST_ON_LATTICE // len(mean))
-    for x, b, code in zip(mean, ratio, family.tolist(), strict=True):
-        lattice = lattice_of(code)
-        assert lattice is not None
-        start, p = lattice.table()
-        k = np.arange(len(p))[np.sort(np.argsort(-p, kind="stable")[:each])]
-        several.append(x + b * (start + k))
+    ends = min(min(law.log[0], law.log[-1]) for law in laws)
+    least = SURE if ends < _TAIL and len({*family.tolist()}) > 1 else 0.0
+    for x, b, law in zip(mean, ratio, laws, strict=True):
+        start, p = law.table()
+        k = np.sort(np.argsort(-p, kind="stable")[:each])
+        several.append(x + b * (start + k[p[k] > least]))
     y = np.sort(np.concatenate(several))
-    apart = np.diff(y, prepend=-np.inf) > 1e-6 * np.abs(ratio).min()
-    return np.asarray(y[apart])
+    return np.asarray(y[np.diff(y, prepend=-np.inf) > 1e-6 * np.abs(ratio).min()])
 
 
 def _nearer(part: Part, y: Array, found: Array) -> tuple[Array, Array]:

@@ -161,7 +161,10 @@ def of_one(
         return None
     found = _ascending(values)
     if found is None and np.allclose(values, values[::-1], rtol=1e-7, atol=1e-12):
-        found = _ascending(of((1 + _GRID) / 2))
+        half = of(_GRID / 2)  # the same as at 1 - p/2, and as probable as both
+        found = _ascending(half)
+        if found is not None and len(np.unique(found)) < len(found) // 2:
+            return _by_steps(lambda p: of(p / 2))
     if found is None:
         return _by_sorting(of)
     if len(np.unique(found)) < len(found) // 2:

@@ -1,7 +1,9 @@
-"""Constants where others have noise on a lattice: numbers that have one value for sure.
+"""Laws in a form in which they can be compared: constants, and noise that is turned.
 
+Numbers that have one value for sure may stand where others have noise on a lattice.
 Such laws are not singular to each other, as the constant may be an atom of the noise.
 So a constant is taken for a draw of which 0 has probability 1, and compared as one.
+And a uniform draw u may be 1 - u on the other side.
 Laws are those of `dpaudit.audit.replay.laws.affine`.
 """
 
@@ -13,9 +15,11 @@ from numpy import full  # the real one, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import Lattice, code_of, lattice_of
+from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of, lattice_of
 
-__all__ = ["with_points"]
+__all__ = ["SYMMETRIC", "turned", "turned_like", "with_points"]
+
+SYMMETRIC = (Family.GAUSSIAN, Family.LAPLACE, Family.LOGISTIC)
 
 _Law = TypeVar("_Law", bound=Any)
 _POINT = Lattice(0, (0.0,))
@@ -70,3 +74,21 @@ def _on_lattice(law: Any) -> Array:
     lone = [lattice_of(int(each)) is not None for each in law.family]
     held = np.append(np.array(lone, dtype=bool) & (counts == 1), False)
     return np.where(held[law.unit], law.ratio, 0.0)
+
+
+def turned(law: Any, other: Any) -> NDArray[np.bool_]:
+    """Say which units have noise of the other sign on the other side."""
+    signs = [np.sign(each.ratio[each.first]) for each in (law, other)]
+    return np.asarray(signs[0] * signs[1] < 0)
+
+
+def turned_like(law: _Law, other: _Law) -> _Law:
+    """Return a law whose uniform draws u are 1 - u where they are so in another."""
+    if len(law.first) != len(other.first):
+        return law
+    units = turned(law, other) & (law.family == Family.UNIFORM)
+    some = (law.unit >= 0) & np.append(units, False)[law.unit]
+    if not some.any():
+        return law
+    mean = np.where(some, law.mean + law.ratio, law.mean)
+    return replace(law, mean=mean, ratio=np.where(some, -law.ratio, law.ratio))

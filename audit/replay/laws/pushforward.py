@@ -11,7 +11,7 @@ the code had asked for it.
 
 1. **One draw, monotone.** If g(Q(p)) does not decrease for the quantile function Q of
    the draw, it is the quantile function of g(z); if it does not increase, it is so read
-   backwards. If g(Q(p)) = g(Q(1 - p)), then g(Q((1 + p)/2)) takes its place. Two laws
+   backwards. If g(Q(p)) = g(Q(1 - p)), then g(Q(p/2)) takes its place. Two laws
    are one if their quantile functions are. So g(z) = a + b X holds if that function is
    a + b Q_X(p), or, for b < 0, a + b Q_X(1 - p), at every p of a grid with tails down
    to 1e-9, to a relative 1e-6. What passes that is not told from a + b X by losses.

@@ -1,0 +1,108 @@
+"""One law, made in different ways on D and on D': nothing is refuted.
+
+What comes out is noise or a choice that the data have no part in, whatever the code
+does to make it, so that every claim holds.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from dpaudit import Pair, PureDP
+from dpaudit.audit import replay
+
+PAIR = Pair([[0.0]], [[0.0], [1.0]])
+WAYS = {
+    "uniform": (
+        "r.random()",
+        "1 - r.random()",
+        "(r.random() + 0.3) % 1",
+        "abs(2 * r.random() - 1)",
+        "np.exp(-r.exponential())",
+        "r.uniform(-1, 1) / 2 + 0.5",
+    ),
+    "exponential": (
+        "r.exponential()",
+        "-np.log(r.random())",
+        "r.gamma(1.0)",
+        "abs(r.laplace())",
+    ),
+    "Laplace": (
+        "r.laplace()",
+        "r.exponential() - r.exponential()",
+        "r.choice([-1, 1]) * r.exponential()",
+        "r.normal() * r.normal() + r.normal() * r.normal()",
+    ),
+    "logistic": (
+        "r.logistic()",
+        "r.gumbel() - r.gumbel()",
+        "special.logit(r.random())",
+    ),
+    "beta": ("r.beta(2, 3)", "1 - r.beta(3, 2)"),
+    "geometric": (
+        "int(r.geometric(0.4))",
+        "int(np.floor(r.exponential() / -np.log(0.6))) + 1",
+        "int(np.ceil(np.log(r.random()) / np.log(0.6)))",
+    ),
+    "Poisson": ("int(r.poisson(3.0))", "int(r.poisson(1.0)) + int(r.poisson(2.0))"),
+    "binomial": (
+        "int(r.binomial(60, 0.4))",
+        "int(r.binomial(30, 0.4)) + int(r.binomial(30, 0.4))",
+        "60 - int(r.binomial(60, 0.6))",
+    ),
+    "one of four": (
+        "int(r.integers(4))",
+        "(int(r.integers(4)) + 1) % 4",
+        "int(r.random() * 4)",
+        "int(r.integers(2)) * 2 + int(r.integers(2))",
+        "int(r.integers(8)) // 2",
+    ),
+    "a quarter": (
+        "int(r.random() < 0.25)",
+        "int(r.integers(2)) * int(r.integers(2))",
+        "int(abs(r.random() - 0.5) < 0.125)",
+        "int(r.binomial(1, 0.25))",
+    ),
+}
+RELEASES = (
+    "x",
+    "x + 0.3",
+    "np.floor(x + 0.3)",
+    "round(2 * x)",
+    "int(x > 1)",
+    "max(x, 1)",
+    "5 if x > 1 else int(x > 0)",
+)
+
+
+def mechanism(one, two, release):
+    source = (
+        f"def f(data, r):\n    x = {one} if len(data) > 1 else {two}\n"
+        f"    return {release}\n"
+    )
+    names = {"np": np, "special": special}
+    exec(compile(source, "mechanism", "exec"), names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("law", WAYS)
+def test_one_law_in_two_ways_refutes_nothing(law):
+    for one, two in combinations(WAYS[law], 2):
+        for release in RELEASES:
+            made = mechanism(one, two, release)
+            result = replay(made, pair=PAIR, claim=PureDP(1e-6), budget=2)
+            assert not result.refuted, (one, two, release, str(result))
+
+
+TURNED = ("r.exponential()", "r.gumbel()", "r.random()", "r.gamma(2.5)")
+
+
+@pytest.mark.parametrize("noise", TURNED)
+@pytest.mark.parametrize("seldom", [False, True])
+def test_noise_of_the_other_sign_is_another_law(noise, seldom):
+    more = f"-({noise})"
+    release = "x if r.random() < 0.5 else 9.0" if seldom else "x"
+    false = mechanism(noise, more, release)
+    assert replay(false, pair=PAIR, claim=PureDP(1.0)).refuted
