@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.coded import Family, Lattice, code_of, lattice_of
 
-__all__ = ["SYMMETRIC", "turned", "turned_like", "with_points"]
+__all__ = ["turned", "turned_like", "with_points"]
 
 SYMMETRIC = (Family.GAUSSIAN, Family.LAPLACE, Family.LOGISTIC)
 
