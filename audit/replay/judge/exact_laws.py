@@ -13,6 +13,7 @@ from dpaudit.audit.replay.execute.executor import Trace, both_again
 from dpaudit.audit.replay.judge.judgement import Judgement, Step, Steps
 from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
+from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare
 from dpaudit.audit.replay.laws.composition import EPSILONS, Composition
 from dpaudit.audit.replay.laws.points import with_points
@@ -104,7 +105,9 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     )
     spent = Composition.of([compared])
     # Of what has no composition by dp-accounting, draws are tested.
+    composed = np.isin(compared.family, (Family.LAPLACE, Family.GAUSSIAN))
     odd = compared.scales_differ or compared.suprema is not None
+    odd |= bool(((compared.shift != 0) & ~composed).any())
     judgement.proven = spent.refutes(claim)
     if odd:  # or one number alone has more delta than is claimed
         epsilons = EPSILONS[EPSILONS <= _FARTHEST]
@@ -124,7 +127,7 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
             proof=judgement.proven,
         )
     elif judgement.proven:
-        costly = [step for step in judgement.steps if step.l1]
+        costly = [each for each in judgement.steps if each.l1] or [*judgement.steps]
         alone = [
             replace(step, place=lines.noise(_draws_at(first, step.place)) or step.place)
             for step, part in zip(judgement.steps, parts.values(), strict=True)

@@ -316,8 +316,6 @@ def _with_codes(law: AffineLaw, other: AffineLaw, made: LawComparison) -> LawCom
         if not near[unit] and count >= _MOST_APART:
             suprema[unit] = back[unit] = math.nan
             continue
-        whole = lattice_of(one[0]) is not None
-        odd_sign[unit] &= not whole
         step = float(steps[unit]) if near[unit] and not odd_sign[unit] else math.nan
         suprema[unit], back[unit] = suprema_of(one, two, step)
         odd_sign[unit] &= not max(suprema[unit], back[unit]) <= _SAME
@@ -380,7 +378,6 @@ def _within_supremum(law: AffineLaw, other: AffineLaw, unit_loss: Array) -> Arra
     most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
     bounded = _near(scale, other.scale)
     bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
-    bounded &= ~turned(law, other) | np.isin(law.family, SYMMETRIC)
     return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 

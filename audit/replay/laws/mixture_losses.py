@@ -311,7 +311,8 @@ def _cell_masses(terms: Terms, edges: Array) -> tuple[Array, Array]:
     columns = zip(terms.mean[:, 0], terms.ratio[:, 0], terms.family[:, 0], strict=True)
     for number, (x, b, family) in enumerate(columns):
         u, law = (edges - x) / b, distribution(int(family))
-        below, above = law.cdf(u), law.sf(u)
+        with np.errstate(over="ignore"):
+            below, above = law.cdf(u), law.sf(u)
         if b < 0:
             below, above = above, below
         below, above = (

@@ -1,6 +1,8 @@
 """Mechanisms with and without bugs, as people write them, for the tests of replay."""
 
 import linecache
+import sys
+from types import ModuleType
 
 import numpy as np
 
@@ -114,3 +116,12 @@ RIGHT = {
     "float": (right_float, Pair(rows(0, 1), rows(0, 1, 1))),
     "late sum": (right_late_sum, Pair(rows(0.3, 1), rows(0.3, 1, 1, 0)[:3])),
 }
+
+
+def made(source, **names):
+    """Return the function f of a module of that source, as if it were a file's."""
+    module = ModuleType("made")
+    vars(module).update(names)
+    sys.modules["made"] = module  # replays give it names of their own
+    exec(compile(source, "made.py", "exec"), vars(module))
+    return module.f

@@ -361,6 +361,12 @@ def test_noise_that_a_simulation_fits_refutes_nothing_beside_other_noise(private
     assert "a simulation of it fits" in str(result)
 
 
+def test_noise_that_a_simulation_fits_is_not_drawn_from_instead():
+    """Its scale is 0.2 % too large, which draws from such laws would tell."""
+    result = replay(turned_on, pair=PAIR, claim=PureDP(1.0), budget=10_000)
+    assert not result.refuted
+
+
 def test_noise_that_a_simulation_fits_refutes_at_scales_of_data_and_beside_numbers():
     def scaled(x, rng):
         return len(x) * fitted(rng)
@@ -368,7 +374,10 @@ def test_noise_that_a_simulation_fits_refutes_at_scales_of_data_and_beside_numbe
     def bare(x, rng):
         return [fitted(rng), len(x)]
 
-    for false in (scaled, bare):
+    def bare_beside_others(x, rng):
+        return [another_side(x, rng), len(x)]
+
+    for false in (scaled, bare, bare_beside_others):
         result = replay(false, pair=PAIR, claim=PureDP(0.5))
         assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, np.inf)
 

@@ -14,6 +14,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from replay_cases import made
 
 from dpaudit import Pair, PureDP
 from dpaudit.audit import replay
@@ -116,17 +117,16 @@ def epsilon(first, second):
 
 def agrees(seed):
     source = program(seed)
-    names = {"np": np}
-    exec(compile(source, f"program {seed}", "exec"), names)
-    true = epsilon(*(law(names["f"], side) for side in (PAIR.data, PAIR.neighbour)))
+    mechanism = made(source, np=np)
+    true = epsilon(*(law(mechanism, side) for side in (PAIR.data, PAIR.neighbour)))
     if true < math.inf:
         claim = PureDP(true * (1 + 1e-6) + 1e-6)
-        assert replay(names["f"], pair=PAIR, claim=claim, budget=2).verdict != (
+        assert replay(mechanism, pair=PAIR, claim=claim, budget=2).verdict != (
             "REFUTED"
         ), source
     if true > 0.001:
         claim = PureDP(min(0.99 * true, 20.0))
-        result = replay(names["f"], pair=PAIR, claim=claim, budget=2)
+        result = replay(mechanism, pair=PAIR, claim=claim, budget=2)
         partly = result.verdict == "NOT_FOLLOWED" or result.explored is not None
         assert result.refuted or partly, source
 
