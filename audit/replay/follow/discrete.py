@@ -184,11 +184,11 @@ class DiscreteDraws:
         return self._of_data("dirichlet", alpha, size=size)
 
     def geometric(self, p: Any, size: Any = None) -> Any:
-        if not (_is_number(p) and 0 < p < 1):
+        known = _is_number(p) and 0 < p < 1
+        law = Lattice.geometric(float(p)) if known else None
+        if law is None:
             return self._unfollowed("geometric", p, size)
-        p = float(p)
-        law = Lattice(1, (math.log(p),), above=-math.log1p(-p))
-        return self._of_law(law, "geometric", p, size=size)
+        return self._of_law(law, "geometric", float(p), size=size)
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
         if not (_is_number(lam) and 0 < lam < MOST_STEPS / 4):

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.laws.coded import FIRST, Lattice, law_of
+from dpaudit.audit.replay.laws.coded import FIRST, SURE, Lattice, law_of
 
 __all__ = ["atoms_of", "moved_by", "suprema_of"]
 
@@ -84,7 +84,8 @@ def _of_steps(code: int, other: int, steps: float) -> tuple[float, float]:
 def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
     """Return probabilities of the numbers that either of two laws may give.
 
-    None if one has no finite table, or the places are not known to enough digits.
+    None if one is on no lattice, or the places are not known to enough digits. Of laws
+    that go on without end those of any size, if these are nearly all.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
         Of the same numbers, in one order; 0 where a number is none of the law's.
     """
     laws = [law_of(code) for code, _, _ in (one, two)]
-    if not all(isinstance(law, Lattice) and law.finite for law in laws):
+    if not all(isinstance(law, Lattice) for law in laws):
         return None
     # In units of the smaller steps, from the mean of the first: of whatever size.
     unit = min(abs(one[2]), abs(two[2]))
@@ -104,6 +105,8 @@ def atoms_of(one: _Side, two: _Side) -> tuple[Array, Array] | None:
     places, tables = [], []
     for law, start, (_, _, ratio) in zip(laws, (0.0, apart), (one, two), strict=True):
         first, p = law.table()
+        if abs(p.sum() - 1) > SURE:  # it goes on for longer
+            return None
         k = first + np.flatnonzero(p).astype(np.float64)
         places.append(np.round(start + (ratio / unit) * k, 6) + 0.0)
         tables.append(p[p > 0])

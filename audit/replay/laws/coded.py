@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 
 __all__ = [
+    "ERROR",
     "FIRST",
     "MOST_STEPS",
     "STANDARD",
+    "SURE",
+    "TABLE",
     "Family",
     "Lattice",
     "code_of",
@@ -35,7 +38,9 @@ __all__ = [
 
 FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
 MOST_STEPS = 2**14
-_ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
+_MOST_BEYOND = 2**17  # steps that a table goes on for, below a lattice's or above
+ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
+TABLE = 1e-8  # of probabilities below `SURE`
 _SAME = 1e-9  # relative, of parameters that are one number, rounded differently
 _OFF = SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
@@ -206,6 +211,21 @@ class Lattice:
         with np.errstate(divide="ignore"):
             return cls(start, tuple(np.log(table).tolist()))
 
+    @classmethod
+    def geometric(cls, p: float) -> "Lattice | None":
+        """Return the law of tosses until one of chance p; None if no table holds it."""
+        law = cls(1, (math.log(p),), above=-math.log1p(-p))
+        return law if p > -_FARTHEST / _MOST_BEYOND else None
+
+    def less_its_like(self, other: "Lattice") -> "Lattice | None":
+        """Return the law of the difference of two geometric numbers of one rate."""
+        fall = self.above
+        one_sided = len(self.log) == len(other.log) == 1 and self.below == other.below
+        if not (one_sided and self.below == math.inf > fall == other.above):
+            return None
+        log = math.log(-math.expm1(-fall)) - math.log1p(math.exp(-fall))
+        return Lattice(self.start - other.start, (log,), fall, fall, exact=True)
+
     @property
     def finite(self) -> bool:
         """Whether there is nothing beyond the table."""
@@ -286,7 +306,7 @@ class Lattice:
                 losses = losses[np.maximum(one, two) > math.log(SURE)]
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
-            max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
+            max(0.0, most - ERROR * max(1.0, most)) if most < math.inf else most
             for most in ends
         )
         return forth, back
@@ -301,7 +321,7 @@ def _reach(log: float, fall: float) -> int:
     """Return how many steps beyond a table have a probability of any size."""
     if not (math.isfinite(fall) and fall > 0):
         return 0
-    return min(MOST_STEPS, max(0, math.ceil((log - _FARTHEST) / fall)))
+    return min(_MOST_BEYOND, max(0, math.ceil((log - _FARTHEST) / fall)))
 
 
 _registered: dict[Any, int] = {}

@@ -243,6 +243,10 @@ def _sum(one: Noise, two: Noise) -> Noise | None:
     if kinds == {"lattice"} and same:
         assert one.lattice is not None
         assert two.lattice is not None
+        if one.scale * two.scale < 0 and (
+            law := one.lattice.less_its_like(two.lattice)
+        ):
+            return Noise(shift, one.scale, "lattice", law)
         (start, p), (start2, p2) = one.lattice.table(), two.lattice.table()
         if one.scale * two.scale < 0:
             start2, p2 = -(start2 + len(p2) - 1), p2[::-1]

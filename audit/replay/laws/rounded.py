@@ -34,7 +34,16 @@ from scipy.special import log_ndtr
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.apart import atoms_of
-from dpaudit.audit.replay.laws.coded import MOST_STEPS, Family, Lattice, lattice_of
+from dpaudit.audit.replay.laws.coded import (
+    ERROR,
+    MOST_STEPS,
+    STANDARD,
+    SURE,
+    TABLE,
+    Family,
+    Lattice,
+    lattice_of,
+)
 
 __all__ = ["WAYS", "Rounded", "as_noise", "least_delta"]
 
@@ -113,6 +122,11 @@ class Rounded(Lattice):
         # The wider one has the tail; the other way round it is not computed.
         return (math.inf, 0.0) if self.scale > there.scale else (0.0, math.inf)
 
+    def sample(self, rng: np.random.Generator, size: Any) -> Array:
+        """Return independent rounded numbers: a table may be too short for them."""
+        drawn = STANDARD[Family(self.family)].sample(rng, size)
+        return np.asarray(getattr(np, self.way)(self.centre + self.scale * drawn))
+
     def moves(self, other: Any) -> float | None:
         """Return how far the centre is moved, None if something else differs."""
         if not isinstance(other, Rounded) or not self._one_scale(other):
@@ -163,8 +177,8 @@ def least_delta(
 ) -> Array:
     """Return what delta of two laws is at least, from some units, each by itself.
 
-    Of Laplace and Gaussian noise, rounded or not, and of sums of integers from finite
-    sets; of other laws 0.
+    Of Laplace and Gaussian noise, rounded or not, and of what has probabilities on a
+    lattice; of other laws 0.
 
     Parameters
     ----------
@@ -178,44 +192,67 @@ def least_delta(
     exact = law.rough is None and other.rough is None
     for unit in np.flatnonzero(differ)[:_MOST_UNITS].tolist() if exact else ():
         entry = int(law.first[unit])
-        sides = [
+        one, two = (
             (int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
             for e in (law, other)
-        ]
-        tables = None
-        if all(getattr(lattice_of(code), "exact", False) for code, _, _ in sides):
-            tables = atoms_of(sides[0], sides[1])
-        if tables is not None:
-            least = np.maximum(least, _delta_of(*tables, epsilons))
-            continue
-        one, two = (_noise_of(*side) for side in sides)
-        if one is None or two is None or one[:2] != two[:2]:  # of other cells
-            continue
-        (way, step, kind, centre, scale), (_, _, kind2, centre2, scale2) = one, two
-        size = max(scale, scale2)
-        width = step * max(1, round(min(scale, scale2) / _FINE / step)) if step else 0
-        width = width or min(scale, scale2) / _FINE
-        low = min(centre, centre2) - _WIDE * size
-        high = max(centre, centre2) + _WIDE * size
-        if not (high - low) / width < _MOST_CELLS:
-            continue
-        start = width * math.floor(low / width)
-        ends = start + width * np.arange(math.ceil((high - start) / width) + 1)
-        ends = ends[np.abs(ends) > width / 2] if way == "trunc" else ends
-        ends += step / 2 if way == "rint" else 0.0
-        ends = np.concatenate([[-np.inf], ends, [np.inf]]).astype(np.float64)
-        p, q = (
-            np.exp(_log_between(kind, (ends[:-1] - at) / by, (ends[1:] - at) / by))
-            for kind, at, by in ((kind, centre, scale), (kind2, centre2, scale2))
         )
-        least = np.maximum(least, _delta_of(p, q, epsilons))
+        p, q, sure = _cells_of(one, two)
+        least = np.maximum(least, _delta_of(p, q, epsilons, sure=sure))
     return least
 
 
-def _delta_of(p: Array, q: Array, epsilons: Array) -> Array:
-    """Return the deltas of two laws by the probabilities of cells."""
+def _cells_of(one: Any, two: Any) -> tuple[Array, Array, bool]:
+    """Return the probabilities of cells by two laws, and whether all are right."""
+    sides = _noise_of(*one), _noise_of(*two)
+    finite = all(getattr(lattice_of(code), "exact", False) for code, _, _ in (one, two))
+    cells = None if finite else _cells_between(*sides)
+    if cells is not None:
+        return *cells, True
+    tables = atoms_of(one, two)
+    if tables is None:
+        return np.zeros(1), np.zeros(1), False
+    return *tables, finite
+
+
+def _cells_between(one: Any, two: Any) -> tuple[Array, Array] | None:
+    """Return the same of two kinds of `_noise_of`, None if they have no cells alike."""
+    if one is None or two is None or one[:2] != two[:2]:
+        return None
+    (way, step, kind, centre, scale), (_, _, kind2, centre2, scale2) = one, two
+    size = max(scale, scale2)
+    width = step * max(1, round(min(scale, scale2) / _FINE / step)) if step else 0
+    width = width or min(scale, scale2) / _FINE
+    low = min(centre, centre2) - _WIDE * size
+    high = max(centre, centre2) + _WIDE * size
+    if not (high - low) / width < _MOST_CELLS:
+        return None
+    start = width * math.floor(low / width)
+    ends = start + width * np.arange(math.ceil((high - start) / width) + 1)
+    ends = ends[np.abs(ends) > width / 2] if way == "trunc" else ends
+    ends += step / 2 if way == "rint" else 0.0
+    ends = np.concatenate([[-np.inf], ends, [np.inf]]).astype(np.float64)
+    p, q = (
+        np.exp(_log_between(kind, (ends[:-1] - at) / by, (ends[1:] - at) / by))
+        for kind, at, by in ((kind, centre, scale), (kind2, centre2, scale2))
+    )
+    return p, q
+
+
+def _delta_of(p: Array, q: Array, epsilons: Array, *, sure: bool) -> Array:
+    """Return the deltas of two laws by the probabilities of cells.
+
+    Unless these are `sure`, what their errors may have added is left out.
+    """
+    if not sure:
+        some = (p > SURE) | (q > SURE)
+        p, q = p[some], q[some]
+    most = [side if sure else side * (1 + ERROR) + TABLE for side in (p, q)]
+    p, q = (
+        side if sure else np.where(side > SURE, side * (1 - ERROR), 0.0)
+        for side in (p, q)
+    )
     ratios = np.exp(epsilons)[:, np.newaxis]
-    ways = [mine - ratios * theirs for mine, theirs in ((p, q), (q, p))]
+    ways = [mine - ratios * theirs for mine, theirs in ((p, most[1]), (q, most[0]))]
     return np.asarray(np.max([np.maximum(w, 0.0).sum(axis=1) for w in ways], axis=0))
 
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from replay_cases import made
 from scipy import stats
 
 from dpaudit import ApproxDP, Pair, PureDP
@@ -211,6 +212,35 @@ def test_delta_of_cells_is_no_more_than_that_of_the_noise_and_nearly_as_much():
                 ways = np.maximum(p - a * q, 0), np.maximum(q - a * p, 0)
                 true = max(each.sum() * (y[1] - y[0]) for each in ways)
                 assert 0.97 * true - 1e-9 <= least <= true + 1e-6
+
+
+LATTICES = {
+    "r.geometric(0.4) - r.geometric(0.4) + {}": stats.dlaplace(-math.log(0.6)),
+    "(-1) ** {} * r.poisson(3.0)": stats.poisson(3),
+    "r.geometric(0.001) - r.geometric(0.001) + 300 * {}": stats.dlaplace(1.0005e-3),
+    "round(2 * r.laplace()) * (1 + {})": None,
+}
+
+
+@pytest.mark.parametrize("noise", LATTICES)
+def test_delta_of_numbers_on_a_lattice_is_summed(noise):
+    """Of 300 steps of 0.001 is 0.05 what those of 0.2 leave, and so for the others."""
+    mechanism = made(f"def f(data, r):\n    return {noise.format('len(data)')}")
+    k, law, claim = np.arange(-50_000, 50_001), LATTICES[noise], partial(ApproxDP, 0.2)
+    cells = stats.laplace(scale=2)
+    own = cells.cdf(k + 0.5) - cells.cdf(k - 0.5) if law is None else law.pmf(k)
+    p, q = own, np.roll(own, 300 if "300" in noise else 1)
+    if "(-1)" in noise:
+        q = p[::-1]
+    elif law is None:
+        q = np.where(k % 2, 0.0, own[np.abs(k) // 2 + 50_000])
+    true = max((a - math.exp(0.2) * b).clip(0).sum() for a, b in ((p, q), (q, p)))
+    for factor in (0.98, 1.00001):
+        pair = Pair(np.empty((0, 1)), [[1.0]])
+        result = replay(mechanism, pair=pair, claim=claim(factor * true), budget=2)
+        assert (result.refuted, result.proof) == (factor < 1, factor < 1)
+    if "300" in noise:  # the law is known, far out as well
+        assert result.loss == pytest.approx(300 * 1.0005e-3, rel=1e-5)
 
 
 def test_a_text_that_shows_far_noise_of_another_scale_is_not_passed():
