@@ -51,8 +51,9 @@ nothing to gain, and gamma^2 is more than d: docs/choosing.md says when it pays.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -63,7 +64,9 @@ from dpaudit.algorithms.shared.bases import (
     Rng,
     Values,
     answered,
+    check_shares,
     drawn_in_parts,
+    slices,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
@@ -87,10 +90,7 @@ _NUMBERS = 2**19  # of whitened rows, and of matrices, that are held at a time
 _ROWS = 1_000  # of zeros beside the rows of the worst pair
 
 
-def _check_shares(name: str, value: Any) -> tuple[float, ...]:
-    if not (shares := tuple(check_positive(name, share) for share in value)):
-        raise InputError(f"{name} must have at least one share, got {value!r}")
-    return shares
+_Shares: TypeAlias = Annotated[tuple[float, ...], partial(check_shares, 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
     claim: Claim
     mu: Positive
     row_norm: Positive = 1.0
-    shares: Annotated[tuple[float, ...], _check_shares] = (0.1, 0.1, 0.8)
+    shares: _Shares = (0.1, 0.1, 0.8)
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     ratio: ClassVar[float] = sqrt(2)
@@ -206,9 +206,7 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
         for _, rows in prepared(data, self.row_norm):
             # Rows of zeros add nothing, and are most of the worst pair.
             rows = rows[rows.any(axis=1)] * (gamma / self.row_norm)
-            width = max(1, _NUMBERS // max(rows.size, 1))
-            for start in range(0, len(total), width):
-                part = slice(start, start + width)
+            for part in slices(len(total), _NUMBERS // max(rows.size, 1)):
                 w = rows @ whiten[part].swapaxes(-2, -1)
                 lengths = np.sqrt(np.einsum("...j,...j->...", w, w))[..., np.newaxis]
                 w *= gamma / np.maximum(lengths, gamma)
@@ -231,7 +229,7 @@ class PublishedCoinPress(CoinPress):
     0.0208
     """
 
-    shares: Annotated[tuple[float, ...], _check_shares] = (0.25, 0.75)
+    shares: _Shares = (0.25, 0.75)
     ratio: ClassVar[float] = 1.0
 
     @hands_on("row_norm")

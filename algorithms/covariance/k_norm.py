@@ -130,7 +130,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     second_moment_sensitivity,
     wishart,
 )
-from dpaudit.algorithms.shared.bases import Rng, first_accepted
+from dpaudit.algorithms.shared.bases import Rng, drawn_in_parts, first_accepted
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, PureDP
@@ -290,11 +290,9 @@ def coupled_eigenvalues(
     A block has 7 d passes, or as many as are asked for.
     """
     passes = _PASSES * dimension if passes is None else passes
-    values = np.empty((size, dimension))
-    for first in range(0, size, _ROWS):
-        part = values[first : first + _ROWS]
-        part[:] = _block(len(part), dimension, passes, rng)
-    return values
+    return drawn_in_parts(
+        size, (dimension,), _ROWS, lambda rows: _block(rows, dimension, passes, rng)
+    )
 
 
 def _block(rows: int, d: int, passes: int, rng: Rng) -> Array:

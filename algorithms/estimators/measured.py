@@ -38,7 +38,7 @@ from dpaudit.algorithms.estimators.without_bound import (
     WITHOUT_BOUND,
     errors_without_bound,
 )
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, slices
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows
@@ -166,14 +166,12 @@ def errors(
         return largest_principal_angle_sine(bases, components)
     matrix, components = moment(spectrum, n, k, rng)
     found = np.ones(size)
-    at_once = max(_BATCH_BYTES // (8 * d * d), 1)
-    for start in range(0, size, at_once):
-        count = min(at_once, size - start)
-        for place, release in enumerate(mechanism.draw_from(matrix, count, rng=rng)):
+    for some in slices(size, _BATCH_BYTES // (8 * d * d)):
+        drawn = mechanism.draw_from(matrix, some.stop - some.start, rng=rng)
+        for place, release in enumerate(drawn, start=some.start):
             basis = mechanism.components(release, k)
             if np.isfinite(basis).all():
-                error = largest_principal_angle_sine(basis, components)
-                found[start + place] = error
+                found[place] = largest_principal_angle_sine(basis, components)
     return found
 
 

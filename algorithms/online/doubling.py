@@ -54,7 +54,7 @@ from dpaudit.algorithms.online.doubling_rules import (
 from dpaudit.algorithms.online.noise import coordinates, pack_rows, tree_height, unpack
 from dpaudit.algorithms.online.streams import RowStream, Streamed
 from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_bases
-from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient
+from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient, slices
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim
@@ -123,9 +123,9 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
 
     def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         n, d = rows.shape
-        width = max(1, _WORK // (d * d * tree_height(self.length_for(n))))
-        for first in range(0, len(releases), width):
-            part = releases[first : first + width]
+        width = _WORK // (d * d * tree_height(self.length_for(n)))
+        for some in slices(len(releases), width):
+            part = releases[some]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:

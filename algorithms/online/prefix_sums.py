@@ -41,7 +41,7 @@ from dpaudit.algorithms.online.noise import (
     pack_rows,
     unpack,
 )
-from dpaudit.algorithms.shared.bases import Batched, Rng, Values
+from dpaudit.algorithms.shared.bases import Batched, Rng, Values, slices
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
@@ -206,13 +206,12 @@ class PrefixSums(RowSequence, Checked, ABC):
     ) -> Iterator[tuple[slice, Array]]:
         """Yield releases, shape (trials, n, d, d), and which trials of all they are."""
         prefixes = self._prefixes(rows)
-        width = max(1, _WORK // prefixes.size)
-        for first in range(0, size, width):
-            noise = rng.standard_normal((min(width, size - first), *prefixes.shape))
+        for some in slices(size, _WORK // prefixes.size):
+            noise = rng.standard_normal((some.stop - some.start, *prefixes.shape))
             noise *= self.deviation(len(rows))
             noise = self.mixed(noise)
             noise += prefixes
-            yield slice(first, first + width), unpack(noise, self.noise.ratio)
+            yield some, unpack(noise, self.noise.ratio)
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy ``sums`` that the prefixes are made of, shape (size, n, q).

@@ -49,7 +49,13 @@ from dpaudit.algorithms.robust.parts import (
     Start,
     check_start,
 )
-from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng, Values
+from dpaudit.algorithms.shared.bases import (
+    Batched,
+    ReleasesBasis,
+    Rng,
+    Values,
+    drawn_in_parts,
+)
 from dpaudit.algorithms.shared.batches import AllRows, Batches
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
@@ -145,15 +151,15 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
     def draw(self, data: ArrayLike, size: int, *, rng: Rng) -> Array:
         """Return `size` independent releases; no row may be zero, and D > r."""
         rows = self.rows(data)
-        size = check_count("size", size, minimum=0)
         r, dimension = self.n_components, rows.shape[1]
-        width = max(1, _WORK // self.objective.point_size(dimension, r))
-        parts = [np.empty((0, dimension, r))]
-        for first in range(0, size, width):
-            for latest in self._followed(rows, min(width, size - first), rng):
+
+        def some(number: int) -> Array:
+            for latest in self._followed(rows, number, rng):
                 last = latest
-            parts.append(settle(self.objective.bases(last, r)))
-        return np.concatenate(parts)
+            return settle(self.objective.bases(last, r))
+
+        width = _WORK // self.objective.point_size(dimension, r)
+        return drawn_in_parts(size, (dimension, r), width, some)
 
     def iterates(self, data: Sequence[ArrayLike], *, rng: Rng) -> Iterator[Array]:
         """Yield what would be released after 0, ..., T steps, of runs side by side.

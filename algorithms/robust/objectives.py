@@ -106,7 +106,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Objective, Space
-from dpaudit.algorithms.shared.bases import Replaced
+from dpaudit.algorithms.shared.bases import Replaced, slices
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
@@ -164,18 +164,14 @@ def term_sum(rows: Array, bases: Array) -> Array:
     Minus N or B times the gradient of their mean distance.
     """
     if rows.ndim == 3:
-        width = max(1, _WORK // max(1, rows[0].size))
-        pieces = [
-            _terms(rows[first : first + width], bases[first : first + width])
-            for first in range(0, len(bases), width)
-        ]
+        width = _WORK // max(1, rows[0].size)
+        pieces = [_terms(rows[some], bases[some]) for some in slices(len(bases), width)]
         return np.concatenate([np.empty((0, *bases.shape[1:])), *pieces])
     total = np.zeros(bases.shape)
-    width = max(1, _WORK // max(1, rows.size))
-    for first in range(0, len(bases), width):
-        some = slice(first, first + width)
-        for part in _parts(rows, len(bases[some])):
-            total[some] += _terms(part, bases[some])
+    for some in slices(len(bases), _WORK // max(1, rows.size)):
+        width = _WORK // (len(bases[some]) * rows.shape[1])
+        for part in slices(len(rows), width):
+            total[some] += _terms(rows[part], bases[some])
     return total
 
 
@@ -220,23 +216,13 @@ def _terms(rows: Array, bases: Array) -> Array:
     return np.asarray(residuals.swapaxes(-2, -1) @ coefficients)
 
 
-def _parts(rows: Array, trials: int) -> list[Array]:
-    """Cut rows into parts whose residuals in that many trials are few."""
-    width = max(1, _WORK // (trials * rows.shape[1]))
-    return [rows[first : first + width] for first in range(0, len(rows), width)]
-
-
 def reaper_term_sum(rows: Array, matrices: Array) -> Array:
     """Return the sum of the terms h_i(P) for each P of a stack, (trials, D, D)."""
     shared = rows.ndim == 2
     count, dimension = rows.shape[-2:]
-    width = max(1, _WORK // max(1, count * dimension))
     total = np.zeros(matrices.shape)
-    height = max(1, _WORK // dimension)
-    for first in range(0, len(matrices), width):
-        some = slice(first, first + width)
-        for top in range(0, count, height):
-            part = slice(top, top + height)
+    for some in slices(len(matrices), _WORK // max(1, count * dimension)):
+        for part in slices(count, _WORK // dimension):
             batch = rows[part] if shared else rows[some, part]
             units = _units(batch, matrices[some])
             total[some] += units.swapaxes(-2, -1) @ batch

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_positive
 
 __all__ = ["Batched", "ReleasesBasis", "ReleasesVector", "Rng"]
 
@@ -146,6 +146,15 @@ def check_rank(n_components: int, dimension: int) -> None:
         )
 
 
+def check_shares(least: int, name: str, value: Any) -> tuple[float, ...]:
+    """Return positive shares, or raise if there are less than one, or two."""
+    shares = tuple(check_positive(name, share) for share in value)
+    if len(shares) < least:
+        number = "one share" if least == 1 else "two shares"
+        raise InputError(f"{name} must have at least {number}, got {value!r}")
+    return shares
+
+
 def check_components(n_components: int, released: int) -> None:
     """Raise unless as many components are asked for as a mechanism releases."""
     if n_components != released or isinstance(n_components, bool):
@@ -159,12 +168,18 @@ def drawn_in_parts(
     size: int, shape: tuple[int, ...], width: int, draw: Callable[[int], Array]
 ) -> Array:
     """Return `size` releases of a shape, made by `width` at a time, or one by one."""
-    size, width = check_count("size", size, minimum=0), max(1, width)
+    size = check_count("size", size, minimum=0)
     releases = np.empty((size, *shape))
-    for first in range(0, size, width):
-        part = releases[first : first + width]
-        part[:] = draw(len(part))
+    for some in slices(size, width):
+        releases[some] = draw(some.stop - some.start)
     return releases
+
+
+def slices(count: int, width: int) -> Iterator[slice]:
+    """Yield slices of so many things, of `width` at a time, or one by one."""
+    width = max(1, width)
+    for first in range(0, count, width):
+        yield slice(first, min(first + width, count))
 
 
 def first_accepted(

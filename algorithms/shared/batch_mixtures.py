@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import slices
 from dpaudit.arrays import Array
 from dpaudit.errors import UnsupportedError
 
@@ -53,9 +54,7 @@ class BatchNumbers:
         pairs = numbers[:, :, np.newaxis] * numbers[:, np.newaxis]
         pairs = pairs.reshape(len(pairs), -1).T / (-2 * variance)
         linear = numbers.T / variance
-        width = max(1, _WORK // len(numbers))
-        for first in range(0, len(inner), width):
-            some = slice(first, first + width)
+        for some in slices(len(inner), _WORK // len(numbers)):
             exponent = inner[some] @ linear
             exponent += gram[some].reshape(len(exponent), -1) @ pairs
             exponent += self.log_weights

@@ -36,6 +36,7 @@ from dpaudit.algorithms.shared.bases import (
     Values,
     check_rank,
     orient,
+    slices,
 )
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
@@ -203,9 +204,8 @@ class MinibatchPCA(TakesSteps, OnStream):
             "scales": np.empty((size, self.rank, steps)),
             "means": np.empty((size, self.rank, steps, d)),
         }
-        width = max(1, _WORK // (batch_size * d))
-        for first in range(0, size, width):
-            part = {key: value[first : first + width] for key, value in runs.items()}
+        for some in slices(size, _WORK // (batch_size * d)):
+            part = {key: value[some] for key, value in runs.items()}
             self._run(batches, part, rng)
         return runs
 

@@ -70,6 +70,7 @@ from dpaudit.algorithms.shared.bases import (
     Values,
     drawn_in_parts,
     end_of,
+    slices,
     transcribed,
 )
 from dpaudit.algorithms.shared.constructors import hands_on
@@ -322,10 +323,9 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 def _one_by_one(moments: Moments, rates: Array, start: Array) -> Array:
     """Return w_T of one trial with batches of one row, in shape (1, d)."""
     vector = start[0].copy()
-    width = max(1, _READ // moments.dimension)
-    for first in range(0, moments.count, width):
-        rows = moments.read(slice(first, min(first + width, moments.count)))
-        for row, eta in zip(rows, rates[first : first + width].tolist(), strict=True):
+    for some in slices(moments.count, _READ // moments.dimension):
+        rows = moments.read(some)
+        for row, eta in zip(rows, rates[some].tolist(), strict=True):
             vector += (eta * row.dot(vector)) * row
             vector /= sqrt(vector.dot(vector))
     return vector[np.newaxis]

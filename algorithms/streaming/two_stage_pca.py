@@ -86,6 +86,7 @@ from dpaudit.algorithms.shared.bases import (
     Values,
     check_rank,
     orient,
+    slices,
 )
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
@@ -218,9 +219,8 @@ class TwoStagePCA(ReleasesBasis, OnStream):
         size = check_count("size", size, minimum=0)
         d, k = moments.dimension, self.rank
         runs = _empty(size, d, k)
-        width = max(1, _WORK // (half * d * k))
-        for first in range(0, size, width):
-            part = {key: value[first : first + width] for key, value in runs.items()}
+        for some in slices(size, _WORK // (half * d * k)):
+            part = {key: value[some] for key, value in runs.items()}
             self._start(moment, half, part, rng)
             self._step(moments, half, half, part, rng)
         return runs
@@ -271,9 +271,9 @@ class TwoStagePCA(ReleasesBasis, OnStream):
         """Return the sum of x x^T over the first half; not private."""
         d = moments.dimension
         check_rank(self.rank, d)
-        total, step = np.zeros((d, d)), max(1, _WORK // d)
-        for first in range(0, half, step):
-            part = moments.read(slice(first, min(first + step, half)))
+        total = np.zeros((d, d))
+        for some in slices(half, _WORK // d):
+            part = moments.read(some)
             total += part.T @ part
         return total
 

@@ -76,7 +76,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, slices
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
@@ -145,10 +145,8 @@ def log_mean_density(weights: Array) -> Array:
 
     Rows of w are positive and have the sum 1, which is then the mean.
     """
-    chunk = max(1, _BUDGET // weights.shape[-1])
     densities = np.empty(len(weights))
-    for start in range(0, len(weights), chunk):
-        rows = slice(start, start + chunk)
+    for rows in slices(len(weights), _BUDGET // weights.shape[-1]):
         densities[rows] = _mean_density(weights[rows])
     return np.log(densities)
 
@@ -232,10 +230,9 @@ class VectorBingham:
         size = check_count("size", size, minimum=0)
         count, dimension = self._weights.shape
         points = np.empty((size * count, dimension))
-        chunk = max(1, _BUDGET // dimension)
-        for start in range(0, len(points), chunk):
-            cells = np.arange(start, min(start + chunk, len(points)))
-            points[cells] = self._coordinates(cells % count, rng=rng)
+        for some in slices(len(points), _BUDGET // dimension):
+            cells = np.arange(some.start, some.stop)
+            points[some] = self._coordinates(cells % count, rng=rng)
         # One product per matrix: (m, size, d) @ (m, d, d).
         points = points.reshape(size, count, dimension).swapaxes(0, 1)
         points = points @ self._vectors.swapaxes(-1, -2)

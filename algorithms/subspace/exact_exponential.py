@@ -92,7 +92,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Rng, first_accepted
+from dpaudit.algorithms.shared.bases import Rng, first_accepted, slices
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.exponential import MatrixBinghamMechanism
@@ -281,10 +281,9 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
         if k < 2:
             return 1.0
         sampler = MatrixACG(np.linalg.eigvalsh(exponent), k)
-        chunk = max(1, _BUDGET // (len(exponent) * k))
         total = 0.0
-        for start in range(0, size, chunk):
-            frames = sampler.propose(min(chunk, size - start), rng=rng)
+        for some in slices(size, _BUDGET // (len(exponent) * k)):
+            frames = sampler.propose(some.stop - some.start, rng=rng)
             total += float(np.exp(sampler.log_acceptance(frames)).sum())
         return total / size
 

@@ -82,7 +82,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import Rng
+from dpaudit.algorithms.shared.bases import Rng, drawn_in_parts, slices
 from dpaudit.algorithms.subspace.base import (
     PureSubspaceMechanism,
     deflated_frames,
@@ -120,18 +120,15 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
 
     def draw_from(self, moment: Array, size: int, *, rng: Rng) -> Array:
         exponent, fewer = self.reduce(moment)
-        size = check_count("size", size, minimum=0)
-        chunk = max(1, _BUDGET // exponent.size)
-        releases = np.empty((size, len(exponent), self.n_components))
-        for start in range(0, size, chunk):
-            part = releases[start : start + chunk]
-            frames = self._draw_reduced(exponent, fewer, len(part), rng=rng)
-            part[:] = (
-                frames @ uniform_frames(len(part), fewer, fewer, rng=rng)
-                if fewer == self.n_components
-                else uniform_complements(frames, rng=rng)
-            )
-        return releases
+
+        def some(number: int) -> Array:
+            frames = self._draw_reduced(exponent, fewer, number, rng=rng)
+            if fewer < self.n_components:
+                return uniform_complements(frames, rng=rng)
+            return frames @ uniform_frames(number, fewer, fewer, rng=rng)
+
+        shape = len(exponent), self.n_components
+        return drawn_in_parts(size, shape, _BUDGET // exponent.size, some)
 
     def reduce(self, moment: Array) -> tuple[Array, int]:
         """Return the smaller of the two draws that give one another, see above.
@@ -291,9 +288,8 @@ class DeflationExponential(PureSubspaceMechanism):
 
 def _chunks(releases: Array) -> Iterator[Array]:
     """Yield views whose square matrices fit into the budget; at least one."""
-    length = max(1, _BUDGET // releases.shape[1] ** 2)
-    for start in range(0, max(1, len(releases)), length):
-        yield releases[start : start + length]
+    for some in slices(max(1, len(releases)), _BUDGET // releases.shape[1] ** 2):
+        yield releases[some]
 
 
 def _identities(size: int, dimension: int) -> Array:

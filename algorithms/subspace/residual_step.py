@@ -87,8 +87,9 @@ is found: where it is not, step 3 is what there is.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,9 @@ from dpaudit.algorithms.shared.bases import (
     Values,
     answered,
     check_rank,
+    check_shares,
     drawn_in_parts,
+    slices,
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.subspace.perturbation import turned_pair
@@ -116,15 +119,9 @@ from dpaudit.algorithms.subspace.residual_plan import (
 )
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, check_restarts, peek
-from dpaudit.errors import InputError
 from dpaudit.gram import Gram, gram, prepared
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import (
-    Count,
-    Positive,
-    check_length,
-    check_positive,
-)
+from dpaudit.validation import Count, Positive, check_length
 
 __all__ = ["ResidualStepPCA"]
 
@@ -132,11 +129,7 @@ _COUNT = 0.1  # t: of a row in the noisy number of rows, where its second moment
 _NUMBERS = 2**19  # of residuals that are held at a time
 
 
-def _check_shares(name: str, value: Any) -> tuple[float, ...]:
-    shares = tuple(check_positive(name, share) for share in value)
-    if len(shares) < 2:
-        raise InputError(f"{name} must have at least two shares, got {value!r}")
-    return shares
+_Shares: TypeAlias = Annotated[tuple[float, ...], partial(check_shares, 2)]
 
 
 class Described(NamedTuple):
@@ -182,7 +175,7 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
 
     n_components: Count
     mu: Positive
-    shares: Annotated[tuple[float, ...], _check_shares] = (0.25, 0.05, 0.08, 0.62)
+    shares: _Shares = (0.25, 0.05, 0.08, 0.62)
 
     def draw(self, data: Rows, size: int, *, rng: Rng) -> Array:
         d, data = peek(data)
@@ -346,8 +339,6 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         size, d, k = plan.basis.shape
         total = np.zeros((size, d + 1, k))
         for _, rows in prepared(data, self.row_norm):
-            width = max(1, _NUMBERS // max(rows.size, 1))
-            for start in range(0, size, width):
-                part = slice(start, start + width)
+            for part in slices(size, _NUMBERS // max(rows.size, 1)):
                 total[part] += clipped_sums(rows / self.row_norm, plan.of(part))
         return total.reshape(size, -1)

@@ -86,7 +86,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import Rng, laplace_noise
+from dpaudit.algorithms.shared.bases import Rng, laplace_noise, slices
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import (
     ABOVE,
@@ -235,8 +235,7 @@ class SparseVector(CountingMechanism, ABC):
         releases = check_releases(releases, len(answers))
         check_releases(releases, len(other_answers))
         loss = np.empty(len(releases))
-        for start in range(0, len(releases), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        for block in slices(len(releases), _BLOCK):
             streams = Streams.read(releases[block], self)
             with np.errstate(invalid="ignore"):  # impossible on both
                 loss[block] = self._log_density(streams, answers)

@@ -43,7 +43,6 @@ same loss, to the last bit, in whatever batch it comes: an event {loss >= t} mus
 split an atom by the order in which a sum was taken.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import log
@@ -54,6 +53,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 from scipy.special import exprel
 
+from dpaudit.algorithms.shared.bases import slices
 from dpaudit.arrays import Array
 
 __all__ = ["StreamLaw"]
@@ -181,7 +181,7 @@ class StreamLaw:
             [log_weights, log_weights, panels.log_weights(_PANEL_WEIGHTS)]
         )
         total = np.empty(len(codes))
-        for part in _chunks(len(codes), len(at)):
+        for part in slices(len(codes), _CHUNK // len(at)):
             logs = self._log_integrand(codes[part], at)
             parts, ends = np.split(logs, [len(log_weights)], axis=1)
             parts += log_weights
@@ -199,7 +199,7 @@ class StreamLaw:
         codes = np.where(codes == BELOW, BELOW, UNREACHED)
         result = np.empty(len(values))
         scaled = values / self.query_scale
-        for part in _chunks(len(codes), len(at)):
+        for part in slices(len(codes), _CHUNK // len(at)):
             logs = self._log_integrand(codes[part], at)
             table = _Cumulative(cells, far, self._ratio, codes[part], logs)
             chosen = np.flatnonzero((of >= part.start) & (of < part.stop))
@@ -321,10 +321,3 @@ def log_laplace_interval(low: Array, high: Array, *, scale: float) -> Array:
 def _log_cdf(at: Array) -> Array:
     """Return log F of the standard Laplace distribution."""
     return np.where(at < 0, at - log(2), np.log1p(-np.exp(-np.abs(at)) / 2))
-
-
-def _chunks(count: int, each: int) -> Iterator[slice]:
-    """Yield slices of `count` rows of so many numbers each, to bound the memory."""
-    step = max(1, _CHUNK // each)
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
