@@ -45,9 +45,7 @@ the noise is the least that does for rho-zCDP. What is loose is rho + 2 sqrt(rho
 delta)) for the epsilon of rho-zCDP (Bun and Steinke, Proposition 1.3), by which
 `as_published` takes rho: at (1, 1e-5) the epsilon is 0.74.
 
-**Utility.** Noise on Z_t is as large in all directions of the whitened rows: of the
-output it is small where rows have little variance. Rows on the sphere of radius R have
-nothing to gain, and gamma^2 is more than d: docs/choosing.md says when it pays.
+**Utility**: docs/choosing.md#a-bound-that-is-too-large says when it pays.
 """
 
 from dataclasses import dataclass

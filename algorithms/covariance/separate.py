@@ -29,12 +29,7 @@ is fixed, and step 2 is a Gaussian shift by at most Delta: mu_2-GDP. Adaptive
 composition (Dong, Roth, Su, JRSS B 2022, Corollary 3.3) gives mu; the output is a
 function of N and y. (The paper claims rho-zCDP of rho = mu^2/2, of the same noise.)
 
-**Utility.** Off the diagonal of P^T A P nothing is released, so N's noise there counts
-only through P: where A has little trace, most of it is lost, and the Frobenius error is
-below that of N with all of mu. Components are another matter: P is that of
-``goe-gaussian`` at mu/sqrt 2, so to first order they turn sqrt 2 times as far. No
-mechanism of this kind is ever the best for components
-(docs/choosing.md#second-moments).
+**Utility**: docs/choosing.md#second-moments.
 """
 
 from dataclasses import dataclass

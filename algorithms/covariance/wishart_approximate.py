@@ -14,28 +14,10 @@ beyond d where 16 do. It is false for large ones, where hardly a degree beyond d
 left: under either relation it holds at epsilon = 4 and fails at 6 for delta of 1e-1,
 1e-3, 1e-5 and 1e-9.
 
-Which of the many (excess, s) with the same privacy? The mean of E is k s I, which moves
-no eigenvector; the spread about it, s sqrt(k d (d + 1)) in Frobenius norm, does. Along
-the curve of equal privacy it falls with the excess, towards the GOE Gaussian mechanism
-of the same budget and never below it in any budget that we tried; the mean grows with
-the square root of the excess. So for principal components the more degrees the better,
-and Wishart noise is of use where the release must be positive definite. `calibrated`
-takes the first excess at which noise in one dimension is within 5 % of Gaussian noise
-(a few thousand), which in d dimensions leaves s sqrt(k d (d + 1)) within a further
-factor sqrt(1 + d/excess). On 2000 rows of length 1 with standard deviations
-proportional to 1, 1/2, 1/3 ... before normalising, at (1, 1e-3) under ADD_REMOVE, the
-spread, and the mean share of the captured variance that the top 5 components of a
-release lose (200 releases; 40 at d = 200):
-
-=====================================  ======  ===  ====  ======  ======  ======
-noise                                  spread             lost
-                                       d = 10   54   200  d = 10      54     200
-=====================================  ======  ===  ====  ======  ======  ======
-published (excess 232, s = 1)             163  921  4162  0.0253  0.1883  0.4930
-fewest degrees at s = 1 (16)               54  454  2939  0.0044  0.1009  0.4168
-calibrated (2586, s = 0.0376)              20  105   397  0.0005  0.0038  0.0169
-GOE Gaussian                               19   99   365  0.0005  0.0033  0.0122
-=====================================  ======  ===  ====  ======  ======  ======
+Which of the many (excess, s) with the same privacy? `calibrated` takes the first excess
+at which noise in one dimension is within 5 % of Gaussian noise (a few thousand), which
+in d dimensions leaves the spread of E, s sqrt(k d (d + 1)) in Frobenius norm, within a
+further factor sqrt(1 + d/excess) (docs/choosing.md#degrees-of-wishart-noise says why).
 """
 
 from collections.abc import Callable

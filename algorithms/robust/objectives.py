@@ -90,9 +90,8 @@ direction of S: the sum moves by 1 under REPLACE_ONE. With a ratio of 1 it is th
 of the upper triangle, in which the sum moves by up to sqrt 2.
 
 Every P is dense, with a full eigendecomposition in every step, and about eight D x D
-matrices are held for each trial: D is in the hundreds, or at most a few thousand. (At
-D = 10,000, the genotypes of `dpaudit.datasets.genotypes`, a step would be 1000 times
-the half second that it takes at D = 1000, and the matrices 6 GB; run those at 2000.)
+matrices are held for each trial: D is in the hundreds, or at most a few thousand
+(docs/robust.md#how-well-they-work has times).
 
 In floating point: residuals of length <= 1e-9 are rounding, and count as zero.
 """

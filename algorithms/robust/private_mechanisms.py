@@ -59,9 +59,8 @@ rows is replaced, and a row is in a step with probability about B/N; so the nois
 hides a mean over B rows is about what hides a mean over N, sigma^2 = c_2 T log(1/delta)
 /(epsilon^2 N^2): c_2 q^2 T log(1/delta)/epsilon^2 is the variance of the noise on the
 *sum*, in units of the clip, in Abadi et al. 2016, Theorem 1, and over B^2 that is the
-former. The paper has it over N^2, too small by (B/N)^2. At N = 2000, T = 2000,
-epsilon = 0.8, delta = 1/sqrt N it is 5.4e-4 against a movement of up to 0.1: a
-transcript shows each of the about 20 steps that a row is in, and which row it was.
+former. The paper has it over N^2, too small by (B/N)^2 (docs/robust.md has numbers): a
+transcript shows each of the steps that a row is in, and which row it was.
 
 **On REAPER**: dp-GD-, dp-SGD-, dp-MD- and dp-SMD-REAP. Section 4.3 and appendix A,
 Algorithms 1 and 2, of the source; Goes, Zhang, Arora, Lerman, *Robust stochastic

@@ -25,21 +25,8 @@ with `dpaudit.algorithms.streaming.top_eigenvalue`, and in
 paid for. The paper gives either half (epsilon/2, delta/2), which is not needed for
 disjoint halves.
 
-**Utility.** The noise of g_t has the deviation s = 6 K sqrt(Lambda_t) log^a(...) sqrt d
-/(m mu), m = n/(2 T): it is proportional to the spread of the gradients, where that of
-`dpaudit.algorithms.streaming.minibatch_oja` is to their norm. For Gaussian rows both
-are of one size; where rows vary little about +-v, the spread is smaller.
-
-**Constants.** The paper has K, a, C1 and c without numbers. The defaults here were
-tuned on its own model: Gaussian rows in R^20 with the eigenvalues 1, 0.25, ..., 0.25,
-at (1, 1e-6). They are K = 0.1, a = 1 (`Tail`), C1 = 5 and bins a factor of 2 wide
-(`TopEigenvalue`), c = 25, zeta = 0.01, and step sizes 20/(1 + t). Windows are then
-about 5 standard deviations of a gradient to either side, and truncate one in a
-thousand; the first step size is large, so that the start is forgotten at once. There
-the median sin of the angle is about 0.16 at n = 1e5 and 0.04 at n = 4e5; below n = 5e4
-the output is mostly bottom, and the noise would be as large as the signal there. Steps
-that are too large only average over fewer batches; steps that are too small do not
-move. Data in other units need other steps: c1 (lambda_1 - lambda_2) should be 5 to 20.
+**Utility, and the defaults** of K, a, C1, c and the steps, which the paper has without
+numbers: docs/streaming.md#noise-that-follows-the-spread.
 
 **DP-PCA tuned** (`DPPCA.tuned`) is the same class with other parts. The theorem above
 asks of a part nothing but its promise, so each needs a proof of its own, and no more:
@@ -55,10 +42,6 @@ asks of a part nothing but its promise, so each needs a proof of its own, and no
 - Steps of the power method (`POWER_STEPS`). Steps 20/(1 + t) leave part of the start,
   4e-4 after T = 5, below which no error can fall however little noise there is; with
   these it shrinks by lambda_2/lambda_1 each. Nor do they depend on the unit of rows.
-
-At (1, 1e-6) on the rows of the last paragraph but one the median error is about 0.027
-at n = 1e5 (0.15 with the paper's parts) and 0.066 at 3e4 (bottom); below that it is
-bottom now and then. In Example 4.1 with sigma = 0.001 it is 4e-5 at n = 1e5, d = 20.
 
 **DP-PCA as published.** The steps are the same, with f = 2: line 4 of Algorithm 3 hands
 on twice the estimate, so that it is no less than the eigenvalue itself.

@@ -23,10 +23,8 @@ the same, so they have the same law on both. Given them, v_j is (epsilon, delta)
 Given v_1, ..., v_j the later ones have the same law on both again: a randomised
 function of what is known, and so is V. QED.
 
-**Beside `RankKDPPCA`**, which reads all items k times: a mean has k times the noise of
-one component on all items, there about sqrt k times, and each scale has epsilon/k. That
-would be ahead, but has the paper's thresholds of the scale, which cost more
-(docs/streaming.md). For k = 1 this is `DPPCA.tuned`. Errors of deflation add up.
+For k = 1 this is `DPPCA.tuned`. Errors of deflation add up. Beside `RankKDPPCA`, which
+reads all items k times: docs/streaming.md#several-components.
 """
 
 from dataclasses import dataclass, fields

@@ -34,11 +34,7 @@ with mu = Delta/sigma it is mu-GDP (parallel composition: T does not enter). It 
 where the mean moves by Delta whatever V is. V_T is a function of the transcript: for it
 alone mu is an upper bound.
 
-Utility. The noise per step is sigma/B = T Delta/(n mu) per coordinate: fewer and larger
-batches have less of it, but each step leaves more of the start behind; with harmonic
-step sizes the error is about sqrt(T d) Delta/(n mu (lambda_1 - lambda_2)). That noise
-is in proportion to the norm of the gradients, not to their spread: where the spread
-vanishes, as in Example 4.1, the error stays (`dpaudit.datasets.streaming_models`).
+Utility: docs/streaming.md#noise-that-follows-the-spread.
 
 What is paid for k components is sqrt 2 in Delta, and sqrt k in the norm of Z_t.
 
@@ -98,11 +94,7 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
         Standard deviation of every entry of the noise on the sum of a batch.
     step_sizes : StepSizes, float or sequence of float, optional
         Public. Default: c1/(c2 + t) with c1 = 60 over the largest ||A_i w||, and c2 =
-        1. A compromise: for Gaussian rows with one spike, d = 20 and a gap lambda_1 -
-        lambda_2 of 0.07 to 0.22 R^2, the error of minibatch-oja at (1, 1e-5) is within
-        a factor of about two of the best among T from 5 to 50, c1 from 2 to 100 and c2
-        from 0 to 5. Smaller gaps ask for larger steps: too small a step leaves the
-        start as it was, too large a one only averages over fewer batches.
+        1, a compromise (docs/streaming.md#noise-that-follows-the-spread).
     claim : Claim
         What is promised, under REPLACE_ONE.
     iterations : int

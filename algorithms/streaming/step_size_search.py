@@ -30,11 +30,8 @@ that is replaced is in one of them only.
 
 For unit w, w^T clip(A w) is in [-beta, beta], so Delta_u = 2 beta; for rows in [0,
 min(beta, R^2)], and Delta_u is that. Nothing is paid for the number of candidates in
-the choice; in the runs noise grows as sqrt m. So the search is worth it where no public
-knowledge says what the gap lambda_1 - lambda_2 is within a factor of ten or so. At (1,
-1e-6) with the default nine candidates, on 1e6 Gaussian rows with one spike, the median
-sin is 0.10 where default steps give 0.93 (d = 100, a gap of 0.012 R^2), and 0.008 where
-they give 0.004 (d = 20, 0.1 R^2).
+the choice; in the runs noise grows as sqrt m. When that is worth it:
+docs/streaming.md#where-we-differ-from-the-paper.
 """
 
 from collections.abc import Sequence

@@ -26,13 +26,7 @@ The rest is done to its output. Under ADD_REMOVE all differences behind the row 
 change. (Nothing is summed over groups, so the proof is one of doubles as well, wherever
 the rows are: rounding is part of the map from a group to its number.)
 
-**Utility.** Bottom is avoided if the fullest bin has T = 1 + (2/epsilon) log(1/(2
-delta)) of the k groups and a few 2/epsilon more. At (1, 1e-6), with the default
-constants, k = 93 and T = 27. Gradients have heavy tails, and groups of a few hundred of
-them in R^20 have lambda^(j) that vary by a factor of 2 or so: the bins of the paper,
-a factor of 2^(1/4) wide, have too few of the groups each, and the output is bottom.
-The estimate is a scale, not a measurement: a left edge is too low by 2^(1/(2 r)) on
-average, and small groups make it too high, like (1 + sqrt(d/b))^2.
+When it is bottom, and how far off the scale may be: docs/streaming.md#what-is-bottom.
 """
 
 from dataclasses import dataclass

@@ -62,14 +62,7 @@ entries s_G of z. So the j-th column over l_j is v + (1 - a g) e + a z/l_j with 
 is small, a_j = 1, and nothing is taken from V but the subspace that the step begins at;
 where it is large, the step is short. That is why there are no step sizes to tune.
 
-**Utility.** Noise turns V twice as far as GOE noise on all rows would, as half of them
-have half of the signal. The noise of G is in proportion to the spread of gradients. For
-Gaussian rows that is as much as their length, and GOE noise on all rows is the better
-mechanism, by a factor of 1.1 to 2 (n = 1e4 to 1e6, d = 20 and 100). In Example 4.1 of
-the paper the noise vanishes with the spread of the rows about +-v. For k > 1 gradients
-vary as much as rows do within the subspace, whatever they do outside. Where vectors are
-cut to the ball, and their law is not symmetric about the axes, G is biased, and the
-error does not fall below that however many rows there are.
+**Utility**: docs/streaming.md#what-goes-beyond-the-paper.
 """
 
 from collections.abc import Iterable

@@ -73,17 +73,7 @@ mu-GDP; the output is a function of it. QED.
 **Warnings are private too.** Whether the components were found above the noise is said
 by N_1 alone (`found`), so it may be said aloud.
 
-**Utility.** To first order V misses by noise/gap in every direction outside, whichever
-query has the noise; the steps win where C is well below R^2, for rows near a subspace
-of k dimensions, and for rows whose length varies (there C follows their mean). The less
-C, the less noise for the response that is left: it falls in proportion to C at last,
-and the noise does (at C of 0.3 times the geometric mean little is to be had from less).
-Under laws that are symmetric about V, as elliptical ones are, the clip moves B to no
-side. Under others it does, and so it does in any one sample of rows, which is more than
-noise where n mu is large. Step 5 finds it where it is more than the noise of the first
-query, and one step has cost s_1 of mu^2, two s_1 + s_2; what turns V in few of many
-directions may be twice the noise of one draw and not be found. All that needs a V that
-is found: where it is not, step 3 is what there is.
+**Utility**: docs/private-pca.md#residual-steps.
 """
 
 from dataclasses import dataclass
