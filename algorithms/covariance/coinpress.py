@@ -136,7 +136,6 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
         )
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the top eigenvectors of releases, shape (..., d, k)."""
         return top_components(releases, n_components)
 
     @property

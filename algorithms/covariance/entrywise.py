@@ -273,7 +273,6 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
         return symmetric_laplace(size, dimension, scale=self.scale(dimension), rng=rng)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         near, far = (
             np.abs(np.triu(releases - self.statistic(rows))).sum(axis=(-2, -1))
             for rows in (data, other)

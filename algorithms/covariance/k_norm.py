@@ -200,7 +200,6 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
         return -self.sensitivity.measure(noise) / self.scale
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         near, far = (releases - self.statistic(rows) for rows in (data, other))
         return self.log_density(near) - self.log_density(far)
 

@@ -145,7 +145,6 @@ class SecondMomentMechanism(ReleasesMoment):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The sensitivity of A that the privacy proof uses."""
         return second_moment_sensitivity(
             self.sensitivity_norm, self.relation, self.row_norm
         )

@@ -39,13 +39,6 @@ def recommended(
 
     Off the grid of measurements it is the one at its end. Whether the data can be read
     more than once decides if residual steps may begin where GOE noise is good enough.
-
-    Examples
-    --------
-    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 10, 20)]
-    ['k-norm-covariance', 'symmetrised-wishart', 'goe-gaussian']
-    >>> recommended(1.0, 0.0, Relation.REPLACE_ONE, 6, k=4)
-    'k-norm-covariance'
     """
     dimension = _on_grid("d", dimension)
     quick = [

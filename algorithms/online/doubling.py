@@ -317,7 +317,6 @@ class ExactTestDoubling(DoublingOnlinePCA):
         return Pair(rows, other, Relation.REPLACE_ONE)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case."""
         return (self.worst_case(),)
 
     def _tested(self, exact: Array, values: Array) -> Array:

@@ -108,7 +108,6 @@ class CalibratedRule(Checked):
 
     @property
     def noise(self) -> CalibratedNoise:
-        """That of a tree."""
         return CalibratedNoise(self.mu)
 
     def plan(

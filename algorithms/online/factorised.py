@@ -166,17 +166,7 @@ class FactorisedSums(StreamableSums):
 
 @dataclass(frozen=True, kw_only=True)
 class FactorisedOnlinePCA(SubspaceSequence):
-    """Private online PCA by `FactorisedSums`; releases have shape (n, d, k).
-
-    Examples
-    --------
-    >>> mechanism = FactorisedOnlinePCA.calibrated(1.0, 1e-5, length=2000, poles=10)
-    >>> stream = mechanism.start(2, rng=np.random.default_rng(0))
-    >>> for _ in range(2000):
-    ...     basis = stream.add([0.6, 0.8])
-    >>> basis[:, 0].round(1)
-    array([0.6, 0.8])
-    """
+    """Private online PCA by `FactorisedSums`; releases have shape (n, d, k)."""
 
     sums: FactorisedSums
 
@@ -203,13 +193,7 @@ _LAST = 4.0  # s at the last pole
 
 
 def root(length: int) -> Array:
-    """Return the first coefficients of (1 - x)^(-1/2).
-
-    Examples
-    --------
-    >>> root(4)
-    array([1.    , 0.5   , 0.375 , 0.3125])
-    """
+    """Return the first coefficients of (1 - x)^(-1/2)."""
     k = np.arange(1, length)
     return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 

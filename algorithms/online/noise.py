@@ -187,13 +187,7 @@ class PublishedStepNoise(Noise):
 
 
 def parent(step: int) -> int:
-    """Return t - low(t), the prefix that node t is added to.
-
-    Examples
-    --------
-    >>> [parent(t) for t in range(1, 9)]
-    [0, 0, 2, 0, 4, 4, 6, 0]
-    """
+    """Return t - low(t), the prefix that node t is added to."""
     return step & (step - 1)
 
 

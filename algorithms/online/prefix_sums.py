@@ -223,7 +223,6 @@ class PrefixSums(RowSequence, Checked, ABC):
         return {"sums": sums + rng.standard_normal((size, *sums.shape))}
 
     def step_means(self, transcript: Values, data: ArrayLike) -> Values:
-        """Return the sums without their noise, of the shape of the transcript."""
         sums = self._exact_sums(data)
         return {"sums": np.broadcast_to(sums, transcript["sums"].shape)}
 

@@ -56,12 +56,6 @@ def oblique_row(
     That is half-way from e_k to e_(k+1) on one side, and to -e_(k+1) on the other: it
     turns the leading subspace to opposite sides. For d = k, where no subspace can turn,
     it is as in `replaced_row`.
-
-    Examples
-    --------
-    >>> oblique_row(2, 2, 1, 0, row_norm=1.0).data.round(2)
-    array([[0.71, 0.71],
-           [1.  , 0.  ]])
     """
     k = n_components
     if dimension <= k:
@@ -171,7 +165,6 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
 
     @property
     def length(self) -> int | None:
-        """m, if it is declared."""
         return self.sums.length
 
     def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
@@ -203,7 +196,6 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         return self.sums.transcript(self.prepared(data), size, rng=rng)
 
     def step_means(self, transcript: Values, data: ArrayLike) -> Values:
-        """Return the sums without their noise."""
         return self.sums.step_means(transcript, data)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:

@@ -284,16 +284,7 @@ class FastMedianSubspace(Reweighted):
 
 @dataclass(frozen=True, kw_only=True)
 class IterativeReaper(Reweighted):
-    """IRLS-REAPER, not private; the release is a basis of shape (D, r).
-
-    Examples
-    --------
-    >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
-    >>> iterative = IterativeReaper(n_components=1)
-    >>> np.abs(iterative.release(rows, rng=np.random.default_rng(0))).round(6)
-    array([[1.],
-           [0.]])
-    """
+    """IRLS-REAPER, not private; the release is a basis of shape (D, r)."""
 
     def minimiser(self, rows: Array, start: Array) -> Array:
         """Return the minimiser P of REAPER, shape (D, D), from a first basis."""

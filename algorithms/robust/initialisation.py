@@ -137,7 +137,6 @@ class _NormalStart(Start):
 
     @property
     def claim(self) -> Claim:
-        """mu-GDP."""
         return GaussianDP(self.mu)
 
 
@@ -225,7 +224,6 @@ class WishartStart(Start):
 
     @property
     def claim(self) -> Claim:
-        """epsilon-DP."""
         return PureDP(self.epsilon)
 
     def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:

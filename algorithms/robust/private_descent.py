@@ -122,7 +122,6 @@ class FullBatchDescent(PrivateDescent):
 
     @property
     def step_scales(self) -> dict[str, float]:
-        """The standard deviation of every entry, by name."""
         return {**self.start.scales, "steps": self.noise.sigma}
 
 

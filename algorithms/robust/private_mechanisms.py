@@ -322,13 +322,7 @@ class PrivateGradientReaper(_OnReaper, FullBatchDescent):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateStochasticGradientReaper(_OnReaper, RandomBatchDescent):
-    """dp-SGD-REAP: gradient descent on random batches; otherwise as dp-GD-REAP.
-
-    Examples
-    --------
-    >>> PrivateStochasticGradientReaper.calibrated(1.0, 1e-5).batches
-    PoissonBatches(rate=0.112, batch_size=224.0)
-    """
+    """dp-SGD-REAP: gradient descent on random batches; otherwise as dp-GD-REAP."""
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row has a term of about length 1.
@@ -350,16 +344,7 @@ class PrivateStochasticGradientReaper(_OnReaper, RandomBatchDescent):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMirrorReaper(PrivateGradientReaper):
-    """dp-MD-REAP: mirror descent, all rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mechanism = PrivateMirrorReaper.calibrated(1.0, 1e-5)
-    >>> rows = np.repeat(np.eye(3), [5000, 100, 100], axis=0)
-    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
-    (3, 1)
-    """
+    """dp-MD-REAP: mirror descent, all rows."""
 
     geometry: Geometry = field(default_factory=Entropic)
     printed_geometry: ClassVar[Geometry] = Renormalised()

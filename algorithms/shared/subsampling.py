@@ -278,11 +278,6 @@ def _step_curves(
     """Return the curves of a step: for a row that leaves, and one that joins.
 
     If `replaced` is "opposite" it is the one curve of that, the same both ways round.
-
-    Examples
-    --------
-    >>> [float(c.delta(np.array(0.0)).round(4)) for c in _step_curves(2.0, 0.5, None)]
-    [0.0987, 0.0987]
     """
     m = 1 / multiplier
     most = min(m * (m / 2 + _REACH), _LARGEST)

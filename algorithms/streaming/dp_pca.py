@@ -323,7 +323,6 @@ class OverlappingDPPCA(DPPCA):
         return Pair(items, other, self.relation)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case."""
         return (self.worst_case(),)
 
 

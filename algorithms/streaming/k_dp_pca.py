@@ -48,20 +48,7 @@ _SIZES = "step_sizes", "batch_constant", "batch_size", "row_norm"
 
 @dataclass(frozen=True, kw_only=True)
 class KDPPCA(RankKDPPCA):
-    """DP-PCA for k components, the rows divided among them.
-
-    Examples
-    --------
-    >>> mechanism = KDPPCA.calibrated(2.0, 1e-6, n_components=2)
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
-    >>> mechanism.batches(len(rows))
-    (7500, 4)
-    >>> np.abs(mechanism.release(rows, rng=rng)).round()
-    array([[1., 0.],
-           [0., 1.],
-           [0., 0.]])
-    """
+    """DP-PCA for k components, the rows divided among them."""
 
     @hands_on(*_SIZES, also="_scaled", scale_share=0.2, step_sizes=POWER_STEPS)
     @classmethod

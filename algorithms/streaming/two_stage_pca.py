@@ -239,7 +239,6 @@ class TwoStagePCA(ReleasesBasis, OnStream):
 
     @property
     def row_norm(self) -> float:
-        """R."""
         return self.covariance.row_norm
 
     def worst_case(self, dimension: int | None = None) -> Pair:

@@ -33,14 +33,7 @@ __all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 
 
 def uniform_frames(size: int, d: int, k: int, *, rng: Rng) -> Array:
-    """Return independent uniform frames, shape (size, d, k); 0 <= k <= d.
-
-    Examples
-    --------
-    >>> v = uniform_frames(5, 3, 2, rng=np.random.default_rng(0))
-    >>> np.allclose(v.swapaxes(-2, -1) @ v, np.eye(2))
-    True
-    """
+    """Return independent uniform frames, shape (size, d, k); 0 <= k <= d."""
     return orthonormalise(rng.standard_normal((size, d, k)))
 
 
@@ -72,12 +65,6 @@ def orthonormalise(matrices: Array) -> Array:
     """Return the Q of QR decompositions whose R has a positive diagonal.
 
     Matrices have the shape (..., d, k) and the rank k <= d.
-
-    Examples
-    --------
-    >>> orthonormalise(np.array([[-3.0], [4.0]]))
-    array([[-0.6],
-           [ 0.8]])
     """
     q, r = np.linalg.qr(matrices)
     diagonal = np.diagonal(r, axis1=-2, axis2=-1)[..., np.newaxis, :]

@@ -326,7 +326,6 @@ class ExponentialMechanism(ExactlyDrawn):
         return law.draw(size, rng=rng)[..., np.newaxis]
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size, d, 1) -> (size,)."""
         difference, shift = self._difference(data, other)
         vectors = releases[..., 0]
         return np.asarray(((vectors @ difference) * vectors).sum(axis=-1) - shift)

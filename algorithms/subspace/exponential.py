@@ -246,7 +246,6 @@ class DeflationExponential(PureSubspaceMechanism):
         return releases
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size, d, k) -> (size,)."""
         here, there = (self.moment(rows) for rows in (data, other))
         losses = [
             self._log_density(part, here) - self._log_density(part, there)

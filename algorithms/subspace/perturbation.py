@@ -142,13 +142,6 @@ def new_direction_pair(
     ADD_REMOVE: a row at the next basis vector joins them. REPLACE_ONE: another row at
     the first basis vector takes the place of that row. For k = d there is no next one:
     then it is the last again, with the opposite sign.
-
-    Examples
-    --------
-    >>> new_direction_pair(2, 3, 1, Relation.ADD_REMOVE).neighbour
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
     """
     basis = row_norm * np.eye(dimension)
     copies = max(1, min(copies, _MOST_ROWS // n_components))
@@ -168,12 +161,6 @@ def repeated_direction_pair(
     `copies` rows at the first basis vector, but at most 10,000. ADD_REMOVE: another one
     joins them. REPLACE_ONE: it takes the place of a row at the last basis vector, or of
     one with the opposite sign where d = 1.
-
-    Examples
-    --------
-    >>> repeated_direction_pair(2, 1, Relation.REPLACE_ONE).data
-    array([[1., 0.],
-           [0., 1.]])
     """
     basis = row_norm * np.eye(dimension)
     common = np.repeat(basis[:1], max(1, min(copies, _MOST_ROWS)), axis=0)
@@ -198,12 +185,6 @@ def tied_directions_pair(
     `copies` rows at each of the first k + 1 basis vectors, but at most `most_rows` in
     all. ADD_REMOVE: another one at the first basis vector joins them. REPLACE_ONE: it
     takes the place of one at the last of the k + 1; k < d.
-
-    Examples
-    --------
-    >>> tied_directions_pair(1, 2, 1, Relation.REPLACE_ONE).neighbour
-    array([[1., 0.],
-           [1., 0.]])
     """
     basis = row_norm * np.eye(dimension)
     count = n_components + 1

@@ -99,7 +99,6 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
         return releases
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         near, far = (
             np.abs(releases - self.answers(rows)).reshape(len(releases), -1).sum(axis=1)
             for rows in (data, other)

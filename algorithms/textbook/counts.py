@@ -106,7 +106,6 @@ class FixedQueriesMechanism(CountingMechanism, ABC):
     queries: Count = 10
 
     def answers(self, data: ArrayLike) -> Array:
-        """Return the column sums of the clipped rows, shape (queries,)."""
         answers = super().answers(data)
         if len(answers) != self.queries:
             raise InputError(
@@ -207,7 +206,6 @@ class TruncatedGeometric(base.OneLoss):
         return np.searchsorted(up_to, rng.random(size), side="right").astype(np.float64)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         places = releases.astype(np.intp)
         probability, other_probability = (
             self.distribution(int(self.answers(rows)))[places] for rows in (data, other)
@@ -230,7 +228,6 @@ class _NoisyHistogram(base.LaplaceNoise, ABC):
         return 1 / self.scale
 
     def answers(self, data: ArrayLike) -> Array:
-        """Return the sum of the rows clipped to l1 norm 1, shape (k,)."""
         rows = check_matrix("data", data)
         return (rows / np.abs(rows).sum(axis=1, keepdims=True).clip(1.0)).sum(axis=0)
 
@@ -282,7 +279,6 @@ class PrefixSum(FixedQueriesMechanism, base.LaplaceNoise):
         return np.cumsum(increments, axis=1, out=increments)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         increments = np.diff(releases, axis=1, prepend=0.0)
         return super().privacy_loss(increments, data, other)
 

@@ -77,7 +77,6 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
 
     @property
     def scale(self) -> float:
-        """2/epsilon."""
         return 2 / self.epsilon
 
     def _noisy(self, answers: Array, size: int, rng: Rng) -> Array:

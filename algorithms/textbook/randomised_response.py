@@ -138,7 +138,6 @@ class _BloomFilterResponse(base.PureTextbookMechanism, ABC):
         return told.astype(np.float64)
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
         as_one, as_zero = self.bit_losses
         differing = self.answers(data) - self.answers(other)
         return np.asarray((releases * as_one + (1 - releases) * as_zero) @ differing)

@@ -79,11 +79,6 @@ def _integral_coefficients(count: int) -> Array:
 
     Of the polynomial through the values, as a polynomial in 2t - 1, t in [0, 1]; shape
     (count, count + 1).
-
-    Examples
-    --------
-    >>> _integral_coefficients(2).sum(axis=0).round(12)  # of 1: t = 1/2 + (2t - 1)/2
-    array([0.5, 0.5, 0. ])
     """
     nodes, weights = unit_rule(count)
     degrees = np.arange(count)

@@ -119,7 +119,6 @@ class Laplace(BoundedSum, base.LaplaceNoise):
 
     @property
     def scale(self) -> float:
-        """The scale of the noise."""
         return self.noise_factor * self.sensitivity / self.epsilon
 
     @property
@@ -140,7 +139,6 @@ class LaplaceParallel(BoundedSum, base.LaplaceNoise):
 
     @property
     def scale(self) -> float:
-        """Copies sensitivity/epsilon."""
         return self.copies * self.sensitivity / self.epsilon
 
     def answers(self, data: ArrayLike) -> Array:

@@ -222,7 +222,6 @@ class PCAMechanism(RowMechanism):
         return rows
 
     def components(self, releases: Release, n_components: int) -> Array:
-        """Return the bases, shape (..., d, k); k is that of the mechanism."""
         check_components(n_components, self.n_components)
         if isinstance(releases, np.ndarray):
             raise InputError("releases must be dictionaries with 'components'")

@@ -64,7 +64,6 @@ class _Planted(DPSGD):
     def transcript_loss(
         self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
-        """Raise `UnsupportedError`."""
         raise UnsupportedError(f"no likelihood is known for {type(self).__name__}")
 
 
@@ -159,7 +158,6 @@ class FixedBatchSGD(_Planted):
     def transcript_loss(
         self, transcript: Values, data: ArrayLike, other: ArrayLike
     ) -> Array:
-        """Return log(density on `data`/density on `other`) of transcripts, (size,)."""
         steps = transcript["steps"]
         total = np.zeros(len(steps))
         for sign, each in ((1, data), (-1, other)):
