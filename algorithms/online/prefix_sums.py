@@ -42,11 +42,10 @@ from dpaudit.algorithms.online.noise import (
     unpack,
 )
 from dpaudit.algorithms.shared.bases import Batched, Rng, Values, slices
-from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
+from dpaudit.claims import NO_LOSS, Claim, GaussianDP
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
@@ -128,7 +127,7 @@ class RowSequence(Batched[ArrayLike]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixSums(RowSequence, Checked, ABC):
+class PrefixSums(RowSequence, Checked, GaussianCalibrated, ABC):
     """A_t + noise for every t; releases have shape (n, d, d).
 
     Parameters
@@ -151,12 +150,9 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     pair_length: ClassVar[int] = 8
 
-    @hands_on()
     @classmethod
-    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return the mechanism at the least noise, for the promise of the sequence."""
-        noise = CalibratedNoise(gaussian_mu(epsilon, delta))
-        return cls(noise=noise, claim=ApproxDP(epsilon, delta), **fields)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        return cls(noise=CalibratedNoise(mu), claim=claim, **fields)
 
     # What a subclass says
 

@@ -23,14 +23,13 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.noise import (
-    CalibratedNoise,
     NoiseMemory,
     coordinates,
     pack_rows,
@@ -38,9 +37,7 @@ from dpaudit.algorithms.online.noise import (
 )
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import GaussianDP
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
@@ -198,12 +195,6 @@ class Streamed:
 @dataclass(frozen=True, kw_only=True)
 class StreamableSums(Streamed, PrefixSums):
     """Prefix sums with a stream."""
-
-    @hands_on()
-    @classmethod
-    def from_mu(cls, mu: float, **fields: Any) -> Self:
-        """Return the mechanism that is mu-GDP, and with no smaller mu."""
-        return cls(noise=CalibratedNoise(mu), claim=GaussianDP(mu), **fields)
 
     @abstractmethod
     def memory(self, width: int) -> NoiseMemory:

@@ -27,13 +27,13 @@ that what is held besides the batch and the result is at most about 32 MiB.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from math import inf, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.algorithms.shared.bases import slices
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
@@ -49,9 +49,7 @@ WORK = 2**21
 class Moments(ABC):
     """A stream of n matrices of order d that can be applied to vectors.
 
-    Throughout, ``where`` says which of the stream: a slice or an index array of shape
-    (B,) for a batch that all trials share, or an index array of shape (trials, B) for
-    one batch per trial.
+    Batches are slices of it, which all trials share.
 
     Parameters
     ----------
@@ -75,25 +73,20 @@ class Moments(ABC):
         A slice has a start and a stop, and no step; an index array may have any shape.
         """
 
-    def apply(self, where: Where, vectors: Array) -> Array:
+    def apply(self, where: slice, vectors: Array) -> Array:
         """Return A_i w for every i of a batch and every trial's own w.
 
         Shape (trials, d) -> (trials, B, d); the caller keeps it from being too large.
-        The batch is as for `mean_block`.
         """
         vectors = self._check_vectors(vectors, 2)
-        part = self.read(self._check_where(where, len(vectors)))
-        if part.ndim == (3 if self.holds_rows else 4):
-            if self.holds_rows:
-                return np.asarray((part @ vectors[:, :, np.newaxis]) * part)
-            return np.asarray((part @ vectors[:, np.newaxis, :, np.newaxis])[..., 0])
+        part = self.read(self._check_where(where))
         if self.holds_rows:
             return np.asarray((vectors @ part.T)[:, :, np.newaxis] * part)
         products = vectors @ part.reshape(-1, self.dimension).T
         return products.reshape(len(vectors), *part.shape[:2])
 
     def mean_apply(
-        self, where: Where, vectors: Array, *, clip: float | None = None
+        self, where: slice, vectors: Array, *, clip: float | None = None
     ) -> Array:
         """Return the mean of A_i w over a batch, for every trial's own w, (trials, d).
 
@@ -103,41 +96,38 @@ class Moments(ABC):
         return self.mean_block(where, vectors[:, :, np.newaxis], clip=clip)[:, :, 0]
 
     def mean_block(
-        self, where: Where, bases: Array, *, clip: float | None = None
+        self, where: slice, bases: Array, *, clip: float | None = None
     ) -> Array:
         """Return the mean of A_i V over a batch, for every trial's own V.
 
         Parameters
         ----------
-        where : slice or ndarray of int, shape (B,) or (trials, B)
-            Not empty, and in the stream.
+        where : slice
+            A batch, not empty, and in the stream.
         bases : ndarray, shape (trials, d, k)
         clip : float, optional
             The largest Frobenius norm that a product A_i V may have; larger ones are
             scaled down to it before the mean is taken.
         """
         bases = self._check_vectors(bases, 3)
-        where = self._check_where(where, len(bases))
+        where = self._check_where(where)
         bound = np.inf if clip is None else check_positive("clip", clip)
-        if isinstance(where, slice):
-            length = where.stop - where.start
-            return self._sum_of_shared(where, bases, bound) / length
-        sum_of = self._sum_of_own if where.ndim == 2 else self._sum_of_shared
-        return sum_of(where, bases, bound) / where.shape[-1]
+        return self._sum(where, bases, bound) / (where.stop - where.start)
 
-    def _sum_of_shared(self, where: Where, bases: Array, bound: float) -> Array:
+    def _sum(self, where: slice, bases: Array, bound: float) -> Array:
         trials, d, k = bases.shape
+        width = max(trials * k, d) * (1 if self.holds_rows else d)
         flat = bases.transpose(1, 0, 2).reshape(d, trials * k)
         total = np.zeros((d, trials * k))
-        for part in self._parts(where, self._width(trials * k)):
+        for some in slices(where.stop - where.start, WORK // width):
+            first = where.start
+            part = self.read(slice(first + some.start, first + some.stop))
             if self.holds_rows and bound == np.inf and trials * k > d:
                 # For many vectors the sum of the x x^T costs less than going by row.
                 total += (part.T @ part) @ flat
             elif self.holds_rows:
                 weights = part @ flat
-                _clip_rows(
-                    weights.reshape(len(part), trials, k), part[:, np.newaxis], bound
-                )
+                _clip_rows(weights.reshape(len(part), trials, k), part, bound)
                 total += part.T @ weights
             elif bound == np.inf:
                 total += part.sum(axis=0) @ flat
@@ -147,36 +137,6 @@ class Moments(ABC):
                 scales = bound / np.maximum(norms, bound)
                 total += np.einsum("bdtk,bt->dtk", products, scales).reshape(d, -1)
         return total.reshape(d, trials, k).transpose(1, 0, 2)
-
-    def _sum_of_own(self, where: Where, bases: Array, bound: float) -> Array:
-        total = np.zeros(bases.shape)
-        width = self.dimension * (bases.shape[2] if self.holds_rows else 1)
-        for part in self._parts(where, self._width(len(bases) * width)):
-            if self.holds_rows:
-                weights = part @ bases
-                _clip_rows(weights, part, bound)
-                total += part.swapaxes(1, 2) @ weights
-            else:
-                products = part @ bases[:, np.newaxis]
-                norms = np.sqrt(np.einsum("tbdk,tbdk->tb", products, products))
-                scales = bound / np.maximum(norms, bound) if bound < np.inf else 1.0
-                products *= np.broadcast_to(scales, norms.shape)[..., None, None]
-                total += products.sum(axis=1)
-        return total
-
-    def _width(self, entries: int) -> int:
-        """Return how many of a batch are taken at once, at so many entries each."""
-        each = max(entries, self.dimension) * (1 if self.holds_rows else self.dimension)
-        return max(1, WORK // each)
-
-    def _parts(self, where: Where, width: int) -> Iterator[Array]:
-        """Read a batch in parts of at most `width` of the stream."""
-        if isinstance(where, slice):
-            for first in range(where.start, where.stop, width):
-                yield self.read(slice(first, min(first + width, where.stop)))
-        else:
-            for first in range(0, where.shape[-1], width):
-                yield self.read(where[..., first : first + width])
 
     def _check_vectors(self, vectors: Array, axes: int) -> Array:
         shape = np.shape(vectors)
@@ -188,29 +148,15 @@ class Moments(ABC):
             )
         return np.asarray(vectors, dtype=np.float64)
 
-    def _check_where(self, where: Where, trials: int) -> Where:
-        if isinstance(where, slice):
-            first, last, step = where.indices(self.count)
-            if step == 1 and first < last:
-                return slice(first, last)
-            where = np.arange(first, last, step)
-        index = np.asarray(where)
-        if (
-            index.dtype.kind not in "iu"
-            or index.ndim not in (1, 2)
-            or not index.shape[-1]
-            or (index.ndim == 2 and len(index) != trials)
-        ):
+    def _check_where(self, where: slice) -> slice:
+        known = isinstance(where, slice)
+        first, last, step = where.indices(self.count) if known else (0, 0, 1)
+        if step != 1 or first >= last:
             raise InputError(
-                "where must be a slice, or whole numbers of shape (B,) or "
-                f"({trials}, B), and B >= 1, got shape {index.shape} of {index.dtype}"
+                f"where must be a slice in 0 .. {self.count}, of one or more and in "
+                f"order, got {where!r}"
             )
-        if index.size and not (0 <= index.min() and index.max() < self.count):
-            raise InputError(
-                f"where must be in 0 .. {self.count - 1}, got values from "
-                f"{index.min()} to {index.max()}"
-            )
-        return index.astype(np.intp, copy=False)
+        return slice(first, last)
 
 
 def own_products(part: Array, vectors: Array, clip: float | None = None) -> Array:
@@ -263,9 +209,9 @@ def unit_of(row_norm: float | None, clip: float | None) -> float:
 
 
 def _clip_rows(weights: Array, rows: Array, bound: float) -> None:
-    """Scale V^T x, in place, so that ||x|| ||V^T x|| <= bound."""
+    """Scale V^T x, (B, trials, k), in place, so that ||x|| ||V^T x|| <= bound."""
     if bound == np.inf:
         return
-    lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
-    norms = lengths * np.sqrt(np.einsum("...k,...k->...", weights, weights))
+    lengths = np.sqrt(np.einsum("bd,bd->b", rows, rows))[:, np.newaxis]
+    norms = lengths * np.sqrt(np.einsum("btk,btk->bt", weights, weights))
     weights *= (bound / np.maximum(norms, bound))[..., np.newaxis]

@@ -75,7 +75,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
 from dpaudit.algorithms.shared.bases import Rng, Values, end_of, transcribed
-from dpaudit.algorithms.shared.constructors import hands_on
+from dpaudit.algorithms.shared.constructors import (
+    GaussianCalibrated,
+    PureCalibrated,
+    hands_on,
+)
 from dpaudit.algorithms.subspace.base import (
     SubspaceMechanism,
     orthonormalise,
@@ -83,8 +87,7 @@ from dpaudit.algorithms.subspace.base import (
 )
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.gaussian import gaussian_mu
+from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Count,
@@ -179,7 +182,7 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerMethod(NoisyPowerMethod):
+class PowerMethod(NoisyPowerMethod, GaussianCalibrated):
     """The power method with normal noise.
 
     Parameters
@@ -199,12 +202,9 @@ class PowerMethod(NoisyPowerMethod):
 
     sigma: Positive
 
-    @hands_on()
     @classmethod
-    def calibrated(cls, epsilon: float, delta: float, **fields: Any) -> Self:
-        """Return the mechanism at the smallest proven sigma, sqrt(L) Delta/mu."""
-        mu = gaussian_mu(epsilon, delta)
-        made = cls(sigma=1.0, claim=ApproxDP(epsilon, delta), **fields)
+    def _at(cls, mu: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(sigma=1.0, claim=claim, **fields)
         return replace(made, sigma=sqrt(made.iterations) * made.step_sensitivity / mu)
 
     @hands_on()
@@ -238,7 +238,7 @@ class PowerMethod(NoisyPowerMethod):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplacePowerMethod(NoisyPowerMethod):
+class LaplacePowerMethod(NoisyPowerMethod, PureCalibrated):
     """The power method with Laplace noise, for pure differential privacy.
 
     Parameters
@@ -254,12 +254,9 @@ class LaplacePowerMethod(NoisyPowerMethod):
 
     unit_scale: Positive
 
-    @hands_on()
     @classmethod
-    def calibrated(cls, epsilon: float, **fields: Any) -> Self:
-        """Return the mechanism at the smallest proven scale, L sqrt(d k) Delta/eps."""
-        epsilon = check_positive("epsilon", epsilon)
-        made = cls(unit_scale=1.0, claim=PureDP(epsilon), **fields)
+    def _at(cls, epsilon: float, claim: Claim, **fields: Any) -> Self:
+        made = cls(unit_scale=1.0, claim=claim, **fields)
         length = made.iterations * sqrt(made.n_components) * made.step_sensitivity
         return replace(made, unit_scale=length / epsilon)
 

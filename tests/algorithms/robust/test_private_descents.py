@@ -530,9 +530,9 @@ test_bad_arguments_are_named = refused(
 
 
 def test_pairs_differ_where_they_say():
-    pair = pairs.shown_pair(2, 4, count=5, angle=0.3)
+    pair = pairs.shown_pair(2, 4, count=5)
     assert np.allclose(np.linalg.norm(pair.data, axis=1), 1)
-    assert np.allclose(pair.data[-1], [0, np.cos(0.3), np.sin(0.3), 0])
+    assert np.allclose(pair.data[-1], np.sqrt([0, 0.5, 0.5, 0]))
     assert np.array_equal(pair.data[-1] * [1, 1, -1, 1], pair.neighbour[-1])
     more = pairs.added_pair(2, None, count=5)
     assert more.relation is Relation.ADD_REMOVE

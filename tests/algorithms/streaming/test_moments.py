@@ -32,26 +32,12 @@ FORMS = {
         MATRICES.__getitem__, count=COUNT, dimension=DIMENSION, matrices=True
     ),
 }
-PLACES = {
-    **{"a slice": slice(2, 9), "all": slice(None), "every third": slice(None, None, 3)},
-    **{"backwards": slice(8, 2, -1), "an index": np.array([4])},
-    "indices, some twice": np.array([3, 3, 0, 11]),
-    "a batch per trial": rng(2).integers(0, COUNT, (5, 4)),
-}
+PLACES = {"a slice": slice(2, 9), "all": slice(None), "one": slice(4, 5)}
 
 
 def naive_products(matrices, where, bases):
-    """A_i V for every trial and every i of its batch, one by one."""
-    index = where
-    if isinstance(where, slice):
-        index = np.arange(COUNT)[where]
-    index = np.broadcast_to(index, (len(bases), np.shape(index)[-1]))
-    return np.array(
-        [
-            [matrices[i] @ basis for i in own]
-            for own, basis in zip(index, bases, strict=True)
-        ]
-    )
+    """A_i V for every trial and every i of a batch, one by one."""
+    return np.array([[matrix @ basis for matrix in matrices[where]] for basis in bases])
 
 
 def clipped(products, bound):
@@ -252,9 +238,8 @@ def test_what_is_not_finite_is_found_and_norms_are_for_rows():
 @pytest.mark.parametrize(
     "where",
     [
-        *(slice(3, 3), slice(20, 30), np.array([], dtype=int), np.array([12])),
-        *(np.array([-1]), np.array([0.0]), np.zeros((4, 2), dtype=int)),
-        *(np.zeros((5, 0), dtype=int), np.zeros((5, 2, 2), dtype=int)),
+        *(slice(3, 3), slice(20, 30), slice(8, 2, -1), slice(0, 9, 3)),
+        *(np.array([4]), 4, None),
     ],
 )
 def test_batches_that_are_not_there_are_refused(where):
