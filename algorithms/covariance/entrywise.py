@@ -21,13 +21,10 @@ STOC 2014, Algorithm 1.
 2. Output A + E.
 
 As published, s = sqrt(2 ln(1.25/delta))/epsilon, the classical calibration at
-sensitivity 1, and the text says both 'addition or removal' and 'differ in exactly one
-row'. Under ADD_REMOVE the claim holds for every epsilon < 1 with room to spare, and
-fails from about epsilon = 7.5 (delta 1e-3) or 8.4 (1e-5): the constant is proven for
-epsilon <= 1 only. Under REPLACE_ONE the sensitivity of the upper triangle is sqrt 2,
-not 1, and the claim fails in part: at (1, 1e-5) the true delta is 3.74e-5.
-`AnalyzeGauss.calibrated` replaces the constant by the analytic one for the stated
-relation.
+sensitivity 1. Under ADD_REMOVE the claim holds for every epsilon < 1; under REPLACE_ONE
+the sensitivity of the upper triangle is sqrt 2, not 1, and it fails in part
+(docs/findings.md#analyze-gauss-for-a-replaced-row). `AnalyzeGauss.calibrated` replaces
+the constant by the analytic one for the stated relation.
 
 Privacy. The release is a bijection of its upper triangle, a Gaussian vector with
 covariance s^2 I whose mean moves by at most `sensitivity` (proved in

@@ -30,10 +30,7 @@ for GOE it is at most 2 s sqrt d (Sudakov-Fernique). For k < d; for k = d there 
 regret.
 
 The paper's own bounds hide their constants in an O: those functions have 1 in its
-place. In Theorem 14 it prints log m where its proof has sqrt(2 log m), and Delta is
-(1 + sqrt(2 log(1/delta)))/epsilon there and sqrt(2 log(1.25/delta))/epsilon in
-Algorithm 1; the + 1 is delta m/epsilon, which is 1/epsilon at delta = 1/m, and the
-first term covers it.
+place. How Theorem 14 differs in print: docs/online.md.
 """
 
 from math import exp, log, sqrt

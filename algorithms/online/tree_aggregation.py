@@ -18,20 +18,11 @@ smaller one. `calibrated` takes the least s for (epsilon, delta).
 triangle, and the sequence is claimed to be (epsilon, delta)-DP by 'sequential
 composition'.
 
-- For rows, W_t = x_t x_t^T, that is true with far too much noise: at (1, 1e-5) and
-  m = 8 it is 0.0080-GDP where 0.268-GDP would do. (It fails from epsilon = 30,323 on
-  there, since the noise falls like 1/epsilon where 1/sqrt epsilon is needed; and for
-  m = 1 and a delta of 0.9, where log(m/delta) is nearly 0.)
-- The section promises it for all symmetric W_t with ||W_t||_2 <= 1, in spectral norm.
-  There it is **false for large d**: I in place of -I moves a triangle by 2 sqrt d, so
-  mu = 2 epsilon sqrt(d h/(50 log^3(m/delta))), which passes 0.268 at (1, 1e-5), m = 8,
-  for d >= 564. The constants know nothing of d.
+- For rows that is true with far too much noise; for all symmetric W_t with ||W_t||_2
+  <= 1, as the section promises it, false for large d (docs/online.md has both).
 - A changed row is said to affect log m entries of the tree; it is log2(m) + 1 of the
   complete tree, and m is assumed to be a power of two. Here it is any m.
-- Section 4.2 has another variance, log^3(m/delta) Delta^2 with Delta^2 = 2 log(1.25/
-  delta)/epsilon^2, for *each prefix*. What the tree gives is as many times the variance
-  of a node as t has ones; the two agree in their order of growth only. Here the tree
-  decides.
+- Section 4.2 has another variance, for *each prefix*. Here the tree decides.
 
 **Memory.** One matrix per level, and A_t: `dpaudit.algorithms.online.streams`.
 

@@ -29,10 +29,7 @@ privacy proof needs it:
   rows can be nearly opposite and of length 1, so under REPLACE_ONE, the paper's
   relation and the default, they are taken to be.
 
-The default rate is the paper's, B = max(N sqrt(epsilon/(4 T)), 1). At N = 2000,
-T = 2000, epsilon = 0.8, delta = 1/sqrt N it is q = 0.01, and the multiplier 1.697
-without a start: 0.085 on the mean, where the paper has 5.4e-4. Under ADD_REMOVE it is
-1.075, noise that a replaced row sees through to epsilon = 1.63 at that delta.
+The default rate is the paper's, B = max(N sqrt(epsilon/(4 T)), 1).
 
 **As published** (sigma is per entry of the noise on the *mean* of the terms; the
 constants c and c_2 of Theorem 6 are left open, and 1 here):
@@ -46,13 +43,10 @@ V_0 is from the Wishart mechanism at epsilon
 (epsilon, delta) does not count. N is the number of rows, so the relation is
 REPLACE_ONE ("only differ in at most one data point").
 
-dp-GGD's steps are mu-GDP with mu = 2 epsilon/log(1/delta), for every T, N, B: they keep
-(epsilon, delta) where `dpaudit.gaussian.gaussian_delta` (epsilon, mu) <= delta: for
-delta <= 0.05 up to epsilon = 1.3 at least, at 1e-5 up to 12 and beyond. (At epsilon = 1
-the noise is 1.5 times what the steps need at delta = 1e-5, 1.9 times at 1e-9.) But that
-is without their start: a transcript that has the Wishart mechanism's noisy matrix shows
-what that hides badly, and on some pairs it is impossible on the other side. V_T does
-not show it.
+dp-GGD's steps are mu-GDP with mu = 2 epsilon/log(1/delta), for every T, N, B: that is
+(epsilon, delta) in a range (docs/robust.md#what-is-false-in-print), but without their
+start: a transcript that has the Wishart mechanism's noisy matrix shows what that hides
+badly, and on some pairs it is impossible on the other side. V_T does not show it.
 
 **dp-SGGD's published claim is false.** A batch mean moves by up to 2/B when one of its
 rows is replaced, and a row is in a step with probability about B/N; so the noise that
@@ -104,8 +98,6 @@ is too small by B/N. A mean over B rows moves by up to sqrt 2/B.
 The other two keep theirs with much to spare. In the norm of the upper triangle, in
 which the noise is independent, the sum moves by no more than in Frobenius norm, sqrt 2;
 so the steps are mu-GDP with mu = sqrt(T) sqrt 2/(sigma N) = epsilon/(4 log(T/delta)).
-At epsilon = 1, delta = 1e-5, T = 20 that is 0.017, for which the noise is about 15
-times the least.
 """
 
 from dataclasses import dataclass, field

@@ -14,14 +14,11 @@ The last n - T B < T matrices are not looked at. T, beta and the step sizes are 
 and so is n: the relation is REPLACE_ONE. (Under ADD_REMOVE one row more or less would
 move all the rows behind it into other places, and change every batch.)
 
-In print the noise of a step is (w eta_t beta alpha/B) z_t, with alpha left open (the
-multiplier of Algorithm 2, whose growth alone is given), and T = O(log^2 n) steps are
-paid for one after the other ('serial composition'). A w in that place is no number; we
-read it as a misprinted 2: Algorithm 2, of which this is the minibatch form, has
-2 eta_t beta alpha, and 2 beta is how far apart two clipped products can be. So sigma is
-2 alpha beta there. One thing is changed here: the batches are disjoint, so each matrix
-is in one step only and the steps cost no more than one of them: sigma =
-Delta/mu(epsilon, delta) with `dpaudit.gaussian.gaussian_mu`, whatever T is.
+In print the noise of a step is (w eta_t beta alpha/B) z_t
+(docs/streaming.md#where-we-differ-from-the-paper), and T = O(log^2 n) steps are paid
+for one after the other ('serial composition'). One thing is changed here: the batches
+are disjoint, so each matrix is in one step only and the steps cost no more than one of
+them: sigma = Delta/mu(epsilon, delta) with `dpaudit.gaussian.gaussian_mu`, whatever T.
 
 Sensitivity of one sum: `dpaudit.algorithms.streaming.moment_products`.
 

@@ -44,19 +44,8 @@ With k columns, omega_i = b + 2 (g_i - g_1) is not good: acceptance falls expone
 in the gaps between the first k eigenvalues, which say nothing about how sharply the
 span is determined (d = 4, S = diag(10100, 1e4, 0, 0): 1e-40).
 
-Acceptance. If the first k eigenvalues are equal, and so are the others, it tends to
-
-.. math:: \frac{\Gamma_k(d/2)}{\Gamma_k(k/2)} \,
-          2^{k(d-k)/2} \, k^{k^2/2} \, e^{k(d-k)/2} \, d^{-kd/2}
-
-as the gap grows (Laplace's method; Gamma_k is the multivariate gamma function, and the
-smaller of k and d - k counts): 0.23 for (d, k) = (4, 2), 0.048 for (10, 2), 0.0079 for
-(10, 3), 4.5e-4 for (10, 5), 0.016 for (20, 2), 0.0035 for (54, 2), 3.7e-5 for (54, 3),
-4e-10 for (54, 5), 2e-26 for (54, 10). For decaying eigenvalues we measured between a
-third of that and all of it at k = 2, a tenth at (54, 3); it is 1 for S = 0. The
-exception in high dimension are directions that stand out far while the k-th does not:
-4e-8 for eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up
-to d = 20 or so, and k = 10 never.
+Acceptance (docs/choosing.md#exact-draws-of-several-components has numbers): k = 2 is
+mostly at hand, k = 3 up to d = 20 or so, and k = 10 never.
 
 **The mechanism.** Source: Chaudhuri, Sarwate, Sinha, JMLR 14, 2013, algorithm PPCA. Its
 density and the proof of its privacy are in `dpaudit.algorithms.subspace.exponential`.
@@ -253,8 +242,7 @@ class ExactlyDrawn(PureSubspaceMechanism, ABC):
 class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     """A basis V with density proportional to exp(coefficient tr V^T A V), exactly.
 
-    Draws take long where acceptance is low: see what is said of it at the head of this
-    module before using it for k > 2.
+    Draws take long where acceptance is low: see the head of this module for k > 2.
 
     Examples
     --------

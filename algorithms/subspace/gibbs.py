@@ -29,13 +29,9 @@ step 2 is independent of V.
 Convergence. The angles have densities that are bounded away from 0, products of
 rotations in coordinate planes reach every rotation, and d(d - 1)/2 sweeps contain every
 order of planes: the chain is uniformly ergodic, and from the uniform start approaches
-its stationary law at a geometric rate. How fast is not known. Measured, from the
-uniform start and from the eigenvectors, for k up to 15, d up to 150, and spectra with
-wide, narrow, repeated and decaying eigenvalues: the means of every P_ii, P = V V^T, and
-of the utility could not be told from those of the stationary law after 4 to 10 sweeps
-where the gaps of S were up to 1e6, and after 20 where one of 1e10 follows k + 1 equal
-eigenvalues. (The numbering matters. In a fixed tournament the pairs of one coordinate
-lie such that it needs 10 times as many.) The default is 30.
+its stationary law at a geometric rate. How fast is not known; 4 to 20 sweeps were
+enough where it was measured (docs/choosing.md#exact-draws-of-several-components). The
+default is 30.
 
 Deviation from Hoff, who draws one column of V at a time given the others. With
 eigenvalues that decay, his chain can need hundreds of sweeps: a column that is a

@@ -29,11 +29,9 @@ Gaussian with Omega = I + 2M/b), so they must be accepted with probability
 e^-t (1 + 2t/b)^(+d/2)/c, where c = e^(-(d-b)/2) (d/b)^(d/2) is the maximum of the
 numerator (Kent, Ganeiber, Mardia 2018, section 3). The code divides by
 (1 + 2t/b)^(d/2) instead of multiplying. What it releases has a density proportional to
-e^-t (1 + 2t/b)^-d: too sharp, by a factor that grows with d. The library's constant
-epsilon/4 leaves a reserve of two, since epsilon/2 would do for a utility of sensitivity
-1; from about d = 4 on the sharpness uses up more than that. The acceptance probability
-falls with it, to about 3e-4 for the pair of `near_degenerate_pair` at d = 8, 1e-5 at
-d = 10 and 1e-6 at d = 12: **for larger d a draw does not return**.
+e^-t (1 + 2t/b)^-d: too sharp, by a factor that grows with d
+(docs/findings.md#eigenvectors-in-two-libraries), and **for larger d a draw does not
+return**.
 
 **Randomness.** The library takes a `numpy.random.RandomState`; the adapter gives it one
 on top of the bit generator of the caller. Without one the library would use
