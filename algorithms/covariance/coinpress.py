@@ -101,8 +101,6 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
 
     Parameters
     ----------
-    claim : Claim
-        What is promised under REPLACE_ONE.
     mu : float
         Of Gaussian DP, for all steps together.
     row_norm : float

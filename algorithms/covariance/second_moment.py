@@ -33,12 +33,12 @@ against bare NumPy in ``benchmarks/``.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.online.noise import coordinates, layout
 from dpaudit.algorithms.shared.bases import Batched, Rng
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
@@ -104,9 +104,6 @@ class OnClippedRows(Batched[ArrayLike], Checked):
 
     Parameters
     ----------
-    claim : Claim
-        What is promised under `relation`.
-    relation : Relation
     row_norm : float
         Public bound on the l2 norm of a row; longer rows are clipped onto it.
     """
@@ -173,18 +170,6 @@ class SecondMomentMechanism(ReleasesMoment):
         return self.statistic(data) - self.statistic(other)
 
 
-@cache
-def _triangle_layout(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where each entry of a flat d x d matrix lies in its upper triangle.
-
-    The second array holds the positions of the diagonal within the triangle.
-    """
-    rows, columns = np.triu_indices(dimension)
-    place = np.empty((dimension, dimension), dtype=np.intp)
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return place.ravel(), np.flatnonzero(rows == columns)
-
-
 def symmetric_gaussian(
     size: int, dimension: int, off_diagonal: float, diagonal: float, *, rng: Rng
 ) -> Array:
@@ -192,9 +177,8 @@ def symmetric_gaussian(
 
     Given are the deviations of the entries above the diagonal and on it.
     """
-    place, on_diagonal = _triangle_layout(dimension)
-    scale = np.full(dimension * (dimension + 1) // 2, off_diagonal)
-    scale[on_diagonal] = diagonal
+    rows, columns, place, _, _ = layout(dimension)
+    scale = np.where(rows == columns, diagonal, off_diagonal)
     triangle = rng.standard_normal((size, len(scale)))
     triangle *= scale
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
@@ -202,8 +186,8 @@ def symmetric_gaussian(
 
 def symmetric_laplace(size: int, dimension: int, *, scale: float, rng: Rng) -> Array:
     """Draw symmetric matrices with i.i.d. Laplace upper triangles of that scale."""
-    place, _ = _triangle_layout(dimension)
-    triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))
+    _, _, place, _, _ = layout(dimension)
+    triangle = rng.laplace(scale=scale, size=(size, coordinates(dimension)))
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
 
 

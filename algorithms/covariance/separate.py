@@ -42,6 +42,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     ReleasesMoment,
     second_moment_sensitivity,
 )
+from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     Rng,
@@ -51,7 +52,7 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.subspace.perturbation import repeated_direction_pair
-from dpaudit.algorithms.subspace.residual_plan import coordinates, matrices
+from dpaudit.algorithms.subspace.residual_plan import matrices
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.validation import Positive, check_length
@@ -120,7 +121,7 @@ class SeparateCovariance(GaussianSteps, ReleasesMoment, GaussianCalibrated):
         self, moment: Array, size: int, source: Rng | Values
     ) -> tuple[dict[str, Array], dict[str, Array], Array]:
         """Return what `_run` does, of the second moment of the data."""
-        known, whole, scale = coordinates(moment), slice(None), self.scale
+        known, whole, scale = pack(moment, sqrt(2)), slice(None), self.scale
         first = np.broadcast_to(known, (size, len(known)))
         noisy = answered(source, "first", whole, first, scale)
         vectors = np.linalg.eigh(matrices(noisy, len(moment)))[1]

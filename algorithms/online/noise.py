@@ -94,8 +94,8 @@ def coordinates(dimension: int) -> int:
 
 
 @cache
-def _layout(
-    dimension: int, ratio: float
+def layout(
+    dimension: int, ratio: float = 1.0
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array, Array]:
     """Return rows, columns, places of the entries, weights, and their inverses."""
     rows, columns = np.triu_indices(dimension)
@@ -107,13 +107,13 @@ def _layout(
 
 def pack(matrices: Array, ratio: float) -> Array:
     """Return the coordinates of symmetric matrices, (..., d, d) -> (..., q)."""
-    rows, columns, _, weights, _ = _layout(matrices.shape[-1], ratio)
+    rows, columns, _, weights, _ = layout(matrices.shape[-1], ratio)
     return np.asarray(matrices[..., rows, columns] * weights)
 
 
 def pack_rows(rows: Array, ratio: float) -> Array:
     """Return the coordinates of x x^T for each row x, (n, d) -> (n, q)."""
-    first, second, _, weights, _ = _layout(rows.shape[-1], ratio)
+    first, second, _, weights, _ = layout(rows.shape[-1], ratio)
     products = rows[..., first] * rows[..., second]
     products *= weights
     return np.asarray(products)
@@ -122,7 +122,7 @@ def pack_rows(rows: Array, ratio: float) -> Array:
 def unpack(vectors: Array, ratio: float) -> Array:
     """Return the symmetric matrices with these coordinates, (..., q) -> (..., d, d)."""
     dimension = (isqrt(8 * vectors.shape[-1] + 1) - 1) // 2
-    _, _, place, _, inverse = _layout(dimension, ratio)
+    _, _, place, _, inverse = layout(dimension, ratio)
     flat = np.take(vectors * inverse, place, axis=-1)
     return np.asarray(flat.reshape(*vectors.shape[:-1], dimension, dimension))
 

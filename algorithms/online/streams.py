@@ -201,18 +201,7 @@ class StreamableSums(Streamed, PrefixSums):
         """Return what a stream remembers of its noise, of q coordinates."""
 
     def start(self, dimension: int, *, rng: Rng) -> PrefixStream:
-        """Return a stream of rows of length d; a length must be declared.
-
-        Examples
-        --------
-        >>> from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
-        >>> mechanism = TreeAggregation.calibrated(1.0, 1e-5, length=1000)
-        >>> stream = mechanism.start(3, rng=np.random.default_rng(0))
-        >>> stream.add([0.0, 1.0, 0.0]).shape
-        (3, 3)
-        >>> mechanism.resume(stream.state()).step
-        1
-        """
+        """Return a stream of rows of length d; a length must be declared."""
         return PrefixStream(self, dimension, rng=rng)
 
 

@@ -49,6 +49,7 @@ from dpaudit.algorithms.covariance.symmetric_noise import (
     SymmetrisedWishart,
 )
 from dpaudit.algorithms.robust.geometries import settle
+from dpaudit.algorithms.robust.objectives import Reaper
 from dpaudit.algorithms.robust.parts import Space, Start
 from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.subspace.base import orthonormalise
@@ -150,12 +151,12 @@ class GaussianStart(_NormalStart):
         return {"start": sensitivity / (sqrt(2) * self.mu)}
 
     def means(self, values: Values, rows: Array) -> Values:
-        flat = _flattened(rows.T @ rows)
+        flat = Reaper().flattened(rows.T @ rows)
         return {"start": np.broadcast_to(flat, values["start"].shape)}
 
     def draw(self, rows: Array, n_components: int, size: int, *, rng: Rng) -> Values:
         _check_dense(rows.shape[1])
-        flat = _flattened(rows.T @ rows)
+        flat = Reaper().flattened(rows.T @ rows)
         noisy = rng.standard_normal((size, len(flat)))
         noisy *= self.scales["start"]
         noisy += flat
@@ -205,14 +206,7 @@ class PowerStart(_NormalStart):
 
 @dataclass(frozen=True)
 class WishartStart(Start):
-    """A plus a difference of two Wishart matrices, which is pure epsilon-DP.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    relation : Relation
-    """
+    """A plus a difference of two Wishart matrices, which is pure epsilon-DP."""
 
     epsilon: Positive
     relation: Neighbouring = Relation.ADD_REMOVE
@@ -257,13 +251,6 @@ def _check_dense(dimension: int) -> None:
             f"start must be a PowerStart or a PublicStart for rows of length "
             f"{dimension}: the others hold {dimension} x {dimension} matrices"
         )
-
-
-def _flattened(moment: Array) -> Array:
-    """Return the upper triangle, its diagonal divided by sqrt 2."""
-    scaled = moment.copy()
-    np.fill_diagonal(scaled, np.diagonal(moment) / sqrt(2))
-    return np.asarray(scaled[np.triu_indices(len(moment))])
 
 
 def _top(matrices: Array, n_components: int) -> Array:

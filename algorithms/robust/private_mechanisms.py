@@ -277,13 +277,9 @@ class PrivateGradientReaper(_OnReaper, FullBatchDescent):
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = PrivateGradientReaper.calibrated(1.0, 1e-5, n_components=2)
     >>> round(mechanism.noise.sigma, 2)
     16.68
-    >>> rows = np.repeat(np.eye(5), [5000, 5000, 100, 100, 100], axis=0)
-    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
-    (5, 2)
     >>> published = PrivateGradientReaper.as_published(0.8, 2000**-0.5, iterations=2000)
     >>> round(published.noise.sigma / 2000, 2)  # on the mean of 2000 rows
     1.8

@@ -92,8 +92,6 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
     step_sizes : StepSizes, float or sequence of float, optional
         Public. Default: c1/(c2 + t) with c1 = 60 over the largest ||A_i w||, and c2 =
         1, a compromise (docs/streaming.md#noise-that-follows-the-spread).
-    claim : Claim
-        What is promised, under REPLACE_ONE.
     iterations : int
         T, the number of steps and of batches; public.
     row_norm, clip : float, optional

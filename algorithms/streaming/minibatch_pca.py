@@ -93,8 +93,6 @@ class MinibatchPCA(TakesSteps, OnStream):
         Step 1, at what it may cost for one component.
     mean : MeanEstimation
         Step 2, at what it may cost for all components.
-    claim : Claim
-        What is promised under REPLACE_ONE.
     step_sizes : StepSizes, float or sequence of float, optional
         Public, in the inverse unit of A_i. Default: c1/(1 + t), c1 = 60/row_norm^2, or
         20 if there is no norm. The 20 is for rows whose largest eigenvalue is about 1,

@@ -246,7 +246,7 @@ def as_moments(data: Stream, *, row_norm: float | None = None) -> Moments:
 
 
 class OnStream(Batched[Stream], Checked):
-    """A mechanism on a stream, by places: n is public, the relation REPLACE_ONE."""
+    """A mechanism on a stream, by places: n is public, and claims for REPLACE_ONE."""
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 

@@ -196,8 +196,6 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 
     Parameters
     ----------
-    claim : ApproxDP
-        What is promised, under REPLACE_ONE.
     step_sizes : StepSizes, float or sequence of float, optional
         Public. Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
     row_norm, clip : float, optional
@@ -211,9 +209,6 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
     >>> mechanism = PrivateOja.calibrated(0.5, 1e-5)
     >>> round(mechanism.noise_scale(10_000), 3)
     1.536
-    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [1800, 200], axis=0)
-    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
-    (2,)
     """
 
     claim: ApproxDP

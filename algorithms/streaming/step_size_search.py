@@ -110,10 +110,6 @@ class StepSizeSearch(ReleasesVector, OnProducts):
     >>> mechanism = StepSizeSearch.calibrated(1.0, 1e-5)
     >>> len(mechanism.candidates), round(mechanism.sigma, 4)
     (9, 11.1919)
-    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [18000, 2000], axis=0)
-    >>> rows = np.random.default_rng(0).permutation(rows)
-    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
-    array([0.6, 0.8])
     """
 
     claim: ApproxDP

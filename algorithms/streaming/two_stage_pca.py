@@ -123,8 +123,6 @@ class TwoStagePCA(ReleasesBasis, OnStream):
         Step 2.
     mean : MeanEstimation
         Step 3.
-    claim : Claim
-        What is promised under REPLACE_ONE.
     scale_share : float
         s, in (0, 1).
 

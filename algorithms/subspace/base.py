@@ -79,9 +79,6 @@ class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
     ----------
     n_components : int
         k, at least 1 and at most the length of a row.
-    claim : Claim
-        What is promised under `relation`.
-    relation : Relation
     row_norm : float
         Public bound on the l2 norm of a row; longer rows are clipped onto it.
     """

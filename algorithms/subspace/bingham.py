@@ -44,8 +44,7 @@ exp(-x^2 - pi^2/(2 h x)) at the worst x: 1e-14 for h = 0.07.
 class of directional distributions*, Journal of Computational and Graphical Statistics
 27, 2018): rejection from the angular central Gaussian distribution.
 
-1. b in [1, d] solves sum_i w_i = 1, where w_i = 1/(b + 2 a_i). (The sum falls in b; at
-   b = 1 it is >= 1, because a_1 = 0, and at b = d it is <= 1.)
+1. b and w as in step 2 of the constant: sum_i w_i = 1, where w_i = 1/(b + 2 a_i).
 2. g ~ N(0, I), and v = z/|z| with z_i = sqrt(w_i) g_i, in the basis of eigenvectors.
 3. Accept v with probability exp(d/2 (1 + log r - r)), r = mean(g_i^2) / sum w_i g_i^2.
 

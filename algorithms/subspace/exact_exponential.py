@@ -293,8 +293,6 @@ class ExponentialMechanism(ExactlyDrawn):
     --------
     >>> mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
     >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [200, 20], axis=0)
-    >>> mechanism.draw(rows, 500, rng=np.random.default_rng(0)).shape
-    (500, 2, 1)
     >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
     array([[0.6],
            [0.8]])

@@ -127,15 +127,6 @@ class GibbsExponential(MatrixBinghamMechanism):
         Public number of sweeps, at least 1. The default is three times what was
         measured to be enough, see the head of this module. Not used where draws are
         exact: n_components = 1, d - 1 or d.
-
-    Examples
-    --------
-    >>> mechanism = GibbsExponential(n_components=2, epsilon=1.0)
-    >>> rows = np.repeat(np.eye(5), [300, 200, 50, 10, 10], axis=0)
-    >>> rng = np.random.default_rng(0)
-    >>> releases = mechanism.draw(rows, 500, rng=rng)
-    >>> (releases**2).sum(axis=-1).mean(axis=0).round(1)
-    array([1., 1., 0., 0., 0.])
     """
 
     sweeps: Count = 30

@@ -249,14 +249,11 @@ def leading(symmetric: Array, k: int) -> tuple[Array, Array]:
     return values[..., : -k - 1 : -1], orient(vectors[..., : -k - 1 : -1])
 
 
-def coordinates(matrix: Array) -> Array:
-    """Return a symmetric matrix in coordinates that keep its Frobenius length."""
-    rows, columns = np.triu_indices(len(matrix))
-    return np.asarray(matrix[rows, columns] * np.where(rows < columns, sqrt(2), 1.0))
-
-
 def matrices(coordinates: Array, d: int) -> Array:
-    """Return the symmetric matrices that have these coordinates, (size, d, d)."""
+    """Return the symmetric matrices that have coordinates of their Frobenius length.
+
+    Shape (size, d, d); see `dpaudit.algorithms.online.noise.pack`.
+    """
     rows, columns = np.triu_indices(d)
     symmetric = np.empty((len(coordinates), d, d))
     symmetric[:, rows, columns] = coordinates / np.where(rows < columns, sqrt(2), 1.0)

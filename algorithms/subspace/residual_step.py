@@ -85,6 +85,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.algorithms.covariance.second_moment import OnClippedRows
+from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.shared.bases import (
     GaussianSteps,
     ReleasesBasis,
@@ -103,7 +104,6 @@ from dpaudit.algorithms.subspace.residual_plan import (
     RESPONSE,
     Plan,
     clipped_sums,
-    coordinates,
     leading,
     matrices,
 )
@@ -261,7 +261,7 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
         found = gram(data, row_norm=self.row_norm) if found is None else found
         d, k, count = len(found.moment), self.n_components, times * found.n_rows
         check_rank(k, d)
-        moment = coordinates(found.moment * (times / self.row_norm**2))
+        moment = pack(found.moment * (times / self.row_norm**2), sqrt(2))
         known = moment if self._replaced else np.append(moment, _COUNT * count)
         shapes = {
             "first": known.shape,

@@ -189,7 +189,11 @@ def check_releases(releases: ArrayLike, length: int) -> Array:
 
 @dataclass(frozen=True)
 class SparseVector(CountingMechanism, ABC):
-    """A public threshold T, a stream of queries, and what is said of each."""
+    """A public threshold T, a stream of queries, and what is said of each.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached, where
+    a class says nothing else.
+    """
 
     _: KW_ONLY
     threshold: Nonnegative = 1.0

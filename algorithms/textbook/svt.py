@@ -40,10 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SVT1(sparse_vector.StoppingSparseVector):
-    """The sparse vector technique as it should be: exactly epsilon-DP.
-
-    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-    """
+    """The sparse vector technique as it should be: exactly epsilon-DP."""
 
     _: KW_ONLY
     threshold: float = 0.5
@@ -55,10 +52,7 @@ class SVT1(sparse_vector.StoppingSparseVector):
 
 @dataclass(frozen=True)
 class SVT2(sparse_vector.StoppingSparseVector):
-    """The sparse vector technique with renewed thresholds: exactly epsilon-DP.
-
-    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-    """
+    """The sparse vector technique with renewed thresholds: exactly epsilon-DP."""
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -127,10 +121,7 @@ class SVT3(sparse_vector.StoppingSparseVector):
 
 @dataclass(frozen=True)
 class SVT4(sparse_vector.StoppingSparseVector):
-    """A sparse vector technique with too little noise: (1 + 6 cutoff)/4 epsilon-DP.
-
-    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
-    """
+    """A sparse vector technique with too little noise: (1 + 6 cutoff)/4 epsilon-DP."""
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -144,10 +135,7 @@ class SVT4(sparse_vector.StoppingSparseVector):
 
 @dataclass(frozen=True)
 class SVT5(sparse_vector.EndlessSparseVector):
-    """A sparse vector technique without noise on the queries: not private.
-
-    Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-    """
+    """A sparse vector technique without noise on the queries: not private."""
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -178,10 +166,7 @@ class SVT5(sparse_vector.EndlessSparseVector):
 
 @dataclass(frozen=True)
 class SVT6(sparse_vector.EndlessSparseVector):
-    """A sparse vector technique that never stops: not private.
-
-    Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
-    """
+    """A sparse vector technique that never stops: not private."""
 
     @property
     def scales(self) -> tuple[float, float]:

@@ -150,8 +150,7 @@ class FixedBatchSGD(_Planted):
 
     @classmethod
     def _parts(cls, right: DPSGD) -> dict[str, Any]:
-        poisson = right.batches
-        assert isinstance(poisson, PoissonBatches)  # of every calibration
+        poisson = _poisson(right)
         in_turn = RowsInTurn(round(1 / poisson.rate), poisson.batch_size)
         return super()._parts(right) | {"batches": in_turn}
 
@@ -197,8 +196,7 @@ class PrivateCountSGD(_Planted):
 
     @classmethod
     def _parts(cls, right: DPSGD) -> dict[str, Any]:
-        poisson = right.batches
-        assert isinstance(poisson, PoissonBatches)  # of every calibration
+        poisson = _poisson(right)
         counted = _CountedBatches(rate=poisson.rate, batch_size=poisson.batch_size)
         return super()._parts(right) | {"batches": counted}
 
@@ -217,10 +215,10 @@ def rule_of_thumb(epsilon: float, delta: float) -> DPSGD:
     0.707
     """
     right = DPSGD.calibrated(epsilon, delta)
-    batches = right.batches
-    assert isinstance(batches, PoissonBatches)  # of every calibration
-    return DPSGD(
-        claim=right.claim,
-        batches=batches,
-        multiplier=batches.rate * sqrt(right.iterations) / epsilon,
-    )
+    multiplier = _poisson(right).rate * sqrt(right.iterations) / epsilon
+    return DPSGD(claim=right.claim, batches=right.batches, multiplier=multiplier)
+
+
+def _poisson(right: DPSGD) -> PoissonBatches:
+    assert isinstance(right.batches, PoissonBatches)  # of every calibration
+    return right.batches
