@@ -16,11 +16,11 @@ from seeded import rng
 
 from dpaudit import ApproxDP, Relation
 from dpaudit.algorithms import GOEGaussian, ResidualStepPCA
+from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.subspace.residual_plan import (
     Plan,
     _clipped,
     clipped_sums,
-    coordinates,
 )
 from dpaudit.audit import Budget, Verdict, audit
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -103,7 +103,7 @@ def test_means_are_those_of_the_definition_and_noise_is_normal(relation):
     moved = sqrt(2) if relation is REPLACE_ONE else sqrt(1.01)
     first, *later = np.sqrt(mechanism.shares)
     assert sum(mechanism.shares) == pytest.approx(1)
-    matrix = coordinates(unit.T @ unit) * first * 2 / moved
+    matrix = pack(unit.T @ unit, np.sqrt(2)) * first * 2 / moved
     np.testing.assert_allclose(
         means["first"][:, :21], matrix + 0 * means["first"][:, :21]
     )
