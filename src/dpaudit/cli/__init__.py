@@ -57,4 +57,4 @@ __all__ = ["main"]
     "--debug", is_flag=True, envvar="DPAUDIT_DEBUG", help="Show tracebacks of errors."
 )
 def main(debug: bool) -> None:
-    """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
+    """Audit differentially private mechanisms: try to refute what they claim."""

@@ -178,14 +178,14 @@ def audit_command(
     by: dict[str, Any],
     output: dict[str, Any],
 ) -> int:
-    """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
+    """Audit a mechanism of the catalogue, or your own.
 
     Your own is a function of a dataset, or an object with a release method (and perhaps
-    a claim, a relation and a worst_case). What it leaves open, options say.
+    a claim, a relation and a worst_case). Options say what it leaves open.
 
     Without --layer, your own is executed and compared first (--layer replay, seconds),
     and then sampled (--layer black-box) unless that refutes it. Each may err with half
-    of what --confidence allows, and so both together with no more than that.
+    of the probability that --confidence allows.
 
     Ctrl-C ends the audit after the present round, with the verdict so far and exit code
     130; a second one ends it at once. With --store the same command goes on from there.

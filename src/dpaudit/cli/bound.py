@@ -225,7 +225,7 @@ def _without_padding(column: Any) -> Any:
     help="The true epsilon that is to be found out.",
 )
 @click.option("--delta", default=0.0)
-@click.option("--power", default=0.9, help="How probable the refutation shall be.")
+@click.option("--power", default=0.9, help="Probability of the refutation.")
 @click.option("--confidence", default=0.999)
 @click.option(
     "--mechanism",
@@ -236,10 +236,10 @@ def _without_padding(column: Any) -> Any:
 def plan_command(model: str | None, as_json: bool, **options: float) -> None:
     """Say how many releases an audit needs to refute a claim.
 
-    A claim of (--epsilon, --delta), where --true is the smallest true epsilon at
+    The claim is (--epsilon, --delta), and --true is the smallest true epsilon at
     --delta, on the pair of neighbours that is audited. How many releases that takes
-    depends on the mechanism: randomised response shows all it leaks in one bit, and no
-    mechanism is refuted sooner; Gaussian noise shows it in its tails only.
+    depends on the mechanism: randomised response shows all that it leaks in one bit,
+    and no mechanism is refuted sooner; Gaussian noise shows it only in its tails.
     """
     from dpaudit.audit.planning import MODELS, plan_audit
 
@@ -304,16 +304,16 @@ def canaries_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Judge a claim by the canaries of one run, such as one training.
+    """Judge a claim by the canaries of one run (of training).
 
     FILE has a line for each canary: either its score, which is larger where the canary
     is in the data, and whether it was included (1 or 0); or a guess and the truth (1 or
     0), and perhaps abstain (1 where no guess was made). Lines are in any order.
 
-    It proves something only if all of this is so, which no file shows:
+    The verdict holds only if all of this is so, which no file shows:
 
-    1. Each canary was included by a fair coin of its own. Half of the canaries, or one
-    coin for several, is something else.
+    1. Each canary was included by a fair coin of its own; not a fixed half of the
+    canaries, and not one coin for several.
 
     2. Scores, guesses and thresholds come from what was released, and were made without
     knowing any coin.

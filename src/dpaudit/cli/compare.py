@@ -82,20 +82,20 @@ def compare_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Compare mechanisms for private PCA, your own among them, on rows of your own.
+    """Compare mechanisms for private PCA, with yours, on your rows.
 
-    What they keep of the variance, the largest principal angle, the error, the run time
-    and the verdict of a short audit, on a page and in a CSV file. Without a NAME of the
-    catalogue, those stand beside yours that suit. Your own is what dpaudit audit takes,
-    or a class or function that takes epsilon (and delta, relation, row_norm,
+    A page and a CSV file show how much variance they keep, the largest principal angle,
+    the error, the run time and the verdict of a short audit. Without a NAME of the
+    catalogue, yours is compared with all that suit. Your own is what dpaudit audit
+    takes, or a class or function that takes epsilon (and delta, relation, row_norm,
     n_components), and releases a second-moment matrix (d, d), a basis (d, k) or a
     vector (d,), or has components.
 
-    Nothing of this is private: choosing a mechanism by its result on private rows is a
-    release that no claim counts. Take public or synthetic rows.
+    The comparison is not private: choosing a mechanism by its result on private rows is
+    a release that no claim counts. Take public or synthetic rows.
 
-    What was stopped goes on when the same command is given again. The exit code is 2 or
-    3 if a mechanism failed, which the page shows beside the others.
+    The same command goes on where it was stopped. The exit code is 2 or 3 if a
+    mechanism failed, which the page shows beside the others.
     """
     from dpaudit.audit import Run
     from dpaudit.cli.tables import read_rows
@@ -269,12 +269,12 @@ def recommend_command(relation: str, as_json: bool, **options: Any) -> None:
     --gap or --spectrum, it is measured at once, on a second moment like that: in
     seconds, with 1000 columns in a minute. Otherwise it is looked up in a grid of
     settings, which ships with dpaudit, and the order is that of the column 'at worst':
-    how many times the least error it can be. All numbers must be public: one that you
-    have looked up in the data tells of them.
+    how many times the least error it can be. All numbers must be public: one that was
+    looked up in the data tells of the data.
 
-    With --spectrum a second table says what comes of no bound on rows, as of
-    PrivatePCA(mechanism=NAME, row_norm=...) for NAME@private, where the norm is chosen
-    privately, and NAME@directions.
+    With --spectrum a second table is for rows without a known bound. NAME@private is
+    PrivatePCA(mechanism=NAME, row_norm="private"), which chooses the norm privately;
+    NAME@directions brings every row to length 1.
     """
     from dpaudit.algorithms.estimators.recommendation import recommend
     from dpaudit.neighbours import Relation

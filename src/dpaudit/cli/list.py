@@ -32,7 +32,7 @@ __all__ = ["list_command", "schema_command"]
     default=None,
     help="Only those whose claim is refuted, or is not.",
 )
-@click.option("--search", metavar="TEXT", help="Only those of which a column has it.")
+@click.option("--search", metavar="TEXT", help="Only those with TEXT in a column.")
 @click.option(
     "--columns",
     default="name,family,relation,claim,source,needs",

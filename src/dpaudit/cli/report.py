@@ -52,8 +52,8 @@ _third_party = click.option("--output", type=FOLDER, default=Path("build/third-p
 def report_command(ctx: click.Context, /, **options: Any) -> int:
     """Write the comparison report and print where to open it.
 
-    A report that was stopped goes on when the same command is given again. The exit
-    code is 2 or 3 if a section failed, which the page shows beside the others.
+    The same command goes on where it was stopped. The exit code is 2 or 3 if a section
+    failed, which the page shows beside the others.
     """
     if ctx.invoked_subcommand is not None:
         return 0
@@ -154,13 +154,14 @@ def _tell(line: str) -> None:
 @_part("dpaudit report diff build/last-week build/report --page changes.html")
 @click.argument("old", type=FOLDER)
 @click.argument("new", type=FOLDER)
-@click.option("--page", type=FILE, help="Where to write a page of it.")
+@click.option("--page", type=FILE, help="Where to write it as a page.")
 @json_option
 def diff_command(old: Path, new: Path, page: Path | None, as_json: bool) -> int:
     """Say what changed between two reports, by their tables.
 
-    Verdicts, claims, errors by more than chance explains, bounds, what came and what
-    went. The exit code is 1 if a verdict, a claim, an error or an exact number changed.
+    It compares verdicts, claims, bounds, and errors beyond what chance explains, and
+    names what came and what went. The exit code is 1 if a verdict, a claim, an error or
+    an exact number changed.
     """
     from dpaudit.atomic import replacing
     from dpaudit.reports.differences import compare_reports, page_of
@@ -181,12 +182,12 @@ def diff_command(old: Path, new: Path, page: Path | None, as_json: bool) -> int:
 @click.argument("folder", type=FOLDER)
 @click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
 def check_command(folder: Path, sections: tuple[str, ...]) -> int:
-    """Say what is wrong with a written report: links, tables, order, verdicts.
+    """Say what is wrong with a written report: links, verdicts, ...
 
-    Whether every link leads to a file and nothing is fetched from elsewhere, whether
-    sections, figures and mechanisms are there, pages say things in their order, and the
-    table of mechanisms has the verdicts of report.json. The exit code is 1 if anything
-    is wrong.
+    Every link must lead to a file, and nothing may be fetched from elsewhere. Sections,
+    figures and mechanisms must be there, pages must keep the order of a page, and the
+    table of mechanisms must have the verdicts of report.json. The exit code is 1 if
+    anything is wrong.
     """
     from dpaudit.errors import InputError
     from dpaudit.reports.checking import Site
@@ -238,19 +239,19 @@ def libraries_command(output: Path, **options: Any) -> None:
     metavar="MODULE",
     help="Modules that list what to audit [those of dpaudit].",
 )
-@click.option("--seconds", type=float, help="About, for the releases of one [12].")
-@click.option("--limit", "limit_s", type=float, help="Seconds for a visit [120].")
+@click.option("--seconds", type=float, help="About how long to draw from each [12].")
+@click.option("--limit", "limit_s", type=float, help="Most seconds for each [120].")
 @click.option("--max-samples", type=int, help="Releases a side [200,000].")
 @seed_option
 @executor_options(None)
 def tour_command(
     names: tuple[str, ...], output: Path, by: dict[str, Any], **options: Any
 ) -> None:
-    """Audit what other libraries ship, by replay and as black boxes [all of it].
+    """Audit what other libraries ship [all that dpaudit lists].
 
-    Each in a process of its own. What is not installed, hangs or crashes is named, and
-    the rest stands. An interrupted tour goes on. The exit code is 0 if it ended,
-    whatever it says.
+    Each is audited in a process of its own. What is not installed, hangs or crashes is
+    named, and the tour goes on. The same command goes on where it was stopped. The exit
+    code is 0 if the tour ended, whatever the verdicts are.
     """
     from dpaudit.reports.sections.libraries.tour import tour_lines, toured
 
@@ -285,10 +286,10 @@ def bench_audit_command(
     also: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Audit the auditor: null coverage, tightness, speed, against stated targets.
+    """Measure the audit itself against stated targets.
 
-    The exit code is 1 if a bound accuses mechanisms that keep their promise more often
-    than it may. An interrupted run resumes.
+    The exit code is 1 if a bound refutes true claims more often than it may. An
+    interrupted run resumes.
     """
     from dpaudit.codec import load_reference
     from dpaudit.reports.bench import STUDIES, bench_audit

@@ -101,12 +101,12 @@ def verify_command(
 )
 @click.option("--output", type=FILE, required=True, help="Where to write it.")
 def export_command(store: Path, format_: str, output: Path) -> int:
-    """Write the finished audits of a STORE as one table, a row each.
+    """Write the finished audits of a STORE as one table.
 
     It reads figures, and runs nothing that the store holds. A result that is damaged is
     left out and named on standard error. The table of the others is written, and the
-    exit code is 2: it is not the whole. In CSV, text that a spreadsheet would take for
-    a formula has an apostrophe in front.
+    exit code is 2. In CSV, text that a spreadsheet would take for a formula has an
+    apostrophe in front.
     """
     from dpaudit.audit import Store
     from dpaudit.reports.escaping import csv_text
