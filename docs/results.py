@@ -240,6 +240,7 @@ def said(name: str) -> str:
         f"repetition{'s' * (repetitions > 1)}, seed {about['seed']}, {took} of one "
         f"core, {about['day']}, NumPy {about['numpy']}."
     )
+    notes = [each.replace("ε", "epsilon").replace("δ", "delta") for each in notes]
     lines = (fill(f"- {each}", 92, subsequent_indent="  ", **_WHOLE) for each in notes)
     return "\n".join([*lines, "", fill(how, 92, **_WHOLE), ""])
 
