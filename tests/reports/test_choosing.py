@@ -103,7 +103,7 @@ def test_advice_is_held_to_the_best():
     assert row["recommended"] == row["best"] == "symmetrised-wishart"
     assert "At 1 of 1 settings" in advice_notes(good)[0]
     assert "100 % are within a factor of 1.5" in advice_notes(good)[1]
-    assert advice_notes(good)[2].startswith("Of 2 that the grid has an answer for, 100")
+    assert advice_notes(good)[2].startswith("Of 2 that the grid has, 100")
     printed = {"symmetrised-wishart": 0.1, "laplace-covariance": 0.2}
     bad = table({"symmetrised-wishart": 0.3, "laplace-covariance": 0.2}, printed)
     assert advice(bad)["ratio"].tolist() == pytest.approx([1.5])

@@ -160,8 +160,8 @@ def test_what_is_measured_is_what_is_said_and_what_misses_is_explained():
     assert not found["signal"].met
     notes = miss_notes(found)
     assert notes[0].startswith(
-        "‘Noise for privacy, in n’ misses its target: the interval does not hold −1. "
-        "It holds −0.80, which is what the formula"
+        "‘Noise for privacy, in n’ misses its target: the interval does not contain "
+        "−1. It contains −0.80, which the formula"
     )
     assert "the interval reaches below 0.8" in notes[1]
     wrong = {**found, "noise": replace(found["noise"], formula=-1.0)}
@@ -178,7 +178,7 @@ def test_theory_meets_the_targets():
     assert rows[0].formula == "–"
     assert rows[1].exponent.startswith(("−1.0", "−0.9"))
     assert "larger part at ε = 1 from about n = 5,000,000 on" in size_notes(found)[-1]
-    assert signal_notes(found)[-1] == "dp-pca is the better one for σ ≤ 0.003."
+    assert signal_notes(found)[-1] == "dp-pca has less error for σ ≤ 0.003."
     printed = findings.exponent_lines(*[tables()[name] for name in findings.TABLES])
     for row, line in zip(rows, printed[1 : 1 + len(rows)], strict=True):
         assert line.startswith(row.name)

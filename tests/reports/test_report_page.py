@@ -252,7 +252,7 @@ def test_large_deltas_are_put_into_words_and_fallen_claims_said():
 def test_the_notes_on_the_suite_follow_the_data():
     assert suite_notes(suite(FALLEN, STANDING, UNSEEN)) == [
         "One of two false claims fell.",
-        "5,000 releases a side were too few to see through unseen.",
+        "5,000 releases a side were too few to refute unseen.",
         "No true claim was refuted, and no bound lies above the truth.",
     ]
     wrong = ("wrong", 0.1, 0.1, 0.15, 70.0)

@@ -271,7 +271,7 @@ def test_the_sentences_on_errors_follow_the_data():
     assert "and in the range of 0.57 to 0.57 % of one with a Gaussian" in near
     usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
     first, second, *_ = measures.error_sentences(made(**usual), "mnist")
-    assert "none as bad at both" in first
+    assert "no mechanism as bad at both" in first
     assert "is seen" in second
     # Ranges: of ours on one split and another, and of a random subspace.
     ours = ((0.0312, 0.02), (0.025, 0.03))

@@ -148,7 +148,9 @@ def test_slopes_of_errors_that_are_hardly_below_a_guess_are_vacuous():
     (printed,) = findings.score_rows([found])
     assert printed.details.startswith("errors up to 53.0 % of those of what looks at")
     assert stated([found]) == "does not decide on"
-    assert "one is vacuous, as what looks at no row" in findings.summary([found])
+    assert "one is vacuous, as a release that looks at no row" in findings.summary(
+        [found]
+    )
     above = made.assign(error=made["error"] * 30)
     assert score(held, above).verdict == Ruling.CONTRADICTED
     seen = [Share(chance(), 0.1, 0, 400, ALARM, missed) for missed in (400, 50)]
@@ -683,7 +685,7 @@ def test_print_and_proof_are_shown_beside_the_errors():
     printed = replace(NAMES["ag-9-frobenius-k"], predicted=0.5, printed=1.0)
     steep = theorems_tables(off={"ag-9-frobenius-k": 0.5})[printed.experiment]
     text = " ".join(findings.print_notes([score(printed, steep)]))
-    assert "measured, which is nearer to what is in print." in text
+    assert "measured, which is nearer to the printed one." in text
     rows = findings.bound_rows(theorems_tables())
     assert [row.variable for row in rows[::4]] == ["k′ = 1", "k = 1"]
     assert [bool(row.theorem) for row in rows] == [True, *[False] * 3] * 2
