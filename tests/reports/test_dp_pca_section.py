@@ -252,7 +252,7 @@ def test_where_goe_is_ahead_the_text_says_so_and_how_far_the_others_are():
     ahead = dp_pca_tables(beside={**BESIDE, measures.DP_PCA: 0.1})
     notes = findings.rate_notes(findings.panels(ahead, RATES), REFUTED)
     assert "goe-gaussian, which" not in " ".join(notes)
-    least = "error is that of goe-gaussian at n = 500 and dp-pca at n = 1,000."
+    least = "take steps is that of goe-gaussian at n = 500 and dp-pca at n = 1,000."
     assert least in " ".join(notes)
     notes = stages.stage_notes(tables())
     assert notes[0] == (

@@ -223,8 +223,8 @@ def test_factors_of_restarts_and_conditions_are_counted():
     floored.loc[floored["iteration"] == 300, "error"] = 1e-25
     assert findings.restart_factor(floored) == pytest.approx(4.0)
     notes = " ".join(findings.condition_notes(TABLES["robust-stability"]))
-    assert "on 2 of 3 haystacks; on 2 of these PCA is as near" in notes
-    assert "at 50.0 % of the bound at most" in notes
+    assert "on 2 of 3 haystacks; on 2 of these the error of PCA is within" in notes
+    assert "the bound, at 50.0 % of it at most" in notes
     assert "stability, holds on 1; that of Theorem 10, for REAPER, on 1." in notes
 
 
@@ -262,10 +262,10 @@ PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 def test_the_reach_of_the_mechanisms_is_said():
     glad, reaper = findings.phase_notes(*(TABLES[name] for name in PHASES))
     assert glad == (
-        "With N = 200, of D up to 40, the median error is within 0.01 up to these, as "
-        "published and corrected: dp-sggd 40 and 10; dp-ggd 40 and 10."
+        "The largest D (of up to 40) at which the median error is within 0.01 with N = "
+        "200, as published and corrected: dp-sggd 40 and 10; dp-ggd 40 and 10."
     )
-    assert reaper.startswith("With N = 100, of D up to 10, ")
+    assert reaper.startswith("The largest D (of up to 10) at which ")
     assert "dp-md-reap 10 and none" in reaper
     (note,) = findings.phase_notes(TABLES["robust-phases"].assign(error=1.0))
     assert "dp-sggd none and none" in note

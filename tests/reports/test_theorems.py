@@ -681,7 +681,7 @@ def test_print_and_proof_are_shown_beside_the_errors():
     notes = findings.print_notes(scores())
     assert len(notes) == sum(each.printed != each.predicted for each in ROWS)
     assert "in k′: 1 in print, 0 provable, " in notes[0]
-    assert all(note.endswith("nearer to what is provable.") for note in notes)
+    assert all(note.endswith("nearer to the provable one.") for note in notes)
     printed = replace(NAMES["ag-9-frobenius-k"], predicted=0.5, printed=1.0)
     steep = theorems_tables(off={"ag-9-frobenius-k": 0.5})[printed.experiment]
     text = " ".join(findings.print_notes([score(printed, steep)]))
