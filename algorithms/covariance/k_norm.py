@@ -157,12 +157,9 @@ class KNormCovariance(SecondMomentMechanism, PureCalibrated):
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = KNormCovariance.calibrated(epsilon=2.0)
     >>> mechanism.scale
     0.5
-    >>> mechanism.draw(np.eye(3), 100, rng=np.random.default_rng(0)).shape
-    (100, 3, 3)
     """
 
     scale: Positive

@@ -208,11 +208,6 @@ def largest_shift(
     """Return the largest c at which `neighbours_delta` is within the budget.
 
     It errs downwards, by about one part in 1e9.
-
-    Raises
-    ------
-    InputError
-        If delta is below 1e-12 under REPLACE_ONE.
     """
     epsilon = _check_epsilon(epsilon)
     delta = _check_delta(delta, relation)
@@ -238,13 +233,7 @@ def largest_shift(
 def smallest_excess(
     epsilon: float, delta: float, *, shift: float, relation: Relation
 ) -> int:
-    """Return the fewest degrees of freedom beyond d that are within the budget.
-
-    Raises
-    ------
-    InputError
-        If `MAX_EXCESS` are not enough, or delta is below 1e-12 under REPLACE_ONE.
-    """
+    """Return the fewest degrees of freedom beyond d that are within the budget."""
     epsilon = _check_epsilon(epsilon)
     delta = _check_delta(delta, relation)
 

@@ -159,12 +159,9 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         return {"sums": means}
 
     def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
-        """Return a stream of rows of length d, which gives a basis after each.
+        """Return a stream of rows of length d >= k, which gives a basis after each.
 
-        Raises
-        ------
-        InputError
-            If no length is declared, or d < k.
+        A length must be declared.
         """
         check_rank(self.n_components, check_count("dimension", dimension))
         return DoublingStream(self, dimension, rng=rng)

@@ -156,10 +156,7 @@ class CalibratedNoise(Noise):
 
 @dataclass(frozen=True)
 class PublishedNodeNoise(Noise):
-    """What section 2.3.2 prints for a node: sqrt(50 log^3(m/delta)) R^2/epsilon.
-
-    Claimed are epsilon and delta for the whole sequence.
-    """
+    """What section 2.3.2 prints for a node, claiming for the whole sequence."""
 
     epsilon: Positive
     delta: Fraction
@@ -172,10 +169,7 @@ class PublishedNodeNoise(Noise):
 
 @dataclass(frozen=True)
 class PublishedStepNoise(Noise):
-    """What Algorithm 1 prints for one step: sqrt(2 log(1.25/delta)) R^2/epsilon.
-
-    Claimed are epsilon and delta for one step.
-    """
+    """What Algorithm 1 prints for one step, claiming for that step."""
 
     epsilon: Positive
     delta: Fraction

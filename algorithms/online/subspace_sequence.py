@@ -101,13 +101,7 @@ class BasisSequence(RowSequence):
         return releases
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the last basis of each sequence, shape (..., d, k).
-
-        Raises
-        ------
-        InputError
-            For another number of components than that of the mechanism.
-        """
+        """Return the last basis of each sequence, shape (..., d, k)."""
         check_components(n_components, self.n_components)
         return np.asarray(releases[..., -1, :, :])
 
@@ -177,14 +171,8 @@ class SubspaceSequence(Streamed, BasisSequence, Checked):
         """Return a stream of rows of length d, which gives a basis after each.
 
         No reward differs by more than the tolerance, in [0, 1), from that of the exact
-        subspace; see `dpaudit.algorithms.online.leading_subspace`.
-
-        Raises
-        ------
-        InputError
-            If no length is declared, or d < k.
-        UnsupportedError
-            If the sums have no stream.
+        subspace; see `dpaudit.algorithms.online.leading_subspace`. A length must be
+        declared, and d >= k.
         """
         if not isinstance(self.sums, StreamableSums):
             raise UnsupportedError(f"{type(self.sums).__name__} has no stream")

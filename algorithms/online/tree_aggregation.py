@@ -145,9 +145,6 @@ class TreeAggregation(PublishedSums):
     >>> mechanism = TreeAggregation.calibrated(1.0, 1e-5, length=1000)
     >>> round(mechanism.deviation() / 2**0.5, 3)  # above the diagonal of a node
     11.797
-    >>> rows = np.eye(3)[[0, 0, 1, 2, 0]]
-    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
-    (5, 3, 3)
     """
 
     published = PublishedNodeNoise
@@ -231,8 +228,6 @@ class OnlinePCA(PublishedSequence):
     >>> mechanism = OnlinePCA.calibrated(1.0, 1e-5, n_components=1)
     >>> rows = np.repeat([[0.6, 0.8]], 2000, axis=0)
     >>> bases = mechanism.release(rows, rng=np.random.default_rng(0))
-    >>> bases.shape
-    (2000, 2, 1)
     >>> bases[-1, :, 0].round(1)
     array([0.6, 0.8])
     """
@@ -253,9 +248,6 @@ class FollowPerturbedLeader(PublishedSequence):
     GaussianDP(mu=0.14595...)
     >>> published.composed_claim()
     GaussianDP(mu=1.4595...)
-    >>> bases = published.release(np.eye(4), rng=np.random.default_rng(0))
-    >>> bases.shape
-    (4, 4, 1)
     """
 
     sums: StepwiseSums

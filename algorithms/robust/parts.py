@@ -166,10 +166,7 @@ class Start(Checked, ABC):
     def claim(self) -> Claim | None:
         """What the values cost under the start's relation; None if nothing.
 
-        Raises
-        ------
-        InputError
-            If the start is not private at all.
+        Raises `InputError` if the start is not private at all.
         """
         return None
 

@@ -182,14 +182,9 @@ class PrivateGGD(_OnGlad, FullBatchDescent):
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = PrivateGGD.calibrated(1.0, 1e-5, n_components=2)
     >>> round(mechanism.noise.sigma, 2)
     37.31
-    >>> rows = np.repeat(np.eye(5), [5000, 5000, 100, 100, 100], axis=0)
-    >>> basis = mechanism.release(rows, rng=np.random.default_rng(0))
-    >>> basis.shape
-    (5, 2)
     >>> mechanism = PrivateGGD.as_published(0.8, 2000**-0.5, iterations=2000)
     >>> round(mechanism.noise.sigma / 2000, 3)  # on the mean of 2000 rows
     0.106

@@ -86,7 +86,10 @@ class GaussianSteps(Transcribed):
 
 
 class ReleasesBasis:
-    """A mechanism with `n_components` whose release is a basis, shape (d, k)."""
+    """A mechanism whose release is a basis, shape (d, k).
+
+    Its `n_components`, k, is at least 1 and at most d.
+    """
 
     if TYPE_CHECKING:
 
@@ -100,13 +103,7 @@ class ReleasesBasis:
         return self.n_components
 
     def components(self, releases: Array, n_components: int) -> Array:
-        """Return the bases themselves, shape (..., d, k); k is that of the mechanism.
-
-        Raises
-        ------
-        InputError
-            For any other number of components.
-        """
+        """Return the bases, shape (..., d, k); k is that of the mechanism."""
         check_components(n_components, self.rank)
         return releases
 

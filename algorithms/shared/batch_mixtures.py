@@ -68,12 +68,8 @@ class BatchNumbers:
 def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
     """Return the law of the numbers under Poisson sampling, at the rate q.
 
-    The counts say how often each distinct row is in the data; they may be 0.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are too many numbers.
+    The counts say how often each distinct row is in the data; they may be 0. Too many
+    numbers are refused.
     """
     from scipy.stats import binom  # slow to import
 
@@ -93,13 +89,7 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
 
 
 def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbers:
-    """Return the law of the numbers in a batch that is drawn with replacement.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are too many numbers.
-    """
+    """Return the law of the numbers in a batch that is drawn with replacement."""
     from scipy.stats import binom  # slow to import
 
     # One distinct row after the other, each a binomial share of what is left.

@@ -147,6 +147,9 @@ class DPPCA(OneComponent):
     array([nan, nan, nan])
     """
 
+    title = "dp-pca"
+    note = "and so do all batches"
+
     @hands_on(*_SIZES, also="_scaled")
     @classmethod
     def calibrated(
@@ -180,14 +183,6 @@ class DPPCA(OneComponent):
         fields = cls._scaled(epsilon, delta, **fields)
         return cls(mean=mean, claim=ApproxDP(epsilon, delta), **fields)
 
-    @property
-    def budget(self) -> BudgetTree:
-        """Who spends what: halves and batches read disjoint rows."""
-        batch = BudgetTree.parallel(
-            "a batch", self.scale_finder.budget, self.mean.budget
-        )
-        return BudgetTree.parallel("dp-pca", batch, note="and so do all batches")
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedDPPCA(OneComponent):
@@ -205,6 +200,8 @@ class PublishedDPPCA(OneComponent):
     """
 
     scale_factor = 2.0
+    title = "dp-pca-published"
+    of_halves = staticmethod(BudgetTree.sequential)  # by the paper's account
 
     @hands_on("step_sizes", "batch_size", "row_norm", batch_constant=50.0)
     @classmethod
@@ -229,14 +226,6 @@ class PublishedDPPCA(OneComponent):
             claim=ApproxDP(epsilon, delta),
             **fields,
         )
-
-    @property
-    def budget(self) -> BudgetTree:
-        """Who spends what, by the paper's account."""
-        batch = BudgetTree.sequential(
-            "a batch", self.scale_finder.budget, self.mean.budget
-        )
-        return BudgetTree.parallel("dp-pca-published", batch, note="all batches")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,6 +334,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
 
     n_components: Count
 
+    title = "dp-pca-rank-k"
+
     @hands_on(*_SIZES, also="_scaled")
     @classmethod
     def calibrated(
@@ -371,11 +362,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         )
 
     @property
-    def budget(self) -> BudgetTree:
-        """Who spends what: halves are disjoint, components read the same rows."""
+    def _scale_budget(self) -> BudgetTree:
         each = self.scale_finder.budget
         name = f"{each.name} of component"
         scales = (replace(each, name=f"{name} {j + 1}") for j in range(self.rank))
-        first = BudgetTree.sequential("top eigenvalues", *scales)
-        batch = BudgetTree.parallel("a batch", first, self.mean.budget)
-        return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
+        return BudgetTree.sequential("top eigenvalues", *scales)

@@ -50,6 +50,9 @@ _SIZES = "step_sizes", "batch_constant", "batch_size", "row_norm"
 class KDPPCA(RankKDPPCA):
     """DP-PCA for k components, the rows divided among them."""
 
+    title = "k-dp-pca"
+    note = "all batches and components"
+
     @hands_on(*_SIZES, also="_scaled", scale_share=0.2, step_sizes=POWER_STEPS)
     @classmethod
     def calibrated(
@@ -70,11 +73,8 @@ class KDPPCA(RankKDPPCA):
         )
 
     @property
-    def budget(self) -> BudgetTree:
-        """Who spends what: components, batches and halves read disjoint rows."""
-        halves = self.scale_finder.budget, self.mean.budget
-        batch = BudgetTree.parallel("a batch", *halves)
-        return BudgetTree.parallel("k-dp-pca", batch, note="all batches and components")
+    def _scale_budget(self) -> BudgetTree:
+        return self.scale_finder.budget  # of one component: others read other rows
 
     def batches(self, count: int) -> tuple[int, int]:
         """Return (B, T) of a component for n items, or raise if they are too few."""

@@ -273,18 +273,11 @@ class MinibatchOja(ReleasesVector, NoisyOja):
 class BlockOja(ReleasesBasis, NoisyOja):
     """Private minibatch Oja for k components; the release is V_T, shape (d, k).
 
-    Parameters
-    ----------
-    n_components : int
-        k, at least 1 and at most d.
-
     Examples
     --------
     >>> mechanism = BlockOja.calibrated(1.0, 1e-5, n_components=2)
     >>> round(mechanism.sigma, 4)
     5.2759
-    >>> mechanism.release(np.eye(20), rng=np.random.default_rng(0)).shape
-    (20, 2)
     """
 
     n_components: Count

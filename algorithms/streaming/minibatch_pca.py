@@ -119,6 +119,10 @@ class MinibatchPCA(TakesSteps, OnStream):
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
+    title: ClassVar[str]
+    """Who spends the whole budget."""
+    note: ClassVar[str] = "all batches"
+    of_halves = staticmethod(BudgetTree.parallel)
 
     @property
     def usual_steps(self) -> StepSizes:
@@ -138,13 +142,8 @@ class MinibatchPCA(TakesSteps, OnStream):
         **fields: Any,
     ) -> dict[str, Any]:
         """Return fields with a finder of the scale; options: see `TopEigenvalue`."""
-        finder = TopEigenvalue.calibrated(
-            epsilon,
-            delta,
-            group_constant=group_constant,
-            bins_per_octave=bins_per_octave,
-            zeta=zeta,
-        )
+        options = {"bins_per_octave": bins_per_octave, "group_constant": group_constant}
+        finder = TopEigenvalue.calibrated(epsilon, delta, zeta=zeta, **options)
         return {"scale_finder": finder, **fields}
 
     @property
@@ -153,9 +152,14 @@ class MinibatchPCA(TakesSteps, OnStream):
         """k, the number of components."""
 
     @property
-    @abstractmethod
     def budget(self) -> BudgetTree:
-        """Who spends what."""
+        """Who spends what: batches read disjoint rows, and so do their halves."""
+        batch = self.of_halves("a batch", self._scale_budget, self.mean.budget)
+        return BudgetTree.parallel(self.title, batch, note=self.note)
+
+    @property
+    def _scale_budget(self) -> BudgetTree:
+        return self.scale_finder.budget
 
     def batches(self, count: int) -> tuple[int, int]:
         """Return (B, T) for n items, or raise if they are too few."""

@@ -53,11 +53,7 @@ _PART = 2**19  # numbers in a part of the gradients
 
 
 class HeldMoments(Moments):
-    """The stream of an array: rows x_i, for x_i x_i^T, or the A_i themselves.
-
-    They are not copied; matrices need not be symmetric. Rows longer than `row_norm` are
-    scaled down to it, when they are read.
-    """
+    """The stream of an array, which is not copied; see `as_moments`."""
 
     def __init__(self, data: ArrayLike, row_norm: float | None = None) -> None:
         held = check_numbers("data", data, "an array of numbers")
@@ -218,10 +214,11 @@ def as_moments(data: Stream, *, row_norm: float | None = None) -> Moments:
     Parameters
     ----------
     data : array_like, shape (n, d) or (n, d, d), or Moments
-        Rows x_i, for x_i x_i^T; or the matrices themselves; n and d at least 1. A
-        `Moments` is returned as it is.
+        Rows x_i, for x_i x_i^T; or the matrices themselves, which need not be
+        symmetric; n and d at least 1. A `Moments` is returned as it is.
     row_norm : float, optional
-        Rows longer than that are scaled down to it; only for an array of rows.
+        Rows longer than that are scaled down to it, when they are read; only for an
+        array of rows.
 
     Raises
     ------

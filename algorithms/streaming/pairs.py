@@ -147,10 +147,7 @@ def oblique_pair(
 
 
 def far_row(mechanism: Any, dimension: int | None = None) -> Pair:
-    """Return a far row of the last batch's second part that changes sides.
-
-    The default d is the larger one of 3 and k + 1; at least 2 and k.
-    """
+    """Return a far row of the last batch's second part that changes sides."""
     k = mechanism.rank
     d = check_length(dimension, max(3, k + 1), minimum=max(2, k))
     return _batches(mechanism, d)[0].far_row()
@@ -275,10 +272,7 @@ def _far_from_zero(mechanism: Any, dimension: int) -> Pair:
 
 
 def far_row_of_a_half(mechanism: Any, dimension: int | None = None) -> Pair:
-    """Return a far row of the second half that changes sides.
-
-    The default d is the larger one of 3 and k + 1; at least k + 1.
-    """
+    """Return a far row of the second half that changes sides."""
     k = mechanism.rank
     d = check_length(dimension, max(3, k + 1), minimum=k + 1)
     return _halves(mechanism, d).far_row()

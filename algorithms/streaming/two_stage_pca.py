@@ -115,8 +115,6 @@ class TwoStagePCA(ReleasesBasis, OnStream):
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most d.
     covariance : GOEGaussian
         Step 1, under REPLACE_ONE; its row norm is R.
     scale_finder : TopEigenvalue

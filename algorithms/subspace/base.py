@@ -73,15 +73,7 @@ def orthonormalise(matrices: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
-    """A private basis of k principal components, for rows clipped to a public norm.
-
-    Parameters
-    ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
-    row_norm : float
-        Public bound on the l2 norm of a row; longer rows are clipped onto it.
-    """
+    """A private basis of k principal components, for rows clipped to a public norm."""
 
     n_components: Count
     claim: Claim

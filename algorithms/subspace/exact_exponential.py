@@ -249,8 +249,6 @@ class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     >>> mechanism = ExactExponential(n_components=2, epsilon=1.0)
     >>> rows = np.repeat(np.eye(4), [300, 200, 50, 10], axis=0)
     >>> releases = mechanism.draw(rows, 500, rng=np.random.default_rng(0))
-    >>> releases.shape
-    (500, 4, 2)
     >>> (releases**2).sum(axis=-1).mean(axis=0).round(2)
     array([1.  , 0.99, 0.01, 0.  ])
     """

@@ -192,12 +192,9 @@ class PowerMethod(NoisyPowerMethod, GaussianCalibrated):
 
     Examples
     --------
-    >>> import numpy as np
     >>> mechanism = PowerMethod.calibrated(1.0, 1e-5, n_components=2, iterations=3)
     >>> round(mechanism.sigma, 4)
     6.4616
-    >>> mechanism.release(np.eye(5), rng=np.random.default_rng(0)).shape
-    (5, 2)
     """
 
     sigma: Positive

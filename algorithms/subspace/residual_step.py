@@ -145,8 +145,6 @@ class ResidualStepPCA(GaussianSteps, ReleasesBasis, OnClippedRows, GaussianCalib
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most d.
     mu : float
         Of Gaussian DP, for all queries together.
     shares : tuple of float

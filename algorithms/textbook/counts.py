@@ -220,6 +220,8 @@ class TruncatedGeometric(base.OneLoss):
 
 @dataclass(frozen=True)
 class _NoisyHistogram(base.LaplaceNoise, ABC):
+    """Releases have the shape (k,) of the rows."""
+
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     @property
@@ -240,18 +242,12 @@ class _NoisyHistogram(base.LaplaceNoise, ABC):
 
 @dataclass(frozen=True)
 class NoisyHist1(_NoisyHistogram):
-    """A histogram with noise Lap(1/epsilon): correct, and exactly epsilon-DP.
-
-    Releases have the shape (k,) of the rows.
-    """
+    """A histogram with noise Lap(1/epsilon): correct, and exactly epsilon-DP."""
 
 
 @dataclass(frozen=True)
 class NoisyHist2(_NoisyHistogram):
-    """A histogram with noise Lap(epsilon): exactly (1/epsilon)-DP.
-
-    Releases have the shape (k,) of the rows.
-    """
+    """A histogram with noise Lap(epsilon): exactly (1/epsilon)-DP."""
 
     @property
     def scale(self) -> float:

@@ -96,6 +96,8 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
 
 @dataclass(frozen=True)
 class _PlaceOfMax(_NoisyMax, ABC):
+    """Releases are places 0.0, ..., queries - 1.0, shape ()."""
+
     @abstractmethod
     def _log_chances(self, answers: Array) -> Array:
         """Return the log-probability of each place, shape (queries,)."""
@@ -117,6 +119,8 @@ class _PlaceOfMax(_NoisyMax, ABC):
 
 @dataclass(frozen=True)
 class _ValueOfMax(_NoisyMax, ABC):
+    """Releases are real numbers, shape ()."""
+
     @abstractmethod
     def _log_density(self, releases: Array, answers: Array) -> Array:
         """Return the log-density of the largest noisy answer, shape (size,)."""
@@ -138,10 +142,7 @@ class _ValueOfMax(_NoisyMax, ABC):
 
 @dataclass(frozen=True)
 class NoisyMax1(_PlaceOfMax):
-    """The place of the largest count, Laplace noise: correct, exactly epsilon-DP.
-
-    Releases are places 0.0, ..., queries - 1.0, shape ().
-    """
+    """The place of the largest count, Laplace noise: correct, exactly epsilon-DP."""
 
     def _log_chances(self, answers: Array) -> Array:
         others_below = np.full((1, self.queries - 1), BELOW)
@@ -163,10 +164,7 @@ class NoisyMax1(_PlaceOfMax):
 
 @dataclass(frozen=True)
 class NoisyMax2(_PlaceOfMax):
-    """The place of the largest count, exponential noise: correct, exactly epsilon-DP.
-
-    Releases are places 0.0, ..., queries - 1.0, shape ().
-    """
+    """The place of the largest count, exponential noise: exactly epsilon-DP."""
 
     exponential: ClassVar[bool] = True
 
@@ -185,10 +183,7 @@ class NoisyMax2(_PlaceOfMax):
 
 @dataclass(frozen=True)
 class NoisyMax3(_ValueOfMax):
-    """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP.
-
-    Releases are real numbers, shape ().
-    """
+    """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP."""
 
     @property
     def true_epsilon(self) -> float:
@@ -215,10 +210,7 @@ class NoisyMax3(_ValueOfMax):
 
 @dataclass(frozen=True)
 class NoisyMax4(_ValueOfMax):
-    """The largest noisy count, exponential noise: not private at any epsilon.
-
-    Releases are real numbers, shape ().
-    """
+    """The largest noisy count, exponential noise: not private at any epsilon."""
 
     exponential: ClassVar[bool] = True
 
