@@ -19,10 +19,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.errors import InputError
-from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Relation
+from dpaudit import ApproxDP, Claim, InputError, Mechanism, PureDP, Relation
 from dpaudit.validation import check_name
 
 __all__ = ["CATALOGUE", "FAMILIES", "Entry", "Refutation", "build", "entry", "names_of"]

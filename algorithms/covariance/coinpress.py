@@ -55,6 +55,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from dpaudit import ApproxDP, Claim, InputError, Pair, Relation
 from dpaudit.algorithms.online.noise import pack, unpack
 from dpaudit.algorithms.shared.bases import (
     Batched,
@@ -69,10 +70,7 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated, hands_on
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, check_restarts, peek
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError
 from dpaudit.gram import gram, prepared
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
     Checked,

@@ -124,6 +124,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
@@ -133,10 +134,8 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.shared.bases import Rng, drawn_in_parts, first_accepted
 from dpaudit.algorithms.shared.constructors import PureCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, PureDP
-from dpaudit.errors import InputError
+from dpaudit.claims import NO_LOSS
 from dpaudit.mechanism import MatrixNorm, Sensitivity
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Positive
 
 __all__ = ["BY_REJECTION", "KNormCovariance"]

@@ -25,10 +25,8 @@ Sensitivities, for rows in the unit ball and D' = D with one change:
 
 All scale with the square of the norm bound; for REPLACE_ONE at d = 1 they are loose.
 
-The noise is made of random symmetric matrices, many at a time. Each function returns an
-array of shape (size, d, d) and touches no more memory than that plus the normals it is
-made of. Their distributions are tested for goodness of fit, and their throughput
-against bare NumPy in ``benchmarks/``.
+The noise is made of random symmetric matrices, many at a time, shape (size, d, d), in
+no more memory than that plus the normals they are made of.
 """
 
 from abc import abstractmethod

@@ -115,13 +115,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import Claim, Pair, Profile, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, wishart
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import PureCalibrated, hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.claims import NO_LOSS
 from dpaudit.validation import Positive, check_positive
 
 __all__ = ["SymmetricNoise", "SymmetrisedWishart"]

@@ -70,10 +70,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincc, gammaln
 
+from dpaudit import Claim, Profile, Relation, UnsupportedError
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, Profile
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Relation
+from dpaudit.claims import NO_LOSS
 from dpaudit.validation import check_count, check_nonnegative, check_positive
 
 __all__ = ["neighbours_delta", "pair_delta", "pair_profile"]

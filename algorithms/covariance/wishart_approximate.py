@@ -29,6 +29,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import ApproxDP, Claim, InputError, Pair, Relation
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism, wishart
 from dpaudit.algorithms.covariance.wishart_accountant import (
     LARGEST_EPSILON,
@@ -40,10 +41,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Positive, check_count, check_fraction, check_positive
 
 __all__ = ["WishartApproximate"]

@@ -3,14 +3,13 @@
 It is what `dpaudit.algorithms.estimators.recommendation` recommends where neither the
 number of rows nor an eigengap is known: of the mechanisms that release a second moment
 (of others some release nothing where the signal is too weak), the one whose measured
-error is never much above the least, and of which a draw is quick. In low dimensions it
-is a pure mechanism even if there is a delta: more accurate there *and* the stronger
-guarantee. Where ``goe-gaussian`` errs no more than the least (of ten columns and more
-no more than 1.25 times the least), and the data can be read more than once, it is
-``residual-step-pca``, which begins with that noise and goes on with more of it unless
-something else promises less: by how much hangs on the eigenvalues, which are private
-(docs/choosing.md has what was measured). Nothing but d, k, epsilon, delta, the relation
-and the type of the data decides, and those are public.
+error is never much above the least, and of which a draw is quick. Where
+``goe-gaussian`` errs no more than the least (of ten columns and more no more than 1.25
+times the least), and the data can be read more than once, it is ``residual-step-pca``,
+which begins with that noise and goes on with more of it unless something else promises
+less: by how much hangs on the eigenvalues, which are private (docs/choosing.md has what
+was measured). Nothing but d, k, epsilon, delta, the relation and the type of the data
+decides, and those are public.
 """
 
 from typing import TypeVar

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, TypeAlias
 
+from dpaudit import Claim, InputError, Mechanism
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.entrywise import GaussianPerturbation
 from dpaudit.algorithms.covariance.separate import SeparateCovariance
@@ -36,10 +37,8 @@ from dpaudit.algorithms.estimators.private_mean import (
     MeanMechanism,
 )
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.mechanism import HasComponents, Mechanism
+from dpaudit.mechanism import HasComponents
 from dpaudit.neighbours import Neighbouring
 from dpaudit.validation import (
     Checked,

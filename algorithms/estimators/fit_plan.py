@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpaudit import Claim, InputError, Relation
 from dpaudit.algorithms.covariance.second_moment import ReleasesMoment
 from dpaudit.algorithms.estimators.norm_quantile import NormQuantile
 from dpaudit.algorithms.estimators.private_mean import MeanMechanism
@@ -23,10 +24,7 @@ from dpaudit.algorithms.shared.bases import Rng, check_components
 from dpaudit.algorithms.subspace.residual_step import ResidualStepPCA
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, restarts
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
 from dpaudit.gram import RowNorm, gram, prepared, row_sum
-from dpaudit.neighbours import Relation
 from dpaudit.rows import clip_rows, normalise_rows
 from dpaudit.validation import check_matrix
 

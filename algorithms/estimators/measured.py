@@ -9,17 +9,12 @@ R^2.
 The error is the sine of the largest angle between the released components and those
 without noise; a release without components errs by 1.
 
-**The grid** of settings is measured once. The coordinates are the length d of a row,
-the number k of components, the budget, the relation, and
-
-.. math:: \text{signal} = \frac{n \, \varepsilon \, \text{gap}}{R^2}
-
-with n rows no longer than R, and the gap that separates the k-th eigenvalue of their
-mean second moment from the next. The k largest eigenvalues are equal, and so are those
-below a gap of R^2/(10 k), in random axes. Every mechanism that reads the second moment
-alone, and whose claim is proven, is on the grid with the median of its error and the
-quantiles between which four of five releases are. Between its points logarithms are
-interpolated. ``dpaudit report run recommend-grid`` measures it.
+**The grid** of settings is measured once, by ``dpaudit report run recommend-grid``. The
+coordinates are d, k, the budget, the relation, and the signal n epsilon gap/R^2, as
+docs/choosing.md has them; the k largest eigenvalues are equal, and so are those below a
+gap of R^2/(10 k). Every mechanism that reads the second moment alone, and whose claim
+is proven, is on the grid with the median of its error and the quantiles between which
+four of five releases are. Between its points logarithms are interpolated.
 """
 
 import csv

@@ -1,9 +1,7 @@
 """Which mechanism for private PCA to take: by errors that are measured.
 
-How far noise turns the principal components depends on the length d of a row, the
-number k of components, the budget and the relation, the number n of rows, and the
-eigenvalues of their mean second moment. Where n and the eigenvalues are known, or n and
-a gap, `recommend` measures every mechanism at once on a second moment like that
+Where n and the eigenvalues of the mean second moment are known, or n and a gap,
+`recommend` measures every mechanism at once on a second moment like that
 (`dpaudit.algorithms.estimators.measured`); all of that must be public, and no data are
 read.
 
@@ -14,11 +12,8 @@ its entry over the difference of their eigenvalues. What the grid does not reach
 refused.
 
 All that is for rows of a public norm R. Where a spectrum is given, `recommend` says too
-what comes of no bound: of a private norm, or of directions (`PrivatePCA`).
-
-``dpaudit report run recommend-grid`` measures the grid, and
-``dpaudit report run recommend-held-out`` how good the advice is
-(`dpaudit.reports.sections.choosing`).
+what comes of no bound: of a private norm, or of directions (`PrivatePCA`). How good the
+advice is: docs/choosing.md#how-good-the-advice-is.
 """
 
 import math
@@ -27,6 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.estimators.measured import (
     GRID,
     MECHANISMS,
@@ -43,8 +39,6 @@ from dpaudit.algorithms.estimators.measured import (
 )
 from dpaudit.algorithms.estimators.without_bound import WITHOUT_BOUND
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.validation import (
     check_count,
     check_fraction,

@@ -44,6 +44,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import ApproxDP, Claim, Pair, Relation, UnsupportedError
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
     EagerRule,
@@ -57,10 +58,7 @@ from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_b
 from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient, slices
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Checked, Count, Positive, check_count, check_length
 
 __all__ = ["DoublingOnlinePCA", "DoublingStream", "ExactTestDoubling"]

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, GaussianDP, InputError, Pair, Relation
 from dpaudit.algorithms.online.noise import (
     CalibratedNoise,
     Noise,
@@ -44,9 +45,7 @@ from dpaudit.algorithms.online.noise import (
 from dpaudit.algorithms.shared.bases import Batched, Rng, Values, slices
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, GaussianDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.claims import NO_LOSS
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
 from dpaudit.validation import (

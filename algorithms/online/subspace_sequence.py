@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, Pair, Relation, UnsupportedError
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, replaced_row
 from dpaudit.algorithms.online.streams import StreamableSums, Streamed, SubspaceStream
@@ -34,9 +35,6 @@ from dpaudit.algorithms.shared.bases import (
 )
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Checked, Count, check_count, check_length
 
 __all__ = ["SubspaceSequence"]

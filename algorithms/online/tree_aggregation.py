@@ -92,6 +92,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, GaussianDP, Pair, UnsupportedError
 from dpaudit.algorithms.online.noise import (
     NoiseMemory,
     PublishedNodeNoise,
@@ -106,9 +107,6 @@ from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair
 
 __all__ = [
     "FollowPerturbedLeader",

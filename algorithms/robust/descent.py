@@ -40,6 +40,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, InputError, Relation
 from dpaudit.algorithms.robust.geometries import Polar, settle
 from dpaudit.algorithms.robust.objectives import Glad, spherise
 from dpaudit.algorithms.robust.parts import (
@@ -59,9 +60,7 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.batches import AllRows, Batches
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.neighbours import Neighbouring
 from dpaudit.validation import Checked, Count, check_count
 
 __all__ = ["NoisyDescent"]

@@ -77,6 +77,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, Pair, PureDP, Relation
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.geometries import Geodesic, settle
 from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart
@@ -87,8 +88,6 @@ from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis, Rng
 from dpaudit.algorithms.shared.batches import Batches, WithReplacement
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import Checked, Count, Positive, check_count
 

@@ -43,6 +43,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpaudit import Claim, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.algorithms.covariance.symmetric_noise import (
     SymmetricNoise,
@@ -54,9 +55,7 @@ from dpaudit.algorithms.robust.parts import Space, Start
 from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim, GaussianDP, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Neighbouring, Relation
+from dpaudit.neighbours import Neighbouring
 from dpaudit.subspace import top_components
 from dpaudit.validation import Count, Positive
 

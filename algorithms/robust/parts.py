@@ -2,12 +2,8 @@
 
 `dpaudit.algorithms.robust.descent.NoisyDescent` takes steps along noisy sums of terms.
 Whose terms they are says an `Objective`; where a step leads, a `Geometry`; how large
-the noise is, a `Noise`; where it begins, a `Start`. The objectives, `Glad` with points
-that are subspaces and `Reaper` with points that are matrices, stand in
-`dpaudit.algorithms.robust.objectives`, the geometries of both in
-`dpaudit.algorithms.robust.geometries`. Which rows a step reads is up to
-`dpaudit.algorithms.shared.batches`. The starts are in
-`dpaudit.algorithms.robust.initialisation`.
+the noise is, a `Noise`; where it begins, a `Start`. Which rows a step reads is up to
+`dpaudit.algorithms.shared.batches`.
 """
 
 from abc import ABC, abstractmethod
@@ -18,11 +14,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
+from dpaudit import Claim, InputError, Relation
 from dpaudit.algorithms.shared.bases import Replaced, Rng, Values
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.validation import (
     Checked,
     Nonnegative,

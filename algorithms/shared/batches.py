@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.shared.bases import Replaced, Rng
 from dpaudit.algorithms.shared.batch_mixtures import (
     BatchNumbers,
@@ -27,8 +28,6 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 )
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.validation import Checked, Count, Positive, check_count, check_positive
 
 __all__ = ["AllRows", "Batches", "PoissonBatches", "RandomBatches", "WithReplacement"]

@@ -18,8 +18,7 @@ those of its parts:
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
 
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
+from dpaudit import Claim, InputError
 from dpaudit.validation import Checked, Nonnegative, check_fraction
 
 __all__ = ["BudgetTree"]

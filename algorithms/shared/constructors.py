@@ -15,8 +15,7 @@ from inspect import Parameter, signature
 from types import FunctionType, MethodType
 from typing import Any, Self, TypeVar, cast, get_type_hints
 
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.errors import InputError
+from dpaudit import ApproxDP, Claim, GaussianDP, InputError, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_positive
 

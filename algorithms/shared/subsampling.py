@@ -78,10 +78,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from dpaudit import Claim, GaussianDP, InputError, PureDP, UnsupportedError
 from dpaudit.algorithms.shared.bases import Replaced
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim, GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.validation import check_count, check_fraction, check_positive
 

@@ -92,6 +92,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
@@ -112,8 +113,6 @@ from dpaudit.algorithms.streaming.windows import (
     Window,
 )
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import (
     Count,
     check_count,

@@ -32,6 +32,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, RankKDPPCA
@@ -39,8 +40,6 @@ from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, RowBatch
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
-from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_length
 
 _SIZES = "step_sizes", "batch_constant", "batch_size", "row_norm"

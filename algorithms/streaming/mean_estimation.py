@@ -59,6 +59,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, Pair, Relation
 from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
@@ -72,8 +73,6 @@ from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import SparseCounts
 from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Checked, Positive, check_length, check_matrix
 
 __all__ = ["MeanEstimation", "mean_with_constant_8"]

@@ -48,6 +48,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpaudit import Claim, InputError, Pair
 from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
     ReleasesVector,
@@ -68,9 +69,6 @@ from dpaudit.algorithms.shared.step_sizes import (
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 from dpaudit.validation import Count, Positive, check_count, check_length
 
 __all__ = ["DEFAULT_ITERATIONS", "BlockOja", "MinibatchOja"]

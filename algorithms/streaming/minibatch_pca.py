@@ -30,6 +30,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, InputError, Pair
 from dpaudit.algorithms.shared.bases import (
     ReleasesVector,
     Rng,
@@ -57,9 +58,6 @@ from dpaudit.algorithms.streaming.moments import (
 from dpaudit.algorithms.streaming.pairs import batch_pairs, far_row, scale_rows
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 from dpaudit.validation import Fraction, Positive, check_count, check_positive
 
 __all__ = ["MinibatchPCA"]

@@ -22,6 +22,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.streaming.moment_products import (
     WORK,
@@ -31,8 +32,6 @@ from dpaudit.algorithms.streaming.moment_products import (
     unit_of,
 )
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.rows import clip_into
 from dpaudit.validation import Checked, check_numbers, check_positive
 

@@ -63,6 +63,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpaudit import ApproxDP, Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms.shared.bases import (
     Batched,
     ReleasesVector,
@@ -86,9 +87,6 @@ from dpaudit.algorithms.streaming.moment_products import own_products
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream, as_moments
 from dpaudit.algorithms.streaming.pairs import oblique_pair
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Checked,
     Count,

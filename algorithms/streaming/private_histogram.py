@@ -51,15 +51,13 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, Pair, Profile, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, Profile
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Checked,
     Count,

@@ -42,6 +42,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import ApproxDP, InputError, Pair, UnsupportedError
 from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, Values, drawn_in_parts
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
@@ -53,10 +54,7 @@ from dpaudit.algorithms.streaming.minibatch_oja import (
 from dpaudit.algorithms.streaming.moment_products import batch_sensitivity, unit_of
 from dpaudit.algorithms.streaming.moments import Moments, OnProducts, Stream
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair
 from dpaudit.validation import Count, Fraction, Positive, check_count, check_positive
 
 __all__ = ["StepSizeSearch"]

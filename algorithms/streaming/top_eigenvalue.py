@@ -36,15 +36,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, InputError, Pair, Relation
 from dpaudit.algorithms.shared.bases import Batched, Rng, drawn_in_parts
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.thresholded_counts import CountNoise, SparseCounts
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Checked,
     Count,

@@ -72,6 +72,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, InputError, Pair
 from dpaudit.algorithms.covariance.entrywise import GOEGaussian
 from dpaudit.algorithms.shared.bases import (
     ReleasesBasis,
@@ -96,9 +97,6 @@ from dpaudit.algorithms.streaming.pairs import far_row_of_a_half, half_pairs, sc
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.streaming.windows import DEFAULT_BALL, Window
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 from dpaudit.validation import Count, Fraction, check_count
 
 __all__ = ["TwoStagePCA"]

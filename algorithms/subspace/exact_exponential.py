@@ -81,15 +81,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, InputError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Rng, first_accepted, slices
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.exponential import MatrixBinghamMechanism
 from dpaudit.algorithms.subspace.perturbation import tied_directions_pair
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.claims import NO_LOSS
 from dpaudit.validation import check_count, check_length
 
 __all__ = ["ExactExponential", "ExponentialMechanism"]

@@ -82,6 +82,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms.shared.bases import Rng, drawn_in_parts, slices
 from dpaudit.algorithms.subspace.base import (
     PureSubspaceMechanism,
@@ -96,8 +97,6 @@ from dpaudit.algorithms.subspace.perturbation import (
     tied_directions_pair,
 )
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count, check_length, check_positive
 

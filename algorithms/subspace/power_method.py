@@ -73,6 +73,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, Pair, PureDP, Relation
 from dpaudit.algorithms.covariance.second_moment import full_row_pair
 from dpaudit.algorithms.shared.bases import Rng, Values, end_of, transcribed
 from dpaudit.algorithms.shared.constructors import (
@@ -87,8 +88,6 @@ from dpaudit.algorithms.subspace.base import (
 )
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     Count,
     Positive,

@@ -88,6 +88,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, InputError, Pair, Relation
 from dpaudit.algorithms.covariance.second_moment import symmetric_gaussian
 from dpaudit.algorithms.shared.bases import Rng, Values, orient
 from dpaudit.algorithms.shared.constructors import hands_on
@@ -98,10 +99,7 @@ from dpaudit.algorithms.subspace.perturbation import (
     turned_pair,
 )
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import (
     Nonnegative,

@@ -13,11 +13,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Claim, InputError, Pair, Profile, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Batched, Rng, laplace_noise
 from dpaudit.arrays import Array
-from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.claims import NO_LOSS
 from dpaudit.validation import Checked, Positive, check_count, check_matrix, check_real
 
 __all__ = ["LaplaceNoise", "PureTextbookMechanism", "TextbookMechanism"]

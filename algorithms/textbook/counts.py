@@ -72,11 +72,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.algorithms.textbook import base
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, check_length, check_matrix
 
 __all__ = ["NoisyHist1", "NoisyHist2", "PrefixSum", "TruncatedGeometric"]

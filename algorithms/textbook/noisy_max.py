@@ -48,13 +48,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import InputError, Pair
 from dpaudit.algorithms.shared.bases import Rng, laplace_noise
 from dpaudit.algorithms.textbook.base import check_dimension
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw, unit_rule
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 
 __all__ = ["NoisyMax1", "NoisyMax2", "NoisyMax3", "NoisyMax4"]
 

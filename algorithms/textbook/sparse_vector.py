@@ -86,6 +86,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit import InputError, Pair
 from dpaudit.algorithms.shared.bases import Rng, laplace_noise, slices
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_losses import (
@@ -96,8 +97,6 @@ from dpaudit.algorithms.textbook.stream_losses import (
     StreamLaw,
 )
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 from dpaudit.validation import Count, Nonnegative, check_count, check_real
 
 __all__ = ["EndlessSparseVector", "StoppingSparseVector"]

@@ -13,11 +13,10 @@ second run repeats the first, and the audit says so in its warnings. Of a mechan
 does not say `seedable = False` it would come to no verdict.
 
 **The pair for eigenvectors**, of adapters that release principal components. Half of
-the rows are plus or minus the first basis vector, half the second, so that the
-second-moment matrix is about n/2 on the first two entries of its diagonal and 0
-elsewhere: two directions are nearly equal, all others out of reach. In the neighbour
-one row of the first kind is of the second instead. Opposite signs keep the mean at 0,
-so that subtracting it, privately or not, changes next to nothing.
+the rows are plus or minus the first basis vector, half the second: two directions are
+nearly equal, all others out of reach. In the neighbour one row of the first kind is of
+the second instead. Opposite signs keep the mean at 0, so that subtracting it, privately
+or not, changes next to nothing.
 """
 
 from abc import ABC, abstractmethod
@@ -30,14 +29,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import ApproxDP, Claim, DPAuditError, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms.shared.bases import ReleasesVector, Rng, check_components
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.errors import DPAuditError, InputError
 from dpaudit.extras import how_to_install
 from dpaudit.mechanism import Release
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
 from dpaudit.validation import (
@@ -241,8 +238,8 @@ def near_degenerate_pair(
 ) -> Pair:
     """Return neighbours whose two largest eigenvalues are nearly equal.
 
-    With unit rows, A = diag(3000, 2998, 0, ...) and A' = diag(2999, 2999, 0, ...):
-    5998 rows, of which one is replaced (head of this module). By default d = 8.
+    With unit rows, A = diag(3000, 2998, 0, ...) and A' = diag(2999, 2999, 0, ...); by
+    default d = 8. See the head of this module.
     """
     dimension = check_length(dimension, _DIMENSION, minimum=2)
     data = np.zeros((_ROWS, dimension))

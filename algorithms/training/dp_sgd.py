@@ -35,15 +35,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from dpaudit import ApproxDP, Claim, InputError, Pair, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Batched, Rng, Values
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Neighbouring, Pair, Relation
+from dpaudit.neighbours import Neighbouring
 from dpaudit.validation import (
     Checked,
     Count,

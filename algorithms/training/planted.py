@@ -26,12 +26,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import Pair, Relation, UnsupportedError
 from dpaudit.algorithms.shared.bases import Rng, Values
 from dpaudit.algorithms.shared.batches import Batches, Drawing, PoissonBatches
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.arrays import Array
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import Count, check_length
 
 __all__ = [

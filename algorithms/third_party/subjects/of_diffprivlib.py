@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import ApproxDP, InputError
 from dpaudit.algorithms.third_party.subjects.subject import Subjects
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 
 __all__ = ["SUBJECTS"]
 

@@ -16,11 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpaudit import Claim, Domain, InputError, PureDP, Relation
 from dpaudit.algorithms.shared.bases import Rng
-from dpaudit.claims import Claim, PureDP
-from dpaudit.domains import Domain
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.validation import check_name
 
 __all__ = ["Subject", "Subjects", "subjects_of"]
