@@ -248,13 +248,7 @@ def entry(name: str) -> Entry:
 
 
 def names_of(family: str) -> tuple[str, ...]:
-    """Return the names of a family's mechanisms, in the order of the catalogue.
-
-    Examples
-    --------
-    >>> names_of("covariance")[0]
-    'analyze-gauss'
-    """
+    """Return the names of a family's mechanisms, in the order of the catalogue."""
     check_name("family", family, tuple({e.family for e in CATALOGUE.values()}))
     return tuple(name for name, e in CATALOGUE.items() if e.family == family)
 

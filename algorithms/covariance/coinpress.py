@@ -213,14 +213,7 @@ def _spectral(axes: Array, values: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCoinPress(CoinPress):
-    """CoinPress of two steps, to the letter of its authors' code.
-
-    Examples
-    --------
-    >>> mechanism = PublishedCoinPress.as_published(1.0, 1e-5)
-    >>> round(mechanism.mu**2 / 2, 4)
-    0.0208
-    """
+    """CoinPress of two steps, to the letter of its authors' code."""
 
     shares: _Shares = (0.25, 0.75)
     ratio: ClassVar[float] = 1.0

@@ -145,12 +145,6 @@ def neighbours_delta(
     (for one it is an upper bound) where it errs upwards, by one part in 1e7 and 1e-14:
     by what the quadrature may miss. The excess is that of degrees of freedom beyond d,
     the shift c the square of the longest row over the scale of the noise.
-
-    Examples
-    --------
-    >>> delta = neighbours_delta(1.0, excess=16, shift=1.0, relation="add-remove")
-    >>> bool(delta <= 1e-3)
-    True
     """
     excess = _check_excess(excess)
     shift = check_positive("shift", shift)

@@ -232,13 +232,7 @@ class GaussianNormQuantile(GaussianSteps, NormQuantile, GaussianCalibrated):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNormQuantile(NormQuantile, PureCalibrated):
-    """Laplace noise, epsilon-DP.
-
-    Examples
-    --------
-    >>> LaplaceNormQuantile.calibrated(0.5, relation="replace-one").scale
-    20.0
-    """
+    """Laplace noise, epsilon-DP."""
 
     epsilon: Positive
 

@@ -125,14 +125,7 @@ class MeanMechanism(OnClippedRows):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMean(MeanMechanism, GaussianCalibrated):
-    """The query plus spherical Gaussian noise, which is mu-GDP.
-
-    Examples
-    --------
-    >>> mechanism = GaussianMean.calibrated(epsilon=1.0, delta=1e-5, row_norm=2.0)
-    >>> round(mechanism.scale(dimension=16), 3)
-    8.342
-    """
+    """The query plus spherical Gaussian noise, which is mu-GDP."""
 
     mu: Positive
 
@@ -156,13 +149,7 @@ class GaussianMean(MeanMechanism, GaussianCalibrated):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceMean(MeanMechanism, PureCalibrated):
-    """The query plus noise of density proportional to exp(-||z||/s), epsilon-DP.
-
-    Examples
-    --------
-    >>> round(LaplaceMean.calibrated(epsilon=1.0, row_norm=2.0).scale(dimension=16), 3)
-    2.236
-    """
+    """The query plus noise of density proportional to exp(-||z||/s), epsilon-DP."""
 
     epsilon: Positive
 

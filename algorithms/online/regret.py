@@ -83,13 +83,7 @@ def rewards(data: ArrayLike, bases: Array) -> Array:
 
 
 def best_fixed_reward(data: ArrayLike, n_components: int) -> float:
-    """Return OPT, the sum of the k largest eigenvalues of the second-moment matrix.
-
-    Examples
-    --------
-    >>> best_fixed_reward([[0.6, 0.8], [0.8, -0.6], [0.6, 0.8]], 1)
-    2.0...
-    """
+    """Return OPT, the sum of the k largest eigenvalues of the second-moment matrix."""
     rows = check_matrix("data", data, min_rows=1)
     k = check_count("n_components", n_components)
     check_rank(k, rows.shape[1])

@@ -142,13 +142,7 @@ def geodesic_step(bases: Array, tangents: Array) -> Array:
 
 
 def squared_distance(basis: ArrayLike, other: ArrayLike) -> Array:
-    """Return d_r^2 = 1 - cos(the largest principal angle) of bases, shape (...).
-
-    Examples
-    --------
-    >>> float(squared_distance([[1.0], [0.0]], [[0.6], [0.8]]).round(12))
-    0.4
-    """
+    """Return d_r^2 = 1 - cos(the largest principal angle) of bases, shape (...)."""
     # 1 - cos t = 2 sin^2(t/2) keeps its digits at small angles.
     half = principal_angles(basis, other)[..., -1] / 2
     return np.asarray(2 * np.sin(half) ** 2)

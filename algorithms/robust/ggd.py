@@ -259,16 +259,7 @@ class Reweighted(_Claiming, ReleasesBasis, Batched[ArrayLike], Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class FastMedianSubspace(Reweighted):
-    """FMS, not private; the release is a basis of shape (D, r).
-
-    Examples
-    --------
-    >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
-    >>> median = FastMedianSubspace(n_components=1)
-    >>> np.abs(median.release(rows, rng=np.random.default_rng(0))).round(9)
-    array([[1.],
-           [0.]])
-    """
+    """FMS, not private; the release is a basis of shape (D, r)."""
 
     def _solved(self, rows: Array, start: Array) -> Array:
         basis = start

@@ -231,14 +231,7 @@ def _calibrated(split: CalibratedSplit, dimension: int) -> MeanNoise:
 
 @dataclass(frozen=True)
 class GaussianSplit(CalibratedSplit):
-    """The same with normal noise on the counts: less of it, and lower thresholds.
-
-    Examples
-    --------
-    >>> noise = GaussianSplit(1.0, 1e-6).noise(20)
-    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
-    (0.23, 120, 689)
-    """
+    """The same with normal noise on the counts: less of it, and lower thresholds."""
 
     histogram_share: Fraction = 0.05
 

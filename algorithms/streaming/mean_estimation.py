@@ -257,13 +257,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
 def mean_with_constant_8(
     epsilon: float, delta: float, *, tail: Tail = DEFAULT_TAIL, eigenvalue: float = 1.0
 ) -> MeanEstimation:
-    """Return a planted bug: two thirds of the noise that the promise needs.
-
-    Examples
-    --------
-    >>> round(mean_with_constant_8(2.0, 1e-5).split.noise(1).mu, 3)
-    0.729
-    """
+    """Return a planted bug: two thirds of the noise that the promise needs."""
     split = SplitWithConstant8(epsilon, delta, histogram_share=0.05)
     return MeanEstimation(split=split, tail=tail, eigenvalue=eigenvalue)
 

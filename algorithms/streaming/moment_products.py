@@ -187,11 +187,6 @@ def batch_sensitivity(
         R, for rows; without it the A_i may be any matrices.
     clip : float, optional
         beta. One of the two must be given.
-
-    Examples
-    --------
-    >>> batch_sensitivity(1, row_norm=1.0), batch_sensitivity(1, clip=1.0)
-    (1.0, 2.0)
     """
     unit_of(row_norm, clip)
     of_clip = inf if clip is None else 2 * clip

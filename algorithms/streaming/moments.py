@@ -224,13 +224,6 @@ def as_moments(data: Stream, *, row_norm: float | None = None) -> Moments:
     InputError
         If the data are not finite numbers of such a shape, or a row norm is given with
         what is no array of rows.
-
-    Examples
-    --------
-    >>> rows = np.array([[3.0, 4.0], [0.0, 2.0]])
-    >>> as_moments(rows).apply(slice(0, 2), np.array([[1.0, 0.0]]))
-    array([[[ 9., 12.],
-            [ 0.,  0.]]])
     """
     if isinstance(data, Moments):
         if row_norm is not None and getattr(data, "_norm", None) != row_norm:

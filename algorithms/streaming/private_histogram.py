@@ -206,12 +206,6 @@ class UnthresholdedHistogram(PrivateHistogram):
 
     Whether a lonely row is there is then visible in every release: private at no
     epsilon, and at no delta < 1. An audit must refute it: do not use it.
-
-    Examples
-    --------
-    >>> planted = UnthresholdedHistogram.planted(1.0, 1e-5, bins=3)
-    >>> planted.release([0.5, 2.5], rng=np.random.default_rng(0)) == 0
-    array([False,  True, False])
     """
 
     @hands_on()

@@ -190,13 +190,6 @@ class DeflationExponential(PureSubspaceMechanism):
     >>> mechanism = DeflationExponential(n_components=2, epsilon=1.0, shares=(3, 1))
     >>> mechanism.coefficients
     array([0.75, 0.25])
-    >>> rows = np.repeat(np.eye(4), [300, 200, 50, 10], axis=0)
-    >>> releases = mechanism.draw(rows, 500, rng=np.random.default_rng(0))
-    >>> (releases**2).mean(axis=0).round(1)
-    array([[1., 0.],
-           [0., 1.],
-           [0., 0.],
-           [0., 0.]])
     """
 
     shares: Sequence[float] | None = None

@@ -259,14 +259,6 @@ class PublishedPrivateSubspace(NoisyProjector):
     ----------
     numerator : float
         The deviation of E times the absolute value of g - margin, in the unit of A.
-
-    Examples
-    --------
-    At a gap of 1, for epsilon' = 1 and delta' = 1e-6:
-
-    >>> mechanism = PublishedPrivateSubspace.as_published(2.0, 2e-6, n_components=1)
-    >>> float(mechanism.projector_scale(1.0).round(3))
-    0.219
     """
 
     numerator: Positive

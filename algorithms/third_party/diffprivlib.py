@@ -83,13 +83,7 @@ class _ScalarNoise(_Diffprivlib, base.ScalarSum, ABC):
 
 @dataclass(frozen=True)
 class DiffprivlibLaplace(_ScalarNoise):
-    """``diffprivlib.mechanisms.Laplace`` on a sum.
-
-    Examples
-    --------
-    >>> DiffprivlibLaplace(epsilon=0.5).claim
-    PureDP(epsilon=0.5)
-    """
+    """``diffprivlib.mechanisms.Laplace`` on a sum."""
 
     mechanism: ClassVar[str] = "Laplace"
 
@@ -121,11 +115,6 @@ class DiffprivlibBingham(_Diffprivlib, base.EigenvectorMechanism):
     """``diffprivlib.mechanisms.Bingham`` on the second-moment matrix.
 
     The sign of a release is random. The sensitivity is the square of the row norm.
-
-    Examples
-    --------
-    >>> DiffprivlibBingham().worst_case().data.shape
-    (5998, 8)
     """
 
     def _eigenvector(self, moment: Array, size: int, rng: Rng) -> base.Sampler:

@@ -206,13 +206,7 @@ class PrivateCountSGD(_Planted):
 
 
 def rule_of_thumb(epsilon: float, delta: float) -> DPSGD:
-    """Return `DPSGD` with sigma = q sqrt(T)/epsilon, held to (epsilon, delta).
-
-    Examples
-    --------
-    >>> round(rule_of_thumb(1.0, 1e-5).multiplier, 3)
-    0.707
-    """
+    """Return `DPSGD` with sigma = q sqrt(T)/epsilon, held to (epsilon, delta)."""
     right = DPSGD.calibrated(epsilon, delta)
     multiplier = _poisson(right).rate * sqrt(right.iterations) / epsilon
     return DPSGD(claim=right.claim, batches=right.batches, multiplier=multiplier)
