@@ -144,12 +144,7 @@ class FitPlan:
         return made._replace(variances=scaled, total=made.total * unit**2)
 
     def _release(
-        self,
-        data: Rows,
-        row_norm: RowNorm,
-        centre: Array | None,
-        unit: float,
-        rng: Rng,
+        self, data: Rows, row_norm: RowNorm, centre: Array | None, unit: float, rng: Rng
     ) -> Array:
         """Return one release on the rows about the centre, in a unit of length."""
         if isinstance(self.mechanism, _DrawsFromMoment):

@@ -38,11 +38,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
-from dpaudit.subspace import (
-    largest_principal_angle_sine,
-    second_moment,
-    top_components,
-)
+from dpaudit.subspace import largest_principal_angle_sine, second_moment, top_components
 
 __all__ = ["GRID", "MECHANISMS", "Grid", "shipped_grid"]
 

@@ -29,12 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
-from dpaudit.algorithms.online.noise import (
-    NoiseMemory,
-    coordinates,
-    pack_rows,
-    unpack,
-)
+from dpaudit.algorithms.online.noise import NoiseMemory, coordinates, pack_rows, unpack
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.shared.bases import Rng
 from dpaudit.arrays import Array
