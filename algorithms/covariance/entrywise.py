@@ -213,14 +213,7 @@ class AnalyzeGauss(GaussianPerturbation):
 
 @dataclass(frozen=True, kw_only=True)
 class GOEGaussian(GaussianPerturbation):
-    """A + E with E from the Gaussian orthogonal ensemble: diagonals of sqrt(2) sigma.
-
-    Examples
-    --------
-    >>> mechanism = GOEGaussian.calibrated(epsilon=1.0, delta=1e-5)
-    >>> round(mechanism.sigma, 4)
-    2.638
-    """
+    """A + E, E from the Gaussian orthogonal ensemble: diagonals of sqrt(2) sigma."""
 
     sensitivity_norm = "frobenius"
     distance_per_norm = 1 / sqrt(2)
@@ -246,12 +239,6 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     ----------
     epsilon : float
         The l1 sensitivity over the scale of the noise, in every dimension.
-
-    Examples
-    --------
-    >>> mechanism = LaplaceCovariance.calibrated(epsilon=0.5)
-    >>> mechanism.scale(3), mechanism.scale(100)
-    (4.0, 101.0)
     """
 
     epsilon: Positive

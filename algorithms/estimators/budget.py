@@ -55,22 +55,13 @@ _Gaussian: TypeAlias = GaussianPerturbation | ResidualStepPCA | SeparateCovarian
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Checked):
-    """What a fit may spend, and what is public.
+    """What a fit may spend, and what is public: the parameters of `PrivatePCA`.
+
+    The row norm is 1 if that is private, or rows are brought to that length; the mean
+    norm is the ``center_norm``. Shares are 0 of what is not released.
 
     Parameters
     ----------
-    epsilon, delta : float
-        The most that all releases together may cost; delta = 0 asks for pure DP.
-    relation : Relation
-    row_norm : float
-        Bound on the rows that the components are computed of (centred, if they are); 1
-        if that is private, or they are brought to that length.
-    mean_norm : float
-        Bound on the rows, about the origin, that a private mean is computed of.
-    mean_share : float
-        In [0, 1): the share of the private mean; 0 if there is none.
-    norm_share : float
-        In [0, 1): the share of a private norm; 0 if there is none.
     quantile : float, optional
         The quantile of the lengths of rows that a private norm is. Default: the median;
         for residual steps, whose noise hangs less on it, what `NormQuantile` makes of

@@ -204,15 +204,7 @@ def counted(data: Rows, centre: Array | None = None) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianNormQuantile(GaussianSteps, NormQuantile, GaussianCalibrated):
-    """Normal noise, mu-GDP.
-
-    Examples
-    --------
-    >>> rows = np.random.default_rng(0).standard_normal((10_000, 25))
-    >>> mechanism = GaussianNormQuantile.from_mu(0.05, quantile=0.5)
-    >>> round(float(mechanism.release(rows, rng=np.random.default_rng(1))), 3)
-    5.657
-    """
+    """Normal noise, mu-GDP."""
 
     mu: Positive
 

@@ -55,7 +55,14 @@ from dpaudit.algorithms.online.doubling_rules import (
 from dpaudit.algorithms.online.noise import coordinates, pack_rows, tree_height, unpack
 from dpaudit.algorithms.online.streams import RowStream, Streamed
 from dpaudit.algorithms.online.subspace_sequence import BasisSequence, leading_bases
-from dpaudit.algorithms.shared.bases import Rng, Values, check_rank, orient, slices
+from dpaudit.algorithms.shared.bases import (
+    Rng,
+    Values,
+    answered,
+    check_rank,
+    orient,
+    slices,
+)
 from dpaudit.algorithms.shared.constructors import hands_on
 from dpaudit.arrays import Array
 from dpaudit.gaussian import gaussian_mu
@@ -80,14 +87,6 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         k, from 1 to d.
     length, row_norm
         See `PrefixSums`.
-
-    Examples
-    --------
-    >>> mechanism = DoublingOnlinePCA.calibrated(1.0, 1e-5)
-    >>> rows = np.repeat([[0.6, 0.8]], 2000, axis=0)
-    >>> bases = mechanism.release(rows, rng=np.random.default_rng(0))
-    >>> bases[-1, :, 0].round(1)
-    array([0.6, 0.8])
     """
 
     rule: PublishedRule | CalibratedRule
@@ -122,9 +121,13 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
     def _fill(self, releases: Array, rows: Array, rng: Rng) -> None:
         n, d = rows.shape
         width = _WORK // (d * d * tree_height(self.length_for(n)))
+
+        def node(_: int, mean: Array) -> Array:
+            return answered(rng, "", None, mean)
+
         for some in slices(len(releases), width):
             part = releases[some]
-            self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
+            self._run(rows, len(part), node, rng, part)
 
     def transcript(self, data: ArrayLike, size: int, *, rng: Rng) -> Values:
         """Return the noisy nodes from which all follows.
@@ -132,29 +135,27 @@ class DoublingOnlinePCA(Streamed, BasisSequence, Checked):
         ``sums``, shape (size, n, q), are the nodes that end with each row, in
         coordinates, in units of the deviation of their noise.
         """
-        rows = self.prepared(data)
-        size = check_count("size", size, minimum=0)
-        seen: list[Array] = []
-
-        def node(_: int, mean: Array) -> Array:
-            seen.append(_noisy(mean, rng))
-            return seen[-1]
-
-        self._run(rows, size, node, None, None)
-        return {"sums": np.stack(seen, axis=1)}
+        rows, size = self.prepared(data), check_count("size", size, minimum=0)
+        return {"sums": self._nodes(rows, size, rng)[0]}
 
     def step_means(self, transcript: Values, data: ArrayLike) -> Values:
         """Return the nodes without their noise, given what was seen before each."""
-        rows = self.prepared(data)
-        sums = transcript["sums"]
-        means = np.empty(sums.shape)
+        rows, size = self.prepared(data), len(transcript["sums"])
+        return {"sums": self._nodes(rows, size, transcript)[1]}
+
+    def _nodes(
+        self, rows: Array, size: int, source: Rng | Values
+    ) -> tuple[Array, Array]:
+        """Return noisy nodes, drawn or of a transcript, and their means."""
+        seen, means = [], []
 
         def node(step: int, mean: Array) -> Array:
-            means[:, step] = mean
-            return np.asarray(sums[:, step])
+            means.append(mean)
+            seen.append(answered(source, "sums", (slice(None), step), mean))
+            return seen[-1]
 
-        self._run(rows, len(sums), node, None, None)
-        return {"sums": means}
+        self._run(rows, size, node, None, None)
+        return np.stack(seen, axis=1), np.stack(means, axis=1)
 
     def start(self, dimension: int, *, rng: Rng) -> "DoublingStream":
         """Return a stream of rows of length d >= k, which gives a basis after each.
@@ -318,7 +319,3 @@ class ExactTestDoubling(DoublingOnlinePCA):
         matrices = unpack(exact, self.rule.noise.ratio)
         spectra: Array = np.linalg.eigvalsh(matrices).astype(np.float64)
         return super()._tested(exact, spectra)
-
-
-def _noisy(mean: Array, rng: Rng) -> Array:
-    return mean + rng.standard_normal(mean.shape)

@@ -220,14 +220,6 @@ class OnlinePCA(PublishedSequence):
     """Private online PCA; releases have shape (n, d, k).
 
     `as_published` is section 4.2 with the noise that section 2.3.2 prints.
-
-    Examples
-    --------
-    >>> mechanism = OnlinePCA.calibrated(1.0, 1e-5, n_components=1)
-    >>> rows = np.repeat([[0.6, 0.8]], 2000, axis=0)
-    >>> bases = mechanism.release(rows, rng=np.random.default_rng(0))
-    >>> bases[-1, :, 0].round(1)
-    array([0.6, 0.8])
     """
 
     kind = TreeAggregation

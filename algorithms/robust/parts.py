@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-import numpy as np
-
 from dpaudit import Claim, InputError, Relation
-from dpaudit.algorithms.shared.bases import Replaced, Rng, Values
+from dpaudit.algorithms.shared.bases import Replaced, Rng, Values, gaussian_loss
 from dpaudit.arrays import Array
 from dpaudit.validation import (
     Checked,
@@ -188,13 +186,7 @@ class Start(Checked, ABC):
     def loss(self, values: Values, rows: Array, other: Array) -> Array:
         """Return log(density on `rows`/density on `other`) of the values, (size,)."""
         ours, theirs = (self.means(values, each) for each in (rows, other))
-        size = len(next(iter(values.values())))
-        total = np.zeros(size)
-        for name, scale in self.scales.items():
-            shift = ours[name] - theirs[name]
-            product = shift * (values[name] - (ours[name] + theirs[name]) / 2)
-            total += product.reshape(size, -1).sum(axis=1) / scale**2
-        return total
+        return gaussian_loss(values, ours, theirs, self.scales)
 
 
 def check_start(start: Any, relation: Relation) -> Start:

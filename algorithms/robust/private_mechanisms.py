@@ -213,17 +213,7 @@ class PrivateGGD(_OnGlad, FullBatchDescent):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSGGD(_OnGlad, RandomBatchDescent):
-    """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T.
-
-    Examples
-    --------
-    >>> mechanism = PrivateSGGD.calibrated(1.0, 1e-5, n_components=2)
-    >>> mechanism.batches
-    PoissonBatches(rate=0.112, batch_size=224.0)
-    >>> mechanism = PrivateSGGD.as_published(0.8, 2000**-0.5, iterations=2000)
-    >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
-    0.000545
-    """
+    """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T."""
 
     title: ClassVar[str] = "dp-sggd"
 
@@ -269,15 +259,6 @@ class PrivateGradientReaper(_OnReaper, FullBatchDescent):
 
     The claim is made under REPLACE_ONE. The deviation of the noise is that above the
     diagonal.
-
-    Examples
-    --------
-    >>> mechanism = PrivateGradientReaper.calibrated(1.0, 1e-5, n_components=2)
-    >>> round(mechanism.noise.sigma, 2)
-    16.68
-    >>> published = PrivateGradientReaper.as_published(0.8, 2000**-0.5, iterations=2000)
-    >>> round(published.noise.sigma / 2000, 2)  # on the mean of 2000 rows
-    1.8
     """
 
     @staticmethod

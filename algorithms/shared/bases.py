@@ -77,12 +77,7 @@ class GaussianSteps(Transcribed):
     def transcript_loss(self, transcript: Values, data: Any, other: Any) -> Array:
         """Return the exact loss of all that was released, shape (size,)."""
         one, two = (self.step_means(transcript, rows) for rows in (data, other))
-        loss = np.zeros(len(next(iter(transcript.values()))))
-        for name, seen in transcript.items():
-            terms = (one[name] - two[name]) * (seen - (one[name] + two[name]) / 2)
-            terms = terms.reshape(len(loss), -1).sum(axis=1)
-            loss += terms / self.step_scales[name] ** 2
-        return loss
+        return gaussian_loss(transcript, one, two, self.step_scales)
 
 
 class ReleasesBasis:
@@ -123,6 +118,17 @@ class ReleasesVector:
         """Return the vectors as bases of one column, shape (..., d, 1)."""
         check_components(n_components, self.rank)
         return releases[..., np.newaxis]
+
+
+def gaussian_loss(
+    values: Values, one: Values, two: Values, scales: Mapping[str, float]
+) -> Array:
+    """Return the loss of normal values about either means, (size,), by deviations."""
+    loss = np.zeros(len(next(iter(values.values()))))
+    for name, scale in scales.items():
+        terms = (one[name] - two[name]) * (values[name] - (one[name] + two[name]) / 2)
+        loss += terms.reshape(len(loss), -1).sum(axis=1) / scale**2
+    return loss
 
 
 def answered(

@@ -71,11 +71,6 @@ class HarmonicSteps(StepSizes):
         c1 > 0, in the inverse unit of A_i.
     offset : float
         c2 >= 0; more of it makes the first steps smaller.
-
-    Examples
-    --------
-    >>> HarmonicSteps(6.0, offset=1.0).sizes(3)
-    array([3. , 2. , 1.5])
     """
 
     numerator: Positive

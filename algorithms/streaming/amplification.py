@@ -127,8 +127,7 @@ def amplified_multiplier(epsilon: float, delta: float, count: int) -> float:
     float
         Standard deviation of the noise per coordinate, in units of the diameter 2 r of
         the ball of means: the smaller of what amplification allows and what suffices
-        without it (each person is in one step, so that step's (epsilon, delta) is
-        that of all).
+        without it.
 
     Examples
     --------

@@ -319,16 +319,6 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     """DP-PCA for k components, one after the other.
 
     Releases have shape (d, k) and orthonormal columns, or are NaN; 1 <= k <= d.
-
-    Examples
-    --------
-    >>> mechanism = RankKDPPCA.calibrated(2.0, 1e-6, n_components=2)
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
-    >>> np.abs(mechanism.release(rows, rng=rng)).round()
-    array([[1., 0.],
-           [0., 1.],
-           [0., 0.]])
     """
 
     n_components: Count

@@ -134,13 +134,7 @@ def laplace_scale(mu: float) -> float:
 
 @dataclass(frozen=True)
 class Split(Checked, ABC):
-    """How Algorithm 5 divides (epsilon, delta).
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The promise.
-    """
+    """How Algorithm 5 divides (epsilon, delta), the promise."""
 
     epsilon: Positive
     delta: Fraction

@@ -269,14 +269,7 @@ class MinibatchOja(ReleasesVector, NoisyOja):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOja(ReleasesBasis, NoisyOja):
-    """Private minibatch Oja for k components; the release is V_T, shape (d, k).
-
-    Examples
-    --------
-    >>> mechanism = BlockOja.calibrated(1.0, 1e-5, n_components=2)
-    >>> round(mechanism.sigma, 4)
-    5.2759
-    """
+    """Private minibatch Oja for k components; the release is V_T, shape (d, k)."""
 
     n_components: Count
 

@@ -121,16 +121,6 @@ class TwoStagePCA(ReleasesBasis, OnStream):
         Step 3.
     scale_share : float
         s, in (0, 1).
-
-    Examples
-    --------
-    >>> mechanism = TwoStagePCA.calibrated(1.0, 1e-6)
-    >>> rng = np.random.default_rng(0)
-    >>> signs = rng.choice([-1.0, 1.0], size=(20_000, 1))
-    >>> rows = signs * [0.6, 0.8] + 0.001 * rng.standard_normal((20_000, 2))
-    >>> mechanism.release(rows, rng=rng).round(3)
-    array([[0.6],
-           [0.8]])
     """
 
     n_components: Count

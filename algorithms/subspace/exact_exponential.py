@@ -284,16 +284,7 @@ _MOST_COPIES = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialMechanism(ExactlyDrawn):
-    """A unit vector u with density proportional to exp(coefficient u^T A u).
-
-    Examples
-    --------
-    >>> mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
-    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [200, 20], axis=0)
-    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
-    array([[0.6],
-           [0.8]])
-    """
+    """A unit vector u with density proportional to exp(coefficient u^T A u)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -241,11 +241,6 @@ class LaplacePowerMethod(NoisyPowerMethod, PureCalibrated):
     ----------
     unit_scale : float
         Scale of every entry of the noise, over sqrt(d).
-
-    Examples
-    --------
-    >>> LaplacePowerMethod.calibrated(0.5, n_components=4, iterations=3).unit_scale
-    12.0
     """
 
     unit_scale: Positive

@@ -75,17 +75,6 @@ class DPSGD(Batched[ArrayLike], Checked):
         T >= 1.
     learning_rate : float
         eta > 0.
-
-    Examples
-    --------
-    >>> mechanism = DPSGD.calibrated(1.0, 1e-5)
-    >>> round(mechanism.multiplier, 2)
-    2.93
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.standard_normal((1000, 2))
-    >>> labels = np.sign(x @ [1.0, -1.0])
-    >>> mechanism.release(np.column_stack([x, labels]), rng=rng).round(1)
-    array([ 3. , -2.9])
     """
 
     claim: Claim
