@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from refusals import refused
+from scipy import stats
 
 from dpaudit.algorithms import build, names_of
+from dpaudit.algorithms.shared.bases import gaussian_loss
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -88,3 +90,19 @@ test_bad_arguments_are_named = refused(
     (lambda: ListedSteps((1.0,)).sizes(2), "step_sizes must be at least 2"),
     (lambda: HarmonicSteps(1.0).sizes(-1), "count must be an integer >= 0"),
 )
+
+
+def test_losses_of_normal_values_are_differences_of_log_densities():
+    rng = np.random.default_rng(0)
+    scales, shapes = {"a": 0.5, "b": 3.0}, {"a": (4,), "b": (4, 2, 3)}
+    values, one, two = (
+        {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+        for _ in range(3)
+    )
+    expected = np.zeros(4)
+    for name, scale in scales.items():
+        for mean, sign in ((one[name], 1), (two[name], -1)):
+            logs = stats.norm.logpdf(values[name], mean, scale).reshape(4, -1)
+            expected += sign * logs.sum(axis=1)
+    found = gaussian_loss(values, one, two, scales)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
