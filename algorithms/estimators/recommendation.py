@@ -52,19 +52,19 @@ _USUAL_SHARE = 0.1  # of R^2/k: the gap for which errors are shown where none is
 _MOST_COLUMNS = 1000  # for which measuring at once takes a minute
 _STRONGEST = 1e9  # a signal: beyond it errors come near the last digits of doubles
 _EVEN = (
-    "eigenvalues are taken as equal above the gap, and below it: noise on the second "
-    "moment turns others less, so a spectrum may give another order"
+    "eigenvalues are taken as equal above the gap, and below it: with others noise on "
+    "the second moment has less error, so a spectrum may give another order"
 )
 _ROWS = (
-    "{} reads rows, and is measured on normal ones; of others, with the same "
-    "eigenvalues, it may err less or more"
+    "{} reads rows, and is measured on normal ones; on others with the same "
+    "eigenvalues its error may be smaller or larger"
 )
 _UNBOUNDED = (
     "without a bound rows are clipped to a private norm, or brought to length 1 "
-    "(PrivatePCA(row_norm=...)). Measured on normal rows: the heavier their tails, the "
-    "more that gains; where rows are not elliptical, it turns components as well"
+    "(PrivatePCA(row_norm=...)). Measured on normal rows: with heavier tails this "
+    "gains more; where rows are not elliptical, it also turns components"
 )
-_ALONE = "what comes of no bound on rows is measured where a spectrum is given"
+_ALONE = "errors without a bound on rows are measured where a spectrum is given"
 _UNIT = 0.01  # the mean squared length of rows without a bound: none is as long as 1
 
 
@@ -260,7 +260,7 @@ def _at_once(
     if others and choices:
         times = digits(others[0].error / choices[0].error)
         beside.append(
-            f"the best without a bound errs {times:g} times as much as the best with it"
+            f"the least error without a bound is {times:g} times the least with it"
         )
     fewest = min((releases(choice.mechanism, d) for choice in ranked), default=0)
     origin = f"now, {fewest} releases or more of each (seed {SEED})"
