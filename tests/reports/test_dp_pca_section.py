@@ -288,7 +288,7 @@ def test_the_head_says_where_the_point_of_the_example_is_seen():
     own = falling["mechanism"] == findings.DP_PCA
     falling.loc[own, "error"] *= falling["noise"]
     text = findings.head(findings.panels(tables, EXAMPLE))
-    assert "is not seen with default steps (σ falls by a factor of 10, its" in text
+    assert "should not: not seen with default steps (σ falls by a factor of" in text
     assert "and supported with tuned steps (σ falls by" in text
     assert "by one of 10, that of minibatch-oja by one of 1)." in text
     # If both fall, there is nothing to choose between them.

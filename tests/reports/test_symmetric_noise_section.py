@@ -137,7 +137,7 @@ def test_the_sentences_follow_the_data():
     first, second, _ = said(table)
     assert "outperforms PPM and PPCA is supported" in first
     assert "is supported (within 0.01 from ε = 10 on)" in second
-    assert "is contradicted: an audit refutes its claim" in second
+    assert "is contradicted: an audit refutes it." in second
     assert "no audit of this report refutes its claim" in said(table, ())[1]
     behind = shares(symmetric_noise=(0.2, 0.28, 0.6))
     assert "not seen on made-up at δ = 0.1, at ε = 1." in said(behind)[0]
