@@ -114,8 +114,8 @@ class Trace:
         return self.law if number < 0 else self.tape.observations.law(number)
 
     def place_of(self, draw: int) -> str:
-        """Return where a draw was made."""
-        return self.tape.draws.place_of(int(draw))
+        """Return where a draw was made; of what is no draw, where it is returned."""
+        return self.returned_at if draw < 0 else self.tape.draws.place_of(int(draw))
 
     def has_noise_at(self, entry: int) -> bool:
         """Say whether a number of the release has noise."""

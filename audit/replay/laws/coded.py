@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 
 __all__ = [
-    "ERROR",
     "FIRST",
     "MOST_STEPS",
     "STANDARD",
-    "SURE",
-    "TABLE",
     "Family",
     "Lattice",
     "code_of",
@@ -39,8 +36,8 @@ __all__ = [
 FIRST, _LAST = 14, 2**20  # codes; those below are of `Family`
 MOST_STEPS = 2**14
 _MOST_BEYOND = 2**17  # steps that a table goes on for, below a lattice's or above
-ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
-TABLE = 1e-8  # of probabilities below `SURE`
+_ERROR = 1e-7  # relative, of losses that are differences of computed probabilities
+_SMALL = 1e-8  # of probabilities below `SURE`
 _SAME = 1e-9  # relative, of parameters that are one number, rounded differently
 _OFF = SURE = 1e-6  # of an integer, by rounding; a probability that no error makes up
 _FARTHEST = -60.0  # log-probability beyond which a lattice is cut
@@ -226,6 +223,12 @@ class Lattice:
         log = math.log(-math.expm1(-fall)) - math.log1p(math.exp(-fall))
         return Lattice(self.start - other.start, (log,), fall, fall, exact=True)
 
+    @staticmethod
+    def bounds(p: Array) -> tuple[Array, Array]:
+        """Return what computed probabilities are at least, and at most."""
+        least = np.where(p > SURE, p * (1 - _ERROR), 0.0)
+        return least, p * (1 + _ERROR) + _SMALL
+
     @property
     def finite(self) -> bool:
         """Whether there is nothing beyond the table."""
@@ -306,7 +309,7 @@ class Lattice:
                 losses = losses[np.maximum(one, two) > math.log(SURE)]
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
-            max(0.0, most - ERROR * max(1.0, most)) if most < math.inf else most
+            max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
             for most in ends
         )
         return forth, back

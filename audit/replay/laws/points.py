@@ -23,6 +23,7 @@ SYMMETRIC = (Family.GAUSSIAN, Family.LAPLACE, Family.LOGISTIC)
 
 _Law = TypeVar("_Law", bound=Any)
 _POINT = Lattice(0, (0.0,))
+_NO_DRAW = -2  # a number that no entry has
 
 
 def with_points(laws: list[_Law]) -> list[_Law]:
@@ -54,7 +55,7 @@ def _joined(law: Any, entries: NDArray[np.intp], ratio: Array) -> Any:
     unit[unit >= 0] = rank[unit[unit >= 0]]
     unit[entries], ratios[entries] = rank[len(law.first) :], ratio
     code, count = code_of(_POINT), len(entries)
-    draw = np.concatenate([law.draw, np.zeros(count, dtype=np.intp)])
+    draw = np.concatenate([law.draw, full(count, _NO_DRAW)])
     family = np.concatenate([law.family, full(count, code, dtype=np.intp)])
     alone = np.concatenate([law.alone, full(count, True)])
     return replace(

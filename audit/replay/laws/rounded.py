@@ -26,7 +26,7 @@ itself is no less than that of the rounded number, whose cells these may be.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -35,11 +35,9 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.apart import atoms_of
 from dpaudit.audit.replay.laws.coded import (
-    ERROR,
     MOST_STEPS,
     STANDARD,
     SURE,
-    TABLE,
     Family,
     Lattice,
     lattice_of,
@@ -55,6 +53,9 @@ _FINE, _WIDE = 16, 40.0  # cells to a scale; scales
 _MOST_CELLS, _MOST_UNITS = 2**13, 16
 WAYS = frozenset({*_CELLS, "trunc"})
 """What NumPy calls them."""
+
+
+_Sides: TypeAlias = tuple[Array, Array]  # of cells: their probabilities by two laws
 
 
 @dataclass(frozen=True)
@@ -196,26 +197,28 @@ def least_delta(
             (int(e.family[unit]), float(e.mean[entry]), float(e.ratio[entry]))
             for e in (law, other)
         )
-        p, q, sure = _cells_of(one, two)
-        least = np.maximum(least, _delta_of(p, q, epsilons, sure=sure))
+        least = np.maximum(least, _deltas_of(one, two, epsilons))
     return least
 
 
-def _cells_of(one: Any, two: Any) -> tuple[Array, Array, bool]:
-    """Return the probabilities of cells by two laws, and whether all are right."""
-    sides = _noise_of(*one), _noise_of(*two)
-    finite = all(getattr(lattice_of(code), "exact", False) for code, _, _ in (one, two))
-    cells = None if finite else _cells_between(*sides)
+def _deltas_of(one: Any, two: Any, epsilons: Array) -> Array:
+    """Return what delta of two numbers is at least."""
+    exact = all(getattr(lattice_of(code), "exact", False) for code, _, _ in (one, two))
+    cells = None if exact else _cells_between(_noise_of(*one), _noise_of(*two))
     if cells is not None:
-        return *cells, True
+        return _delta_of(cells, cells, epsilons)
     tables = atoms_of(one, two)
     if tables is None:
-        return np.zeros(1), np.zeros(1), False
-    return *tables, finite
+        return np.zeros(len(epsilons))
+    if exact:
+        return _delta_of(tables, tables, epsilons)
+    some = np.maximum(*tables) > SURE
+    least, most = zip(*(Lattice.bounds(p[some]) for p in tables), strict=True)
+    return _delta_of(least, most, epsilons)
 
 
-def _cells_between(one: Any, two: Any) -> tuple[Array, Array] | None:
-    """Return the same of two kinds of `_noise_of`, None if they have no cells alike."""
+def _cells_between(one: Any, two: Any) -> _Sides | None:
+    """Return the probabilities of cells by two of `_noise_of`, None if they differ."""
     if one is None or two is None or one[:2] != two[:2]:
         return None
     (way, step, kind, centre, scale), (_, _, kind2, centre2, scale2) = one, two
@@ -238,21 +241,10 @@ def _cells_between(one: Any, two: Any) -> tuple[Array, Array] | None:
     return p, q
 
 
-def _delta_of(p: Array, q: Array, epsilons: Array, *, sure: bool) -> Array:
-    """Return the deltas of two laws by the probabilities of cells.
-
-    Unless these are `sure`, what their errors may have added is left out.
-    """
-    if not sure:
-        some = (p > SURE) | (q > SURE)
-        p, q = p[some], q[some]
-    most = [side if sure else side * (1 + ERROR) + TABLE for side in (p, q)]
-    p, q = (
-        side if sure else np.where(side > SURE, side * (1 - ERROR), 0.0)
-        for side in (p, q)
-    )
+def _delta_of(least: _Sides, most: _Sides, epsilons: Array) -> Array:
+    """Return the deltas of two laws by what cells have at least, and at most."""
     ratios = np.exp(epsilons)[:, np.newaxis]
-    ways = [mine - ratios * theirs for mine, theirs in ((p, most[1]), (q, most[0]))]
+    ways = [least[k] - ratios * most[1 - k] for k in (0, 1)]
     return np.asarray(np.max([np.maximum(w, 0.0).sum(axis=1) for w in ways], axis=0))
 
 

@@ -132,3 +132,9 @@ def test_noise_without_a_known_composition_is_no_alibi(noise, claim):
     result = replay(false, pair=PAIR, claim=claim)
     holds = "logistic" in noise and isinstance(claim, ApproxDP)
     assert result.verdict == ("NOT_REFUTED" if holds else "REFUTED")
+
+
+@pytest.mark.parametrize("ways", [("r.geometric(0.4)", "1"), ("0", "r.integers(3)")])
+def test_noise_on_a_lattice_is_told_from_a_constant(ways):
+    result = replay(mechanism(*ways, "x"), pair=PAIR, claim=PureDP(1.0))
+    assert result.proof
