@@ -194,8 +194,9 @@ class DiscreteDraws:
         if not (_is_number(lam) and 0 < lam < MOST_STEPS / 4):
             return self._unfollowed("poisson", lam, size)
         lam = float(lam)
-        k = np.arange(math.ceil(lam + 60 * math.sqrt(lam) + 60))
-        law = Lattice(0, tuple(xlogy(k, lam) - lam - gammaln(k + 1).tolist()))
+        k = np.arange(math.ceil(lam + 60 * math.sqrt(lam) + 60.5))  # no whole number
+        log = xlogy(k, lam) - lam - gammaln(k + 1)
+        law = Lattice(0, tuple(log.tolist()), exact=True)
         return self._of_law(law, "poisson", lam, size=size)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -217,7 +218,7 @@ class DiscreteDraws:
         k = np.arange(n + 1)
         ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
         log = ways + k * math.log(p) + (n - k) * math.log1p(-p)
-        law = Lattice(0, tuple(log.tolist()))
+        law = Lattice(0, tuple(log.tolist()), exact=True)
         return self._of_law(law, "binomial", n, p, size=size)
 
     def standard_gamma(

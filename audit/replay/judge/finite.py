@@ -83,7 +83,8 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     if leaves is None:
         return False
     parts = parts_of(*leaves, lost=here.lost, other_lost=there.lost)
-    worst, wide = worst_of(parts), [part for part in parts if part.dimensions > 1]
+    worst = worst_of(parts)
+    wide = [part for part in parts if part.dimensions and not part.in_cells]
     judgement.executions = max(here.executions, there.executions) + 1
     judgement.loss = max(0.0, worst.loss - 1e-12)
     _take_steps(judgement, first, second)

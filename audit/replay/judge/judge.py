@@ -62,7 +62,6 @@ from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.choices import ChoiceLaw
 from dpaudit.audit.replay.laws.composition import pure_epsilon
-from dpaudit.audit.replay.laws.expressions import Expression
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import arrays_of
@@ -196,13 +195,19 @@ def _meets_itself(first: Trace, second: Trace, *, bare: bool) -> bool:
     return bare or alike
 
 
-def _taken_for(trace: Trace, law: AffineLaw) -> list[Expression | None]:
-    """Return what each noise of a law is made of, None where its law is exact."""
+def _taken_for(trace: Trace, law: AffineLaw) -> list[Any]:
+    """Return what each noise of a law is made of, None where its law is exact.
+
+    Something that equals nothing where sums of noise do not tell that.
+    """
     fits = trace.tape.draws.fits
-    return [
+    found = [
         next((made for start, stop, made in fits if start <= draw < stop), None)
-        for draw in law.draw.tolist()
+        for draw in [*law.draw.tolist(), *law.columns.tolist()]
     ]
+    sums = bool(fits) and not law.alone.all()  # of a sum one draw alone is named
+    sums |= law.factor is not None and len({*found}) > 1
+    return [object()] if sums else found
 
 
 def _judge_exactly(judgement: Judgement, first: Trace, second: Trace) -> bool:

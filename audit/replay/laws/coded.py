@@ -211,7 +211,7 @@ class Lattice:
     @classmethod
     def geometric(cls, p: float) -> "Lattice | None":
         """Return the law of tosses until one of chance p; None if no table holds it."""
-        law = cls(1, (math.log(p),), above=-math.log1p(-p))
+        law = cls(1, (math.log(p),), above=-math.log1p(-p), exact=True)
         return law if p > -_FARTHEST / _MOST_BEYOND else None
 
     def less_its_like(self, other: "Lattice") -> "Lattice | None":
@@ -300,13 +300,17 @@ class Lattice:
         one, two = self.log_probability(k), other.log_probability(k - step)
         with np.errstate(invalid="ignore"):
             losses = np.nan_to_num(one - two, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        exact = self.exact and other.exact
         if other is not self:
-            falls = (self.below, self.above), (other.below, other.above)
-            if not np.isclose(*falls, rtol=1e-6, atol=0).all():
+            falls = np.array([(law.below, law.above) for law in (self, other)])
+            alike = np.isclose(*falls, rtol=1e-6, atol=0)
+            if not (alike.all() or exact):
                 return math.nan, math.nan
-            if not (self.exact and other.exact):
+            if not exact:
                 # Beyond the tables of two laws little is known of either.
                 losses = losses[np.maximum(one, two) > math.log(SURE)]
+            # What falls more slowly is any number of times as probable far out.
+            losses = np.append(losses, -np.inf * np.subtract(*falls[:, ~alike]))
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
             max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most

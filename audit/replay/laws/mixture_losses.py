@@ -87,7 +87,7 @@ def worst_of(parts: list[Part]) -> Worst:
 def deltas(parts: list[Part], epsilons: Array) -> Array:
     """Return lower bounds of delta, the greater of the two ways round.
 
-    Of a part with several coordinates nothing but its whole probability is used.
+    Of a part that is not one number in cells its whole probability alone is used.
     """
     one_way, back = np.zeros(len(epsilons)), np.zeros(len(epsilons))
     for part in parts:
@@ -119,12 +119,9 @@ def _largest(part: Part, number: int, back: bool) -> Worst:
     if part.other_lost:
         y = part.one.sample(np.random.default_rng(part.dimensions), _MANY_DRAWN)
     found = _losses(part, y)
-    if part.other_lost:
-        pass
-    elif part.dimensions == 1:
-        y, found = _nearer(part, y, found)
-    else:
-        y, found = _ascended(part, y, found)
+    if not part.other_lost:
+        nearer = _nearer if part.dimensions == 1 else _ascended
+        y, found = nearer(part, y, found)
     best = int(np.argmax(found))
     return Worst(float(found[best]), number, y[best], back)
 
@@ -291,7 +288,7 @@ def _ascended(part: Part, y: Array, found: Array) -> tuple[Array, Array]:
 
 def _cells(part: Part) -> tuple[Array, Array]:
     """Return at least what the cells have on D, and at most what they have on D'."""
-    if part.dimensions != 1:
+    if not part.in_cells:
         p, off, q, off_there = part.masses
         return np.maximum(p - off, 0.0), q + off_there
     y = _on_line(part)

@@ -209,6 +209,15 @@ class Part:
         return int(self.one.mean.shape[1])
 
     @property
+    def in_cells(self) -> bool:
+        """Whether it is one number, and it is known how probable each interval is."""
+        sides = self.one, self.other
+        codes = {code for side in sides for code in side.family.ravel().tolist()}
+        return self.dimensions == 1 and all(
+            hasattr(law_of(code), "law") or lattice_of(code) for code in codes
+        )
+
+    @property
     def swapped(self) -> "Part":
         """The same with D and D' exchanged."""
         return replace(

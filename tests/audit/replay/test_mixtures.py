@@ -274,3 +274,15 @@ def test_no_noise_and_noise_on_a_lattice_share_atoms():
     assert result.verdict == "NOT_REFUTED"
     assert result.loss == pytest.approx(1.0, abs=1e-9)
     assert replay(discrete, pair=pair, claim=PureDP(0.99)).proof
+
+
+def test_claims_with_a_delta_are_tested_where_no_cells_are_known():
+    def angle(x, rng):
+        kappa = 2.0 * len(x)
+        return rng.vonmises(0.0, kappa) if rng.random() < 0.5 else 9.0
+
+    pair = Pair([[0.0]], [[0.0], [1.0]])
+    for epsilon, holds in ((0.1, False), (4.0, True)):
+        result = replay(angle, pair=pair, claim=ApproxDP(epsilon, 1e-5))
+        assert (result.refuted, result.proof) == (not holds, False)
+        assert result.loss == pytest.approx(3.601, abs=1e-3)

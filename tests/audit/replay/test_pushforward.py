@@ -382,8 +382,22 @@ def turned_on(x, rng):
     return (u + 0.3) % 1 if len(x) > 2 else u
 
 
+def running_sum(x, rng):
+    fits = rng.normal(size=3) ** 2 + rng.normal(size=3) ** 2
+    return np.cumsum(fits / 2 if len(x) > 2 else rng.exponential(size=3))
+
+
+def in_a_sum(x, rng):
+    sign = np.sign(rng.normal() * rng.normal() * rng.normal())
+    return rng.normal() + (sign * rng.normal() if len(x) > 2 else rng.normal())
+
+
 @pytest.mark.parametrize(
-    "private", [another_side, in_another_order, against_a_number, turned_on]
+    "private",
+    [
+        *(another_side, in_another_order, against_a_number),
+        *(turned_on, running_sum, in_a_sum),
+    ],
 )
 def test_noise_that_a_simulation_fits_refutes_nothing_beside_other_noise(private):
     result = replay(private, pair=PAIR, claim=PureDP(0.001), budget=2)

@@ -96,9 +96,15 @@ def rarely_more(x, rng):
     return (x + rng.choice(3, p=[1e-9, 0.5, 0.5 - 1e-9], size=len(x))).sum()
 
 
-def test_nothing_is_proven_by_probabilities_of_few_digits():
+def test_of_probabilities_of_few_digits_no_more_is_proven_than_is_sure():
     pair = Pair(np.zeros(9), np.append(np.zeros(8), 1.0), "replace-one")
-    assert replay(rarely_more, pair=pair, claim=ApproxDP(0.15, 0.01)).proof is not True
+    p = np.append(binom.pmf(np.arange(10), 9, 0.5), 0.0)  # but for 1e-8
+    ways = p - math.exp(0.15) * np.roll(p, 1), np.roll(p, 1) - math.exp(0.15) * p
+    true = max(each.clip(0).sum() for each in ways)
+    for factor in (0.999, 1.00001):
+        result = replay(rarely_more, pair=pair, claim=ApproxDP(0.15, factor * true))
+        assert (result.refuted, result.proof) == (factor < 1, factor < 1)
+    assert math.isinf(result.loss)
 
 
 def shared(x, rng):
