@@ -302,15 +302,15 @@ class Lattice:
             losses = np.nan_to_num(one - two, nan=0.0, posinf=np.inf, neginf=-np.inf)
         exact = self.exact and other.exact
         if other is not self:
-            falls = np.array([(law.below, law.above) for law in (self, other)])
-            alike = np.isclose(*falls, rtol=1e-6, atol=0)
+            own, their = (np.array([e.below, e.above]) for e in (self, other))
+            alike = np.isclose(own, their, rtol=1e-6, atol=0)
             if not (alike.all() or exact):
                 return math.nan, math.nan
             if not exact:
                 # Beyond the tables of two laws little is known of either.
                 losses = losses[np.maximum(one, two) > math.log(SURE)]
             # What falls more slowly is any number of times as probable far out.
-            losses = np.append(losses, -np.inf * np.subtract(*falls[:, ~alike]))
+            losses = np.append(losses, np.inf * (their[~alike] - own[~alike]))
         ends = float(losses.max(initial=0.0)), -float(losses.min(initial=0.0))
         forth, back = (
             max(0.0, most - _ERROR * max(1.0, most)) if most < math.inf else most
