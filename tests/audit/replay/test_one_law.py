@@ -4,7 +4,7 @@ What comes out is noise or a choice that the data have no part in, whatever the 
 does to make it, so that every claim holds.
 """
 
-from itertools import combinations
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def mechanism(one, two, release):
 
 @pytest.mark.parametrize("law", WAYS)
 def test_one_law_in_two_ways_refutes_nothing(law):
-    for one, two in combinations(WAYS[law], 2):
+    for one, two in pairwise((*WAYS[law], WAYS[law][0])):
         for release in RELEASES:
             made = mechanism(one, two, release)
             result = replay(made, pair=PAIR, claim=PureDP(1e-6), budget=2)
