@@ -227,6 +227,7 @@ def replay(
         event=settled.event if refuted else None,
         pairs=pairs.tried,
         loss=math.nan if unknown else float(worst.loss),
+        excess=worst.excess if worst.proven else None,
         seconds=time.perf_counter() - begun,
         witness=witness,
         neighbours=pairs.words,

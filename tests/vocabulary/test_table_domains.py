@@ -117,3 +117,17 @@ def test_an_audit_of_frames_is_kept_in_a_witness(tmp_path):
         witness = load_witness(tmp_path / "witness.json")
         pd.testing.assert_frame_equal(witness.pair.data, result.witness.pair.data)
         assert again(witness).confirmed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("list of 0..1", "0..1 has integers alone, 0.0..1.0 all numbers"),
+        ("age:0..90 y:-1..1?", "y:-1..1? has integers alone, y:-1.0..1.0? all numbers"),
+        ("list of 0.0..1.0", ""),
+        ("array of {0,1}", ""),
+        ("age:0..90", ""),
+    ],
+)
+def test_ranges_of_a_few_integers_are_told_as_real_numbers_may_be_meant(text, said):
+    assert Domain.parse(text).note == said

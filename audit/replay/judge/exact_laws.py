@@ -15,7 +15,12 @@ from dpaudit.audit.replay.judge.lines import Lines, find_singular
 from dpaudit.audit.replay.laws.affine import AffineLaw
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import compare
-from dpaudit.audit.replay.laws.composition import EPSILONS, Composition
+from dpaudit.audit.replay.laws.composition import (
+    EPSILONS,
+    Composition,
+    Excess,
+    pure_epsilon,
+)
 from dpaudit.audit.replay.laws.points import with_points
 from dpaudit.audit.replay.laws.rounded import as_noise, least_delta
 from dpaudit.audit.replay.laws.whitening import whitened
@@ -109,11 +114,14 @@ def judge_open(judgement: Judgement, first: Trace, second: Trace) -> None:
     odd = compared.scales_differ or compared.suprema is not None
     odd |= bool(((compared.shift != 0) & ~composed).any())
     judgement.proven = spent.refutes(claim)
+    if judgement.proven and pure_epsilon(claim) is None:
+        judgement.excess = spent.excess(claim)
     if odd:  # or one number alone has more delta than is claimed
         epsilons = EPSILONS[EPSILONS <= _FARTHEST]
-        bound = 1.0001 * np.asarray(claim.delta_at(epsilons)) + _LEAST
         delta = least_delta(law, law2, compared, epsilons)
-        judgement.proven |= bool((delta > bound).any())
+        broken = Excess.of(claim, epsilons, delta, slack=_LEAST)
+        if broken is not None:
+            judgement.proven, judgement.excess = True, judgement.excess or broken
     judgement.suspicious = judgement.proven or (odd and not spent.holds(claim))
     if compared.scales_differ:
         unit = compared.other_unit

@@ -31,7 +31,7 @@ from dpaudit.audit.replay.judge.lines import Lines
 from dpaudit.audit.replay.judge.trees import Tree, draws_choices, tree_of
 from dpaudit.audit.replay.laws.coded import lattice_of, law_of
 from dpaudit.audit.replay.laws.comparison import compare, equal
-from dpaudit.audit.replay.laws.composition import most_loss, pure_epsilon
+from dpaudit.audit.replay.laws.composition import Excess, most_loss, pure_epsilon
 from dpaudit.audit.replay.laws.cuts import Cut
 from dpaudit.audit.replay.laws.loss_law import LossLaw
 from dpaudit.audit.replay.laws.mixture_losses import Worst, deltas, no_more, worst_of
@@ -93,8 +93,9 @@ def judge_finite(judgement: Judgement, first: Trace, second: Trace) -> bool:
     else:
         named = claim.parameters.get("epsilon")
         epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
-        allowed = 1.0001 * claim.delta_at(epsilons) + 1e-9
-        judgement.proven = bool((deltas(parts, epsilons) > allowed).any())
+        found = deltas(parts, epsilons)
+        judgement.excess = Excess.of(claim, epsilons, found, slack=1e-9)
+        judgement.proven = judgement.excess is not None
     judgement.suspicious = judgement.proven
     part = parts[worst.part]
     judgement.bare = judgement.loss == math.inf and not part.dimensions

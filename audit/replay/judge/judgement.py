@@ -17,6 +17,7 @@ from dpaudit.audit.replay.follow.outside import varying
 from dpaudit.audit.replay.follow.tape import LAZY, Mode
 from dpaudit.audit.replay.laws.coded import Family
 from dpaudit.audit.replay.laws.comparison import LawComparison
+from dpaudit.audit.replay.laws.composition import Excess
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 from dpaudit.printable import printable, told_apart
@@ -252,6 +253,8 @@ class Judgement:
         On either side.
     proven : bool
         Whether the claim is refuted by proof.
+    excess : Excess, optional
+        The delta that refutes it, where the proof goes by one.
     suspicious : bool
         Whether something was found that may break the claim.
     followed : bool
@@ -301,6 +304,7 @@ class Judgement:
     loss: float = 0.0
     executions: int = 0
     proven: bool = False
+    excess: Excess | None = None
     suspicious: bool = False
     followed: bool = True
     laws: Any = None

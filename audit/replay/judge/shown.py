@@ -39,6 +39,8 @@ class ShownTranscripts:
     mechanism : Mechanism or callable
     followed : HasTranscriptLoss
         The same, by its transcripts.
+    pair : Pair
+        On which it is audited.
     layout : str
         Of the releases; others are all zeros.
     size : int
@@ -49,10 +51,11 @@ class ShownTranscripts:
 
     mechanism: Any
     followed: Any
+    pair: Pair
     layout: str
     size: int
     places: list[tuple[NDArray[np.intp], tuple[int, ...]]]
-    _known: dict[tuple[bytes, ...], float] = field(
+    _known: dict[tuple[bytes, bool], float] = field(
         init=False, repr=False, default_factory=dict
     )
 
@@ -82,7 +85,7 @@ class ShownTranscripts:
         known = [place for place in places if place is not None]
         found = list(zip(known, shapes[0], strict=True))
         made, again = (
-            cls(mechanism, followed(), first.layout, len(first.value), found)
+            cls(mechanism, followed(), pair, first.layout, len(first.value), found)
             for _ in range(2)
         )
         releases = np.stack([np.append(trace.value, 1.0) for trace in traces])
@@ -93,7 +96,7 @@ class ShownTranscripts:
         alike = np.allclose(losses, others, rtol=1e-9, atol=1e-12)
         return made if alike and (losses > -_MOST).all() else None
 
-    def release(self, data: Array, *, rng: np.random.Generator) -> Array:
+    def release(self, data: Any, *, rng: np.random.Generator) -> Array:
         """Return the numbers of one release, and whether it is of the layout."""
         seed = int(rng.integers(2**62))
         trace = execute(self.mechanism, data, seed, follows=False)
@@ -101,15 +104,19 @@ class ShownTranscripts:
             return np.zeros(1 + self.size)
         return np.append(trace.value, 1.0)
 
-    def privacy_loss(self, releases: Array, data: Array, other: Array) -> Array:
-        """Return the losses of transcripts, 0 where none can be read."""
-        keys = [(each.tobytes(), data.tobytes(), other.tobytes()) for each in releases]
+    def privacy_loss(self, releases: Array, data: Any, other: Any) -> Array:
+        """Return the losses of transcripts, 0 where none can be read.
+
+        The datasets are those of the pair, in this order or the other.
+        """
+        ahead = self.pair.is_data(data)
+        keys = [(each.tobytes(), ahead) for each in releases]
         for key, each in zip(keys, releases, strict=True):
             if key not in self._known:
                 self._known[key] = self._loss(each, data, other)
         return np.array([self._known[key] for key in keys])
 
-    def _loss(self, release: Array, data: Array, other: Array) -> float:
+    def _loss(self, release: Array, data: Any, other: Any) -> float:
         if not release[-1]:
             return 0.0
         rows = {

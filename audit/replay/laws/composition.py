@@ -10,7 +10,7 @@ Steps over secret batches are mixtures (`dpaudit.audit.replay.laws.amplification
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,8 +31,9 @@ from dpaudit.claims import (
 )
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Pair
+from dpaudit.printable import told_apart
 
-__all__ = ["EPSILONS", "Composition", "most_loss", "pure_epsilon"]
+__all__ = ["EPSILONS", "Composition", "Excess", "most_loss", "pure_epsilon"]
 
 _MOST_DISTRIBUTIONS = 64  # that differ
 _MOST_PARTS = 10_000
@@ -57,6 +58,49 @@ def most_loss(claim: Claim) -> float:
     """Return the largest loss that a claim allows, but for rounding."""
     pure = pure_epsilon(claim)
     return math.inf if pure is None else pure + _SINGLE * (1 + pure)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A delta that is beyond a claim.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim's own where it names one and is broken there.
+    delta : float
+        A lower bound of what the steps lose beyond epsilon.
+    allowed : float
+        The delta that the claim has there.
+    """
+
+    epsilon: float
+    delta: float
+    allowed: float
+
+    @classmethod
+    def of(
+        cls, claim: Claim, epsilons: Array, deltas: Array, *, slack: float
+    ) -> "Excess | None":
+        """Return where deltas exceed a claim's by 0.01 % and the slack, if anywhere."""
+        named = claim.parameters.get("epsilon", math.nan)
+        allowed = np.asarray(claim.delta_at(epsilons))
+        over = deltas - (1.0001 * allowed + slack)
+        own = np.isclose(epsilons, float(named)) & (over > 0)
+        at = int(np.argmax(own if own.any() else over))
+        if not over[at] > 0:
+            return None
+        return cls(float(epsilons[at]), float(deltas[at]), float(allowed[at]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready Python."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        delta, allowed = told_apart(self.delta, self.allowed, 3)
+        return (
+            f"{delta} at epsilon {self.epsilon:.4g}, where the claim allows {allowed}"
+        )
 
 
 @dataclass(frozen=True)
@@ -126,18 +170,36 @@ class Composition:
             return self.supremum > most_loss(claim)
         if self.mu is not None:
             return _gaussian_refutes(self.mu, claim)
-        bound = 1.0001 * claim.delta_at(EPSILONS) + 1e-9
+        return self.excess(claim) is not None
+
+    def excess(self, claim: Claim) -> Excess | None:
+        """Return the delta that breaks a claim which is not pure, None if none is seen.
+
+        Lower bounds of deltas are compared, and of steps whose laws are known.
+        """
+        if self.mu is not None:
+            if not 1e-100 < self.mu <= 1e6:
+                return None
+            deltas = GaussianDP(self.mu * (1 - _SINGLE)).delta_at(EPSILONS)
+            return Excess.of(claim, EPSILONS, deltas, slack=0.0)
+
+        def beyond(deltas: Array | None) -> Excess | None:
+            if deltas is None:
+                return None
+            return Excess.of(claim, EPSILONS, deltas, slack=1e-9)
+
         # A step alone, or the least distance for all, is quick, and often enough.
-        if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
-            return True
+        for part in set(self.parts or ()):
+            if found := beyond(_one_step(part)):
+                return found
         sampled = any(part.rate < 1 for part in self.parts or ())
         if sampled and len(self.parts or ()) == 1:
-            return False
+            return None
         for parts in (_alike(self.parts, min), None if sampled else self.parts):
             whole = replace(self, parts=parts)._distribution(pessimistic=False)
-            if whole is not None and (whole > bound).any():
-                return True
-        return False
+            if found := beyond(whole):
+                return found
+        return None
 
     def holds(self, claim: Claim) -> bool:
         """Say whether the claim is true of these steps, for certain."""

@@ -158,7 +158,7 @@ _output_options = grouped(
     "--domain",
     metavar="COLUMNS|KIND:...",
     help='Search for a bad pair in "age:0..100 income:0..1e5 sex:{f,m} user:label", '
-    '"list of 0..1", ball:3, box:0,1:5, ...; see docs/domains.md.',
+    '"list of 0.0..1.0", ball:3, box:0,1:5, ...; see docs/domains.md.',
 )
 @_evidence_options
 @click.option("--confidence", default=0.999)

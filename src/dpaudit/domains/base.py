@@ -18,7 +18,7 @@ from dpaudit.validation import Checked, Count, check_real
 __all__ = ["Domain"]
 
 _FORMS = (
-    "columns, as age:0..100 sex:{f,m}, or values, as list of 0..1, or "
+    "columns, as age:0..100 sex:{f,m}, or values, as list of 0.0..1.0, or "
     "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
     "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N and "
     ":nonfinite if wanted"

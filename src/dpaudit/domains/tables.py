@@ -12,7 +12,7 @@ users are those of their places in the longer dataset, so that all others keep t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -104,7 +104,8 @@ class Table(Domain, kinds=("table",)):
     each : int
         Most rows of a user, >= 1, where a column names users.
     note : str
-        What was taken for public where the domain was read from an example.
+        What was taken for public where the domain was read from an example; or which
+        ranges of a text are integers alone.
 
     Raises
     ------
@@ -152,7 +153,8 @@ class Table(Domain, kinds=("table",)):
         counts: dict[str, Any] = {
             name.replace("rows", "n_rows"): int(n) for name, n in given.items()
         }
-        return cls(columns, match["form"] or ("frame" if named else "array"), **counts)
+        form = match["form"] or ("frame" if named else "array")
+        return cls(columns, form, note=_whole_alone(columns), **counts)
 
     @classmethod
     def _like(cls, example: Any) -> Domain:
@@ -322,6 +324,15 @@ class Table(Domain, kinds=("table",)):
         return _built(
             self.form, self.columns, np.reshape(single, (-1, len(self.columns)))
         )
+
+
+def _whole_alone(columns: Sequence[Column]) -> str:
+    """Say which ranges are a few integers, as real numbers may be meant."""
+    few = [c for c in columns if c.labels is None and c.whole and c.high - c.low <= 2]
+    told = (
+        f"{c} has integers alone, {replace(c, whole=False)} all numbers" for c in few
+    )
+    return "; ".join(told)
 
 
 def _built(form: str, columns: Sequence[Column], rows: Array) -> Any:

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 from refusals import refused
 from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
+from scipy.stats import norm
 
 from benchmarks.styles.registry import corpus
-from dpaudit import Domain, InputError, Pair, PureDP
+from dpaudit import ApproxDP, Domain, InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS
 from dpaudit.audit import Budget, Run, replay
 from dpaudit.audit.assertions import Auditor
@@ -25,8 +26,12 @@ from dpaudit.audit.replay import (
     load_witness,
     verify_replay,
 )
+from dpaudit.audit.replay.follow.tape import LAZY
+from dpaudit.audit.replay.judge.shown import ShownTranscripts
+from dpaudit.audit.replay.judge.statistics import ReplayedMechanism
 from dpaudit.audit.replay.worst import WorstPair
 from dpaudit.cli import main
+from dpaudit.gaussian import gaussian_delta
 
 PAIR = WRONG["private_divisor"][1]
 CLAIM = PureDP(1.0)
@@ -301,3 +306,47 @@ def test_what_is_not_followed_has_a_line_what_is_true_of_it_and_a_remedy(how):
     bare = dataclasses.replace(result, findings=())
     assert bare.remedy
     assert not dataclasses.replace(bare, verdict=ReplayVerdict.NOT_REFUTED).remedy
+
+
+def walk(people, rng):
+    first = people.count("a") + rng.normal()
+    second = people.count("a") * (2 if first > 0 else 1) + rng.normal()
+    return [first, second]
+
+
+def test_transcripts_are_read_off_releases_on_lists_in_either_order():
+    domain = Domain.parse("list of {a,b}")
+    pair = domain.pair(np.array([[0.0]]), np.zeros((2, 1)), Relation.ADD_REMOVE)
+    read = ShownTranscripts.of(
+        walk, lambda: ReplayedMechanism(walk, mode=LAZY), pair, 0
+    )
+    releases = np.array([[1.5, 2.25, 1.0], [-0.5, 1.0, 1.0]])
+    first, second, _ = releases.T
+    times = np.where(first > 0, 2, 1)
+    one, two = (
+        norm.logpdf(first - n) + norm.logpdf(second - times * n) for n in (1, 2)
+    )
+    sides = pair.data, pair.neighbour
+    assert np.allclose(read.privacy_loss(releases, *sides), one - two)
+    assert np.allclose(read.privacy_loss(releases, *sides[::-1]), two - one)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta"),
+    [
+        (lambda x, rng: x.sum() + rng.normal(scale=3.7), gaussian_delta(1, 1 / 3.7)),
+        (lambda x, rng: x.sum() + rng.laplace(scale=0.5), 1 - math.exp(-0.5)),
+        (lambda x, rng: len(x) + rng.geometric(1 - math.exp(-2)), 1 - math.exp(-2)),
+        (
+            lambda x, rng: x[rng.random(len(x)) < 0.5].sum() + rng.normal(),
+            gaussian_delta(math.log(2 * math.e - 1), 1.0) / 2,
+        ),
+    ],
+)
+def test_a_proof_against_a_claim_with_a_delta_names_the_delta(mechanism, delta):
+    result = replay(mechanism, pair=Pair([], [1.0]), claim=ApproxDP(1.0, 1e-5))
+    assert result.excess.epsilon == 1.0
+    assert result.excess.allowed == 1e-5
+    assert result.excess.delta == pytest.approx(delta, rel=1e-3)
+    assert f"  delta          {result.excess}" in str(result)
+    assert result.to_dict()["excess"]["delta"] == result.excess.delta
