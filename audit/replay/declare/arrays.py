@@ -27,7 +27,7 @@ from numpy import asarray  # the real one, in an execution too
 from dpaudit.audit.replay.declare.held import Held, note_rounding
 from dpaudit.audit.replay.follow.tracked import Tracked, isinstance_tracked, moved_by
 
-__all__ = ["DRAWS", "NoiseTrace", "NoisyArray", "internals", "loaded"]
+__all__ = ["DRAWS", "NoiseTrace", "internals", "loaded"]
 
 DRAWS = "dpaudit_draws"
 """The name of the primitive that draws."""

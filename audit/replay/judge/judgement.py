@@ -107,11 +107,9 @@ class Findings(list[Finding]):
         ):
             self.append(Finding(kind, where, other, message, True if proof else None))
 
-    def add_scale(
-        self, where: str, scale: float, other_scale: float, **more: Any
-    ) -> None:
+    def add_scale(self, where: str, scale: float, other: float, **more: Any) -> None:
         """Add the finding that noise has another scale, or law, on the other side."""
-        here, there = told_apart(scale, other_scale, 6)
+        here, there = told_apart(scale, other, 6)
         text = f"the scale of the noise is {here} on D and {there} on D'"
         if here == there:
             text = "the noise has one law on D, and another on D'"
