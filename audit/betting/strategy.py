@@ -36,7 +36,7 @@ from scipy.special import ndtri_exp
 
 from dpaudit.arrays import Array
 from dpaudit.audit.betting.chains import Chains, forward_chains, symmetric_chains
-from dpaudit.audit.betting.events import Events, find_anchor
+from dpaudit.audit.betting.events import Events, find_anchor, violation
 from dpaudit.audit.betting.evidence import Bets, PlacedBets, SequentialTest
 from dpaudit.audit.betting.families import GaussianNulls, NullFamily, Polygons
 from dpaudit.audit.betting.pooled import pooled_chains
@@ -186,7 +186,7 @@ def _planned_together(
     for test in tests:
         anchor, top = find_anchor(test.family, events, test.anchor)
         test.anchor = anchor
-        own.append(_worth_planning(test, top))
+        own.append(_worth_planning(test, top, events))
         nulls.append(start + own[-1])
         judges.append(start + np.minimum(own[-1], anchor))
         claim = _claims(test.family, anchor, len(own[-1]))
@@ -211,11 +211,18 @@ def _planned_together(
         yield places, plan.take(slice(first, last))
 
 
-def _worth_planning(test: SequentialTest, top: int) -> Counts:
-    """Return nulls from the frontier to the last in doubt, the claim included."""
-    last = max(top, test.frontier)
+def _worth_planning(test: SequentialTest, top: int, events: Events) -> Counts:
+    """Return nulls from the frontier to the last in doubt, the claim included.
+
+    The claim may be in doubt though what the anchor shows is not: by a rare exclusive
+    event (`_chains`).
+    """
+    last, claimed = max(top, test.frontier), test.family.claimed
+    if claimed is not None and last < claimed and events.exclusive.any():
+        rare = events.take(np.flatnonzero(events.exclusive))
+        if violation(test.family, claimed, rare) > 0:
+            last = claimed
     nulls = np.linspace(test.frontier, last, test.planned).astype(np.intp)
-    claimed = test.family.claimed
     if claimed is not None and test.frontier < claimed < last:
         nulls = np.append(nulls, claimed)
     return np.unique(nulls)

@@ -311,6 +311,22 @@ def test_families_side_by_side_play_what_each_plans_alone(claim):
         assert (together != 0).any()
 
 
+@pytest.mark.parametrize(("seen", "plays"), [(3, False), (13, True)])
+def test_the_claim_is_bet_against_where_an_atom_breaks_it(seen, plays):
+    """Though the bulk of the releases, which shows the anchor, is far inside it."""
+    record, rng = ScoreRecord(), np.random.default_rng(0)
+    for side in (0, 1):
+        record.add(side, laplace(0.8).draw(rng, side, 8000))
+    atom = Events.single(1.0, (seen, 0), (8000, 8000))
+    atom = replace(atom, attack=atom.attack + 1, exclusive=~atom.exclusive)
+    events = Events.join([record.events(0), atom])
+    test = SequentialTest(coarse(ApproxDP(1.0, 1e-5)), ALPHA)
+    _, top = find_anchor(test.family, events)
+    assert top < test.family.claimed
+    place_bets([test], events, 1000, 1000, 10_000)
+    assert (test.family.claimed in test._placed.playing) is plays
+
+
 def test_only_the_events_asked_for_are_needed():
     """Counts of other events may be anything: they may not even be counted."""
     scores, rng = laplace(2.0), np.random.default_rng(0)
