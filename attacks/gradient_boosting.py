@@ -170,6 +170,7 @@ _PENALTY = 5.0
 _BINS = 32
 _MAX_BINNED = 48
 _MAX_ROWS = 8192  # a side
+_RANKED = 2048  # rows or more whose quantiles the bins are
 _CHUNK = 2**12  # entries
 
 
@@ -243,12 +244,14 @@ def _binned(
     cuts : ndarray, shape (c, _BINS - 1)
         Increasing; padded with inf, above which there is nothing.
     """
-    ranks = np.linspace(0, len(rows) - 1, _BINS + 1).astype(np.intp)[:-1]
+    every = max(len(rows) // _RANKED, 1)
+    few = len(rows[::every])
+    ranks = np.linspace(0, few - 1, _BINS + 1).astype(np.intp)[:-1]
     cuts = np.full((rows.shape[1], len(ranks)), np.inf)
     codes = np.empty(rows.shape[::-1], dtype=np.intp)
     separation = np.zeros(rows.shape[1])
     for index, column in enumerate(np.ascontiguousarray(rows.T)):
-        here = np.unique(np.partition(column, ranks)[ranks])
+        here = np.unique(np.partition(column[::every], ranks)[ranks])
         here = here[here < column.max()]
         cuts[index, : len(here)] = here
         codes[index] = np.searchsorted(here, column, side="left")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit", "pair_source"]
 
+_LONGER = 1.4
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -348,12 +349,13 @@ class _Clock:
     def runs_out(self, most: float | None) -> bool:
         """Say whether another round would likely end later than so many seconds.
 
-        Of this process; a round takes longer than the one before by what it grows.
+        Of this process; a round takes longer than the one before by what it grows:
+        two fifths where it may.
         """
         if most is None or len(self._laps) < _FEWEST_LAPS:
             return False
         (_, before), (_, now) = self._laps[-2:]
-        return now + (now - before) > most
+        return now + _LONGER * (now - before) > most
 
     @property
     def _pace(self) -> float:

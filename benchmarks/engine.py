@@ -99,7 +99,7 @@ def bounded(size: int, seed: int) -> float:
 def rare_atom(seeds: int, seed: int) -> float:
     """Return the median releases that refute over the least that could.
 
-    Once in `_ATOM` the sum is told as it is; else the noise is less than promised.
+    Once in `_ATOM` the sum is told as it is; else there is more noise than is needed.
     ``seeds``: how many runs.
     """
     limit = -math.log(1 - _CONFIDENCE) / (2 * growth(*_laws(), [(1.0, 1e-5)]))

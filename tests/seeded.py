@@ -13,7 +13,7 @@ def set_few_rounds(patch):
     """Let each round of an audit draw as much as all before it: see conftest.py."""
     rounds = "dpaudit.audit.game.state"
     patch.setattr(f"{rounds}.AuditState._growth", lambda _, past: max(8, past))
-    patch.setattr(f"{rounds}._FINEST", 4)
+    patch.setattr(f"{rounds}._FINEST", 8)
 
 
 def in_ball(count, dimension, seed=1):

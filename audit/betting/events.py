@@ -242,27 +242,29 @@ def find_anchor(
     top : int
         The largest null that the anchor's best event may yet turn out to violate.
     """
-    anchor, high = 0, len(family) - 1
+    low, high, main = 0, len(family) - 1, None
     fine = len(family) // _RESOLUTION
-    around = np.empty(0) if near is None else near + max(fine, 1) * _AROUND
     scored = events.scored.sum(axis=0)
     error, share = 1 / np.sqrt(scored), events.scored[0] / scored
-    while True:
-        nulls = np.append(np.linspace(anchor, high, 16), np.clip(around, anchor, high))
-        nulls = np.unique(nulls.astype(np.intp))
+    tried = np.linspace(low, high, 16)
+    if near is not None:
+        tried = near + max(fine, 1) * _AROUND
+    while main is None or high - low > fine:
+        nulls = np.unique(np.clip(tried, low, high).astype(np.intp))
         found = Excess.of(family, nulls, events, share)
         z = found.excess / (np.sqrt(found.variance) * error)
         clear = np.flatnonzero(np.max(z, axis=1) >= _CLEAR)
-        last = int(clear[-1]) if len(clear) else 0
-        anchor, main = int(nulls[last]), int(np.argmax(z[last]))
-        high = int(nulls[last + 1]) - 1 if last + 1 < len(nulls) else anchor
-        if high - anchor <= fine:
-            break
-    above = np.arange(anchor, len(family), max(fine, 1))
+        last = int(clear[-1]) if len(clear) else -1
+        if last + 1 < len(nulls):
+            high = max(int(nulls[last + 1]) - 1, 0)
+        if last >= 0 or nulls[0] == 0:
+            low, main = int(nulls[max(last, 0)]), int(np.argmax(z[max(last, 0)]))
+        tried = np.linspace(low, high, 16)
+    above = np.arange(low, len(family), max(fine, 1))
     found = Excess.of(family, above, events.take([main]), share[main])
     z = (found.excess / np.sqrt(found.variance))[:, 0] / error[main]
     doubtful = np.flatnonzero(z > -DOUBT)
-    return anchor, int(above[doubtful[-1]]) if len(doubtful) else anchor
+    return low, int(above[doubtful[-1]]) if len(doubtful) else low
 
 
 def violation(family: NullFamily, null: int, events: Events) -> float:

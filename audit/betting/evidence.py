@@ -248,6 +248,7 @@ class SequentialTest:
         start = np.log(shares)
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
         self.anchor: int | None = None  # near which the next bets are looked for
+        self.promised = 0.0  # evidence a release that bets on the claim may bring
         self._placed: PlacedBets | None = None
 
     @property

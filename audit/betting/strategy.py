@@ -46,7 +46,7 @@ __all__ = ["best_share", "place_bets", "plan_bets"]
 
 Counts = NDArray[np.intp]
 
-_ACCURACY = 1e-6
+_ACCURACY = 1e-4
 # Squared standard errors by which the best of many looks better than it is: per e-fold
 # of attacks, per fitted number and threshold beyond a few, per fitted number at most.
 _LUCK = 0.4
@@ -92,6 +92,10 @@ class PlannedBets:
             self.scored[rows],
             self.optimism[:, rows],
         )
+
+    def _expected(self, at: int) -> float:
+        """Return the growth per release of a bet, less what the past may flatter it."""
+        return float(self.growth[at] - self.optimism[0, at] / (2 * self.scored[at]))
 
     def stakes(self, bet: Counts, log_progress: Array, remaining: int) -> Array:
         """Return what each null stakes on its bet, from each account.
@@ -160,6 +164,7 @@ def place_bets(
     apart: dict[int, list[int]] = {}
     for place, test in enumerate(tests):
         test.place(None)
+        test.promised = 0.0
         if len(events) and not test.rejected.all():
             alike = isinstance(test.family, Polygons)
             apart.setdefault(-1 if alike else place, []).append(place)
@@ -174,6 +179,10 @@ def place_bets(
             playing, staked, sizes = open_[played], staked[:, played], (n_p, n_q)
             placed = PlacedBets(plan.bets, nulls, plan.events, sizes, playing, staked)
             test.place(placed)
+            claimed = test.family.claimed
+            if claimed is not None and claimed <= nulls[-1]:
+                at = int(np.searchsorted(nulls, claimed))
+                test.promised = plan._expected(at)
             needed[place] = np.unique(plan.events[np.unique(placed.bet)])
     return needed
 

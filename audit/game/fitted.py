@@ -27,6 +27,7 @@ BITS_ONLY = (
 )
 """What is said of a refutation that vanished when releases were nudged."""
 
+_SHORT_TRIAL, _LONG_TRIAL = 500, 1000  # releases that a dear attack was fitted to
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 
 
@@ -199,18 +200,21 @@ class CandidateAttack:
         """Say whether a dear fit has earned nothing.
 
         No null bets on it, and another attack tells D from D' better, by releases that
-        neither learned from.
+        neither learned from: by a standard error, after a short trial.
         """
-        if self.in_use or not self.attack.dear:
+        if self.in_use or not self.attack.dear or self.fitted_on < _SHORT_TRIAL:
             return False
-        others = (rival.separation for rival in rivals if rival.layout == self.layout)
-        return max(others) > self.separation
+        others = (
+            rival.separation[0] for rival in rivals if rival.layout == self.layout
+        )
+        reached, error = self.separation
+        return max(others) > reached + error * (self.fitted_on < _LONG_TRIAL)
 
     @property
-    def separation(self) -> float:
-        """By how many standard deviations an event tells D from D'; 0 without any."""
+    def separation(self) -> tuple[float, float]:
+        """As of the `Events` of the attack; 0 without any."""
         events = self.record.events(0, exclusive=self.attack.exclusive)
-        return events.separation[0] if len(events) else 0.0
+        return events.separation if len(events) else (0.0, 0.0)
 
     def events(self, index: int) -> Events:
         """Return the candidate events of the attack, which goes by that index."""

@@ -36,6 +36,7 @@ __all__ = ["Look", "OnePair", "PairAudit", "PairChoice", "Round", "data_size"]
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
 _RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
+_WORTH_A_FIT = 0.5  # share of the past that is to follow where an attack learns anew
 _FEW = 10  # releases a side by which a round is known again
 
 
@@ -286,6 +287,7 @@ class PairAudit:
         bets : bool
             Whether anything is staked; a round without only teaches, as a pilot does.
         """
+        self.portfolio.ending = remaining < _WORTH_A_FIT * self.drawn.sum()
         events = self.portfolio.prepare(screens=not bets)
         n_p, n_q = size, size
         if not even:

@@ -42,12 +42,12 @@ _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
 _REFIT_SELDOM = 4.0  # or by this one if others do without or no null bets on it,
-_RETIRED = 16.0  # or by this one after a trial in which it earned nothing
+_RETIRED = 64.0  # or by this one after a trial in which it earned nothing
 _STALE = 20  # who has scored that much less than others is not bet on
 _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
-_SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
+_SEEN = 8  # outputs of a layout before it has: the first needs none
 _NAMED = 3  # kinds of outputs, in a warning
 _MOST_UNREPEATED = 0.5  # of all outputs
 _LEARNERS = {type(attack) for attack in PORTFOLIO if attack.learns}
@@ -86,7 +86,7 @@ class Portfolio:
         self._recruited = 0
         self._candidates: list[CandidateAttack] = []
         self._prepared: Events | None = None  # until more is seen
-        self._screens = False
+        self._screens = self.ending = False  # the latter: no attack is fitted again
         self.seen = np.zeros(2, dtype=np.intp)
 
     def begin(
@@ -364,9 +364,10 @@ class Portfolio:
         patience = _LATE if waits else _EARLY
         needed = (candidate.in_use and learners_only) or candidate.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
-        if useful < max(patience, factor * candidate.fitted_on, candidate.rests_until):
+        due = max(patience, factor * candidate.fitted_on, candidate.rests_until)
+        if useful < due or (self.ending and candidate.fitted):
             return False
-        if candidate.fitted_on >= _TRIAL and candidate.adds_nothing(self._candidates):
+        if candidate.adds_nothing(self._candidates):
             candidate.rests_until = _RETIRED * candidate.fitted_on
         return useful >= candidate.rests_until
 

@@ -32,14 +32,20 @@ __all__ = ["AuditState", "Trail"]
 
 _PILOT, _MOST_PILOT = 10, 100  # releases a side; the latter where nothing is bet
 _SMALLEST_ROUND = 4
-# Growth of the past by one round: the share of the releases that stopping at the end
-# of a round costs at most. Less while a refutation may be a matter of dozens, more
-# later, where rounds are dear and evidence is steady.
+# Growth of the past by one round, where bounds are what counts, and where pairs are to
+# be chosen among: the share of the releases that the end of a round costs at most.
 _GROWTH = {10_000: 0.15, math.inf: 0.25}
-_GROWTH_TO_REFUTE = {200: 0.1, **_GROWTH}
+_GROWTH_TO_SEARCH = {200: 0.1, **_GROWTH}
+# Where a claim is to fall on one pair, rounds are as dear as releases: they grow fast
+# while there is nothing to see, and are a part of what bets promise to need as soon as
+# they do.
+_GROWTH_TO_REFUTE = {math.inf: 0.4}
+_STEPS_TO_GOAL, _LAST_GROWTH = 6, 0.06
 _GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
-_ENDGAME, _FINEST = 3, 50
+# Of what is left, and of all releases, the last rounds are such parts: half as fine
+# where a claim is to fall on one pair.
+_ENDGAME, _ENDGAME_TO_REFUTE, _FINEST = 3, 2, 50
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
@@ -51,8 +57,6 @@ _HOPELESS = 2.0
 _REFUSED = "{}; so on every pair tried: name columns, ranges and form that it takes"
 # Rounds on a pair that is new to a long search are no smaller than this share of it.
 _LEAST_SHARE = 1 / 20
-# Where the claim is half refuted, rounds are small again: so much of the past.
-_NEARLY, _LAST_GROWTH = 0.5, 0.06
 # What is kept of a state between two rounds, beside its trail.
 _KEPT = (
     *("tests", "drawn", "pairs", "favourite", "trajectory", "_pair_audits"),
@@ -324,23 +328,23 @@ class AuditState:
         size = self._growth(self.samples)
         # The last rounds are small again: the nearer the end, the more it matters to
         # adapt the stakes to what was won so far.
-        return max(1, min(size, max(left // _ENDGAME, self.limit // _FINEST)))
+        parts, finest = _ENDGAME, _FINEST
+        if self._stop and not self._search.searching:
+            parts, finest = _ENDGAME_TO_REFUTE, _FINEST // 2
+        return max(1, min(size, max(left // parts, self.limit // finest)))
 
     def _growth(self, past: float) -> int:
         """Return the releases a side that may follow on so many in the past."""
         if self._refining:
             return max(_SMALLEST_ROUND, math.ceil(_GROWTH_TO_REFINE * past))
-        if self._stop:
-            pace, smallest = _GROWTH_TO_REFUTE, _SMALLEST_ROUND // 2
-        else:
-            opening = {self.limit / _OPENING: _OPENING_GROWTH}
-            pace, smallest = {**opening, **_GROWTH}, _SMALLEST_ROUND
-        growth = next(growth for until, growth in pace.items() if past < until)
-        if self._stop and self._share_of_goal > _NEARLY:
-            growth = min(growth, _LAST_GROWTH)
-        return max(smallest, math.ceil(growth * past))
-
-    @property
-    def _share_of_goal(self) -> float:
-        """How much of the evidence that refutes the claim is there."""
-        return self.verdict.log_evidence / -math.log(self.alpha)
+        pace = _GROWTH_TO_SEARCH if self._search.searching else _GROWTH_TO_REFUTE
+        if not self._stop:
+            pace = {self.limit / _OPENING: _OPENING_GROWTH, **_GROWTH}
+        size = past * next(growth for until, growth in pace.items() if past < until)
+        if not self._stop:
+            return max(_SMALLEST_ROUND, math.ceil(size))
+        if (promised := self.verdict.promised) > 0:
+            needed = -math.log(self.alpha) - self.verdict.log_evidence
+            soon = needed / (2 * promised) / _STEPS_TO_GOAL
+            size = min(size, max(_LAST_GROWTH * past, soon))
+        return max(_SMALLEST_ROUND // 2, math.ceil(size))

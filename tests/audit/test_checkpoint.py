@@ -107,7 +107,7 @@ OPTIONS = {"budget": 40}
 @pytest.mark.usefixtures("in_usual_rounds")
 def test_only_what_is_missing_is_drawn(tmp_path):
     """Whoever goes on looks again at the pilot, of two, and some ten of the last."""
-    store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
+    store, stop, audits, counted = tmp_path / "audits.db", Every(5), 1, Counted()
     until = Run(store=store, should_stop=stop)
     while audited(counted, **OPTIONS, run=until).interrupted:
         audits += 1

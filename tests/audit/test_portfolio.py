@@ -206,6 +206,25 @@ def test_learned_attacks_wait_when_others_apply():
     assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
+def test_no_attack_is_fitted_again_for_the_last_releases():
+    """But one that has no fit is."""
+    noise = ordinary(np.arange(20.0)), ordinary(np.arange(20.0) + 1)
+    fits = []
+    for ending in (False, True):
+        portfolio = begun([LogisticClassifier()], *noise)
+        events = portfolio.prepare()
+        portfolio.ending = ending
+        for side in (DATA, NEIGHBOUR):
+            absorb(portfolio, side, ordinary(np.arange(400.0) + side), events)
+        portfolio.prepare()
+        fits.append(portfolio._candidates[0].fitted_on)
+        fresh = Portfolio(TARGET, [LogisticClassifier()])
+        fresh.ending = ending
+        fresh.begin(*noise)
+        assert len(fresh.prepare())
+    assert fits == [420, 20]
+
+
 @pytest.mark.parametrize("telling", [False, True])
 def test_a_dear_attack_rests_once_another_tells_more(telling):
     class Sign(Identity):
@@ -233,8 +252,7 @@ def test_a_dear_attack_rests_once_another_tells_more(telling):
             absorb(portfolio, side, batch, events)
     portfolio.prepare()
     fitted.append(portfolio._candidates[1].fitted_on)
-    rested = [1000, 1000, 1000, 1000, 16000]
-    assert fitted == ([1000, 1000, 4000, 4000, 16000] if telling else rested)
+    assert fitted == ([1000, 1000, 4000, 4000, 16000] if telling else [1000] * 5)
 
 
 def test_dear_attacks_wait_and_exact_losses_stand_alone_unless_beaten():

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from audit_cases import PAIR, SETTINGS, laplace_sum
@@ -212,6 +213,28 @@ def test_words_and_failures_on_one_side_are_no_bug():
         return rng.laplace() if len(data) == 2 else 1 / 0
 
     pair_audit_of(one_side)
+
+
+def sizes(state):
+    """The releases a side after each round, and the growth by it."""
+    ends = [samples for samples, _ in state.rounds()]
+    return ends, [after / before for before, after in pairwise(ends)]
+
+
+def test_rounds_go_by_what_bets_promise():
+    """Fast where nothing is seen, in small steps to a goal, as before in a search."""
+    nothing, found = audit_of(laplace_sum, budget=3000), audit_of(half_laplace_sum)
+    ends, growth = sizes(nothing)
+    assert nothing.refuted_at is None
+    assert sum(1.35 < each < 1.5 for each in growth) >= 8
+    assert max(growth[8:]) < 1.5
+    assert len(ends) < 30
+    ends, growth = sizes(found)
+    assert found.refuted_at == ends[-1] < 300
+    assert max(growth[-3:]) < 1.2
+    assert found.verdict.promised > 0
+    ends, growth = sizes(audit_of(laplace_sum, PAIR, OTHER, budget=500))
+    assert max(growth[-20:]) < 1.3
 
 
 def test_an_audit_that_refines_is_frozen_as_such():
