@@ -242,7 +242,7 @@ class PrivatePCA(
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self, "components_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X, reset=False)
         return (X - self.mean_) @ self.components_.T
 
     def inverse_transform(self, X: ArrayLike) -> Array:
@@ -337,17 +337,22 @@ class PrivatePCA(
             )
         return False
 
+    def _validated(self, X: Any, **how: Any) -> Any:
+        """Return what scikit-learn makes of X; its errors show no entry of it."""
+        try:
+            return validate_data(self, X, dtype=[np.float64, np.float32], **how)
+        except ValueError as error:
+            first, _, more = str(error).partition("\n")
+        if first.startswith("could not convert"):
+            first = "X must have numbers alone, got a text that is none"
+        advice = "Reshape your data"
+        raise InputError(first + (f" {advice}" if advice in more else ""))
+
     def _check_rows(self, X: Any) -> tuple[Any, int]:
         """Return the data as they are to be read, and the number of features."""
         if is_table(X):
             # What is not finite is found in passing. No rows are rows.
-            X = validate_data(
-                self,
-                X,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-            )
+            X = self._validated(X, ensure_all_finite=False, ensure_min_samples=0)
             return X, int(X.shape[1])
         parts = {"centre": self._has_private_centre(), "norm": self._has_private_norm()}
         private = [part for part in parts if parts[part]]

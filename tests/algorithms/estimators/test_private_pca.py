@@ -1,4 +1,5 @@
 import pickle
+import traceback
 from dataclasses import FrozenInstanceError, dataclass, field
 from math import sqrt
 
@@ -407,3 +408,19 @@ def test_auto_takes_steps_where_they_lose_little_and_not_of_few_columns():
     budget = 2.6, 5e-9, Relation.ADD_REMOVE, 20, 4
     assert recommended(*budget) == "symmetrised-wishart"
     assert recommended(*budget, restarts=True) == "residual-step-pca"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.full(9, 12345.678),
+        np.array(12345.678),
+        np.full((3, 2), 12345.678 + 0j),
+        np.array([["12345.678 kg", 1.0]], dtype=object),
+        [[12345.678, 1.0], [12345.678]],
+    ],
+)
+def test_errors_show_no_entry_of_the_rows(rows):
+    with pytest.raises(InputError, match=r"Expected|Complex|numbers|shape") as raised:
+        PrivatePCA(1, epsilon=1.0, delta=1e-6).fit(rows)
+    assert "12345" not in "".join(traceback.format_exception(raised.value))
