@@ -224,7 +224,11 @@ def sizes(state):
 def test_rounds_go_by_what_bets_promise():
     """Fast where nothing is seen, in small steps to a goal, as before in a search."""
     nothing, found = audit_of(laplace_sum, budget=3000), audit_of(half_laplace_sum)
-    ends, growth = sizes(nothing)
+    for samples, _ in nothing.rounds():
+        # Whether few releases are left to use a fit, when the round began.
+        ending = nothing._pair_audits[0].portfolio.ending
+        assert ending if samples > 2800 else samples > 1400 or not ending
+    ends, growth = sizes(audit_of(laplace_sum, budget=3000))
     assert nothing.refuted_at is None
     assert sum(1.35 < each < 1.5 for each in growth) >= 8
     assert max(growth[8:]) < 1.5
