@@ -73,6 +73,11 @@ def test_suprema_are_those_of_closed_forms(one, two, expected):
         assert other is None or each <= other * (1 + 1e-12)
 
 
+def test_what_falls_more_slowly_is_any_number_of_times_as_probable_far_out():
+    one, two = map(Lattice.geometric, (0.4, 0.5))
+    assert one.suprema(0.0, two) == pytest.approx((math.inf, math.log(1.25)))
+
+
 def test_a_difference_of_gammas_of_one_shape_is_laplace():
     made = (code_of(GammaDifference(1.0, 1.0)), 0.0, 1.0)
     found = suprema_of(made, (int(LAPLACE), 0.0, 1.0), math.nan)
