@@ -33,6 +33,8 @@ def folder(tmp_path, monkeypatch):
         "words": {"score": ["x"] * 40, "side": [1, 0] * 20},
         "one": {"score": [1.0] * 40, "side": [1] * 40},
         "three": {"a": [1.0], "b": [1.0], "c": [1.0]},
+        "member": {"score": [0.5, 1.5] * 20, "member": [1, 0] * 20},
+        "first": {"member": [1, 0] * 20, "score": [0.5, 1.5] * 20},
     }
     for name, columns in frames.items():
         pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
@@ -147,6 +149,8 @@ ERRORS = {
     ("scores.csv", "--fixed", "1"): "fraction must be in (0, 1)",
     **{("nan.csv",): "must not contain NaN", ("hole.csv",): "must not contain NaN"},
     ("labels.csv",): "must hold 1 (D) or 0 (D'), got 2",
+    ("member.csv",): "column 'member' holds 0 and 1 alone: name it with --label-column",
+    ("first.csv",): "column 'member' holds 0 and 1 alone",
     ("words.csv",): "must hold numbers, got 'x'",
     ("one.csv",): "on_neighbour must hold at least 20 scores",
 }

@@ -195,6 +195,13 @@ def _read(
                 "name the labels with --label-column, or give two columns of scores"
             )
         on_data, on_neighbour = (_without_padding(table[name]) for name in columns)
+        seen = [set(side) for side in (on_data, on_neighbour)]
+        if {0, 1} in seen and not seen[0] | seen[1] <= {0, 1}:
+            raise InputError(
+                f"column {columns[seen.index({0, 1})]!r} holds 0 and 1 alone: name it "
+                "with --label-column if it says the side, or the column 'side' in the "
+                "file; two columns are the scores on D and on D' where both have scores"
+            )
         return on_data, on_neighbour
     label, score = label_column or "side", score_column or "score"
     for name in (label, score):
