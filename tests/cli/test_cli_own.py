@@ -28,6 +28,11 @@ def rare(values: list[float], epsilon=1.0, seed=None):
 
 def _private(data, rng):
     return 0
+
+
+class Needy:
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
 '''
 DOMAIN = ("--domain", "age:0..100", "--relation", "add-remove")
 
@@ -91,6 +96,7 @@ test_what_is_not_said_is_asked_for_in_one_sentence = refused(
         ("nowhere.py:f",): "there is no file 'nowhere.py'",
         ("first_command:__doc__",): "must have a release method or be a callable",
         ("first_command:rare", "--set", "x=1"): "--set must name a parameter of rare(",
+        ("first_command:Needy",): "Needy is a class of which Needy() makes no object",
         ("first_command:rare", "--set", "x"): "--set must be NAME=VALUE, got 'x'",
     },
     "audit",

@@ -12,6 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from dpaudit.cli.terminal import is_terminal
+from dpaudit.errors import InputError
+from dpaudit.printable import printable, said
 
 __all__ = [
     "FILE",
@@ -128,8 +130,23 @@ def look_for_modules(folder: Path | None = None) -> None:
 
 
 def instance_of(subject: Any) -> Any:
-    """Return an instance of a class, made without arguments; others as they are."""
-    return subject() if isinstance(subject, type) else subject
+    """Return an instance of a class, made without arguments; others as they are.
+
+    Raises
+    ------
+    InputError
+        If the class makes none.
+    """
+    if not isinstance(subject, type):
+        return subject
+    try:
+        return subject()
+    except Exception as error:
+        name = printable(subject.__qualname__)
+        raise InputError(
+            f"{name} is a class of which {name}() makes no object ({said(error)}): "
+            f"name an object, made beside it as NAME = {name}(...)"
+        ) from error
 
 
 def print_json(record: Any) -> None:
