@@ -1,5 +1,6 @@
 """What the commands share: options, the names they complete, and how they print."""
 
+import inspect
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from dpaudit.cli.terminal import is_terminal
 from dpaudit.errors import InputError
-from dpaudit.printable import printable, said
+from dpaudit.printable import printable
 
 __all__ = [
     "FILE",
@@ -140,13 +141,16 @@ def instance_of(subject: Any) -> Any:
     if not isinstance(subject, type):
         return subject
     try:
-        return subject()
-    except Exception as error:
+        inspect.signature(subject).bind()
+    except TypeError as error:
         name = printable(subject.__qualname__)
         raise InputError(
-            f"{name} is a class of which {name}() makes no object ({said(error)}): "
+            f"{name} is a class of which {name}() makes no object ({error}): "
             f"name an object, made beside it as NAME = {name}(...)"
         ) from error
+    except ValueError:  # of no signature that is known
+        pass
+    return subject()
 
 
 def print_json(record: Any) -> None:
