@@ -118,7 +118,7 @@ def test_no_row_is_supported_by_what_looks_at_no_row(null, monkeypatch):
     )
     planned = plan("quick", 0)
     names = sorted({each.experiment for each in (*ROWS, *CHANCES)})
-    tables = {name: run(replace(planned[name], repetitions=8)) for name in names}
+    tables = {name: run(replace(planned[name], repetitions=6)) for name in names}
     found = [*findings.scores(tables), *findings.chances(tables)]
     assert [each.row.name for each in found if each.verdict in SUPPORTED] == []
     assert len({each.row.name for each in found}) == len(ROWS) + len(CHANCES)

@@ -67,7 +67,7 @@ class Excess:
     Parameters
     ----------
     epsilon : float
-        The claim's own where it names one and is broken there.
+        Where it is most beyond.
     delta : float
         A lower bound of what the steps lose beyond epsilon.
     allowed : float
@@ -83,11 +83,9 @@ class Excess:
         cls, claim: Claim, epsilons: Array, deltas: Array, *, slack: float
     ) -> "Excess | None":
         """Return where deltas exceed a claim's by 0.01 % and the slack, if anywhere."""
-        named = claim.parameters.get("epsilon", math.nan)
         allowed = np.asarray(claim.delta_at(epsilons))
         over = deltas - (1.0001 * allowed + slack)
-        own = np.isclose(epsilons, float(named)) & (over > 0)
-        at = int(np.argmax(own if own.any() else over))
+        at = int(np.argmax(over))  # of (epsilon, delta) that is epsilon
         if not over[at] > 0:
             return None
         return cls(float(epsilons[at]), float(deltas[at]), float(allowed[at]))
