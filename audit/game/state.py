@@ -36,10 +36,10 @@ _SMALLEST_ROUND = 4
 # be chosen among: the share of the releases that the end of a round costs at most.
 _GROWTH = {10_000: 0.15, math.inf: 0.25}
 _GROWTH_TO_SEARCH = {200: 0.1, **_GROWTH}
-# Where a claim is to fall on one pair, rounds are as dear as releases: they grow fast
-# while there is nothing to see, and are a part of what bets promise to need as soon as
-# they do.
-_GROWTH_TO_REFUTE = {math.inf: 0.4}
+# Where a claim is to fall on one pair, rounds are as dear as releases: beyond dozens
+# they grow fast while there is nothing to see, and are a part of what bets promise to
+# need as soon as they do.
+_GROWTH_TO_REFUTE = {100: 0.1, math.inf: 0.4}
 _STEPS_TO_GOAL, _LAST_GROWTH = 6, 0.06
 _GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
