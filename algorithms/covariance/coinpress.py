@@ -99,6 +99,8 @@ class CoinPress(GaussianSteps, Batched[Rows], Checked, GaussianCalibrated):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under REPLACE_ONE.
     mu : float
         Of Gaussian DP, for all steps together.
     row_norm : float

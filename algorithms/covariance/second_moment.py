@@ -102,6 +102,9 @@ class OnClippedRows(Batched[ArrayLike], Checked):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
     row_norm : float
         Public bound on the l2 norm of a row; longer rows are clipped onto it.
     """

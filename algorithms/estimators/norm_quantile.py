@@ -96,6 +96,9 @@ class NormQuantile(Transcribed, Batched[Rows], Checked):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
     quantile : float or None
         The share of rows that are to be no longer than the norm, in (0, 1). None: from
         1/2 to 0.8, the more the more rows there are.

@@ -156,7 +156,7 @@ class CalibratedNoise(Noise):
 
 @dataclass(frozen=True)
 class PublishedNodeNoise(Noise):
-    """What section 2.3.2 prints for a node, claiming for the whole sequence."""
+    """Section 2.3.2, for a node of the whole: sqrt(50 log^3(m/delta)) R^2/epsilon."""
 
     epsilon: Positive
     delta: Fraction
@@ -169,7 +169,7 @@ class PublishedNodeNoise(Noise):
 
 @dataclass(frozen=True)
 class PublishedStepNoise(Noise):
-    """What Algorithm 1 prints for one step, claiming for that step."""
+    """Algorithm 1, for a single step: sqrt(2 log(1.25/delta)) R^2/epsilon."""
 
     epsilon: Positive
     delta: Fraction

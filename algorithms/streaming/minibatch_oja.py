@@ -85,6 +85,8 @@ class NoisyOja(TakesSteps, OnProducts, GaussianCalibrated):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under REPLACE_ONE.
     sigma : float
         Standard deviation of every entry of the noise on the sum of a batch.
     step_sizes : StepSizes, float or sequence of float, optional

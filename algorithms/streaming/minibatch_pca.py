@@ -87,6 +87,8 @@ class MinibatchPCA(TakesSteps, OnStream):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under REPLACE_ONE.
     scale_finder : TopEigenvalue
         Step 1, at what it may cost for one component.
     mean : MeanEstimation

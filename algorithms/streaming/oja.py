@@ -194,6 +194,8 @@ class PrivateOja(ReleasesVector, TakesSteps, OnProducts):
 
     Parameters
     ----------
+    claim : ApproxDP
+        What is promised, under REPLACE_ONE.
     step_sizes : StepSizes, float or sequence of float, optional
         Public. Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
     row_norm, clip : float, optional

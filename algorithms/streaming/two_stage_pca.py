@@ -113,6 +113,8 @@ class TwoStagePCA(ReleasesBasis, OnStream):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under REPLACE_ONE.
     covariance : GOEGaussian
         Step 1, under REPLACE_ONE; its row norm is R.
     scale_finder : TopEigenvalue

@@ -73,7 +73,16 @@ def orthonormalise(matrices: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
-    """A private basis of k principal components, for rows clipped to a public norm."""
+    """A private basis of k principal components, for rows clipped to a public norm.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    row_norm : float
+        Public bound on the l2 norm of a row; longer rows are clipped onto it.
+    """
 
     n_components: Count
     claim: Claim

@@ -65,6 +65,10 @@ class DPSGD(Batched[ArrayLike], Checked):
 
     Parameters
     ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+        By default ADD_REMOVE.
     batches : Batches
         Which rows a step reads, and B.
     multiplier : float

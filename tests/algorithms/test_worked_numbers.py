@@ -9,6 +9,7 @@ from dpaudit.algorithms.estimators.norm_quantile import (
     GaussianNormQuantile,
     LaplaceNormQuantile,
 )
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.robust.private_mechanisms import (
     PrivateGradientReaper,
     PrivateSGGD,
@@ -18,6 +19,7 @@ from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import mean_with_constant_8
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja
 from dpaudit.algorithms.subspace.power_method import LaplacePowerMethod
+from dpaudit.algorithms.training.dp_sgd import DPSGD
 
 PUBLISHED = (0.8, 2000**-0.5)
 TARGET = (1.0, 1e-5)
@@ -74,6 +76,15 @@ NUMBERS = {
         lambda: mean_with_constant_8(2.0, 1e-5).split.noise(1).mu,
         0.729,
     ),
+    "a mean with normal noise": (
+        lambda: GaussianMean.calibrated(*TARGET, row_norm=2.0).scale(dimension=16),
+        8.342,
+    ),
+    "a mean with Laplace noise": (
+        lambda: LaplaceMean.calibrated(1.0, row_norm=2.0).scale(dimension=16),
+        2.236,
+    ),
+    "DP-SGD": (lambda: DPSGD.calibrated(*TARGET).multiplier, 2.93),
     "block Oja": (lambda: BlockOja.calibrated(*TARGET, n_components=2).sigma, 5.2759),
     "Laplace power method": (
         lambda: (
