@@ -97,7 +97,8 @@ class AuditResult(PrintedResult):
     neighbours : str or None
         The last pair in words, where it was found in a domain.
     assumed : str or None
-        What was taken to be public, where the domain was read from an example.
+        What was taken to be public, where the domain was read from an example; or
+        which ranges of a domain are a few integers.
     shrunk : AuditResult or None
         For REFUTED, of a pair that was found in a domain: the audit of a smaller pair,
         by fresh releases, which refutes the claim there with an error probability of

@@ -141,7 +141,7 @@ class ReplayResult(PrintedResult):
         The pair in words, where a domain was searched. A proof is on the simplest pair
         that was found to have it at the same line.
     assumed : str or None
-        What a domain that was read off an example takes to be public.
+        As of `dpaudit.audit.AuditResult`.
     witness : object or None
         For ``REFUTED``: what `verify` replays. None for datasets that are objects.
     """

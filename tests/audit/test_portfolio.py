@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from audit_cases import PAIR
@@ -14,7 +16,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.game.fitted import FittedAttack
+from dpaudit.audit.game.fitted import CandidateAttack, FittedAttack
 from dpaudit.audit.game.portfolio import Portfolio
 from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR
 from dpaudit.batches import Batch
@@ -453,3 +455,22 @@ class Centring(Attack):
 
     def score(self, target, parameters, releases):
         return releases - releases.mean()
+
+
+@pytest.mark.parametrize(
+    ("fitted_on", "rival", "rests"),
+    [
+        (400, 9.0, False),
+        (600, 1.05, False),
+        (600, 1.15, True),
+        (1200, 1.05, True),
+        (1200, 0.95, False),
+    ],
+)
+def test_a_dear_attack_rests_that_is_clearly_beaten(fitted_on, rival, rests):
+    """By a standard error of .1 after a short trial, by anything after a long one."""
+    known = {"in_use": False, "attack": SimpleNamespace(dear=True), "layout": "float"}
+    mine = SimpleNamespace(fitted_on=fitted_on, separation=(1.0, 0.1), **known)
+    other = SimpleNamespace(layout="float", separation=(rival, 0.1))
+    another = SimpleNamespace(layout="int", separation=(9.0, 0.1))
+    assert CandidateAttack.adds_nothing(mine, [mine, other, another]) == rests

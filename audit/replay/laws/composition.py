@@ -178,8 +178,10 @@ class Composition:
         if self.mu is not None:
             if not 1e-100 < self.mu <= 1e6:
                 return None
-            deltas = GaussianDP(self.mu * (1 - _SINGLE)).delta_at(EPSILONS)
-            return Excess.of(claim, EPSILONS, deltas, slack=0.0)
+            named = claim.parameters.get("epsilon")
+            at = EPSILONS if named is None else np.append(EPSILONS, float(named))
+            less = GaussianDP(self.mu * (1 - _SINGLE))
+            return Excess.of(claim, at, less.delta_at(at), slack=0.0)
 
         def beyond(deltas: Array | None) -> Excess | None:
             if deltas is None:

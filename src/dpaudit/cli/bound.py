@@ -186,6 +186,8 @@ def _read(
     path: Path, score_column: str | None, label_column: str | None
 ) -> tuple[Any, Any]:
     """Return the scores on D and on D' from a table."""
+    import numpy as np
+
     table = read_table(path, content="scores")
     columns = list(table.columns)
     if label_column is None and "side" not in columns and score_column is None:
@@ -195,7 +197,7 @@ def _read(
                 "name the labels with --label-column, or give two columns of scores"
             )
         on_data, on_neighbour = (_without_padding(table[name]) for name in columns)
-        seen = [set(side) for side in (on_data, on_neighbour)]
+        seen = [{*np.unique(side)[:3].tolist()} for side in (on_data, on_neighbour)]
         if {0, 1} in seen and not seen[0] | seen[1] <= {0, 1}:
             raise InputError(
                 f"column {columns[seen.index({0, 1})]!r} holds 0 and 1 alone: name it "

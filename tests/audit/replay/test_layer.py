@@ -350,3 +350,12 @@ def test_a_proof_against_a_claim_with_a_delta_names_the_delta(mechanism, delta):
     assert result.excess.delta == pytest.approx(delta, rel=1e-3)
     assert f"  delta          {result.excess}" in str(result)
     assert result.to_dict()["excess"]["delta"] == result.excess.delta
+
+
+def test_the_delta_is_that_at_the_epsilon_of_the_claim():
+    claim, pair = ApproxDP(0.333, 1e-5), Pair([], [1.0])
+    result = replay(
+        lambda x, rng: x.sum() + rng.normal(scale=10), pair=pair, claim=claim
+    )
+    assert result.excess.epsilon == 0.333
+    assert result.excess.delta == pytest.approx(gaussian_delta(0.333, 0.1), rel=1e-4)
