@@ -23,9 +23,8 @@ from dpaudit.audit.sampling.sampler import (
     NEIGHBOUR,
     Opening,
     Sampler,
-    fingerprint,
 )
-from dpaudit.batches import Batch
+from dpaudit.batches import Batch, fingerprint
 from dpaudit.domains import Domain
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism

@@ -22,8 +22,9 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.game.freezing import freeze, thaw
 from dpaudit.audit.game.pair_audit import Look, PairAudit, PairChoice
 from dpaudit.audit.sampling.draws import Here
-from dpaudit.audit.sampling.sampler import Sampler, fingerprint
+from dpaudit.audit.sampling.sampler import Sampler
 from dpaudit.audit.settings import Settings, reference_point
+from dpaudit.batches import fingerprint
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair

@@ -132,11 +132,17 @@ class _Runs:
         assert self._first is not None
         try:
             both = self._first, self._run(*self._first.key)
+            kept = both[0].used_rng and not both[1].used_rng
             one, other = (Batch.gather([read(run.release)]) for run in both)
             repeats = one.equals(other)
         except Exception:  # it refuses now what it took at the beginning
-            repeats = False
-        return Signs.of(self.mechanism, repeats=repeats, uses_rng=self._used_rng)
+            repeats, kept = False, False
+        return Signs.of(
+            self.mechanism,
+            repeats=repeats,
+            uses_rng=self._used_rng,
+            keeps_noise=kept,
+        )
 
     def _run(self, *key: int) -> _Run:
         """Toss the coins, and let the mechanism run."""

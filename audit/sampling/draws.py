@@ -8,10 +8,11 @@ its generator does so once for every release, or draw.
 """
 
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache, partial
+from itertools import islice
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,21 +33,19 @@ from dpaudit.outputs import (
     telling_interrupts,
 )
 from dpaudit.printable import said
-from dpaudit.streams import FunctionMechanism, stream, streams
+from dpaudit.streams import FunctionMechanism, position, stream, streams
 
 __all__ = [
     "Here",
     "Piece",
     "Source",
     "draw_one",
-    "one_thread",
     "single_threaded",
     "ways_to_draw",
 ]
 
 _PATIENCE = 1000
-_LOCK = threading.Lock()
-_INSIDE: list[Any] = []  # BLAS's limit, and who works under it
+_PARTS = 1000  # of a container that a mechanism holds
 # What streams are for: single releases, batched draws, single ones in place of a batch.
 _SINGLE, _BATCH, _INSTEAD = range(3)
 _LOOK = 2  # the side, in the names of streams, of releases that are no evidence
@@ -94,7 +93,15 @@ class Source(NamedTuple):
     seed: int
     key: int
 
-    def unit(self, side: int, first: int, count: int, *, look: bool = False) -> Batch:
+    def unit(
+        self,
+        side: int,
+        first: int,
+        count: int,
+        *,
+        look: bool = False,
+        used: list[np.random.Generator] | None = None,
+    ) -> Batch:
         """Draw the releases of one unit, on one side from number `first` on.
 
         Single releases are the same in whichever units they are drawn.
@@ -104,6 +111,8 @@ class Source(NamedTuple):
         side, first, count : int
         look : bool
             Whether they are no evidence, and have streams of their own.
+        used : list of numpy.random.Generator, optional
+            To which the generator of the first release is added, or of the draw.
 
         Raises
         ------
@@ -118,9 +127,14 @@ class Source(NamedTuple):
         with telling_interrupts():
             one, many = ways_to_draw(self.mechanism)
             if many is None:
-                generators = streams(*name, _SINGLE, first=first, count=count)
+                generators = [*streams(*name, _SINGLE, first=first, count=count)]
+                if used is not None:
+                    used.append(generators[0])
                 return Batch.gather([*map(partial(_attempt, one, data), generators)])
-            drawn = _stacked(many, data, count, stream(*name, _BATCH, first))
+            rng = stream(*name, _BATCH, first)
+            if used is not None:
+                used.append(rng)
+            drawn = _stacked(many, data, count, rng)
             if not isinstance(drawn, BaseException):
                 return drawn
             # That some release failed is known by now. To draw anew without that
@@ -139,6 +153,8 @@ class Source(NamedTuple):
 
 class Here:
     """Draws in this thread, one piece after the other."""
+
+    _first: "tuple[Source, tuple[int, int, int], object, list[Any]] | None" = None
 
     def others(self) -> "list[Here]":
         """Return who else has drawn, to draw the same again."""
@@ -167,7 +183,71 @@ class Here:
             As `Source.unit` does.
         """
         for piece in pieces:
-            yield Batch.join([source.unit(piece.side, *each) for each in piece.units])
+            used: list[np.random.Generator] | None = [] if self._first is None else None
+            held = [] if used is None else _held(source.mechanism)
+            drawn = [source.unit(piece.side, *each, used=used) for each in piece.units]
+            if used:
+                batched = ways_to_draw(source.mechanism)[1] is not None
+                again = piece.side, piece.first, piece.units[0][1] if batched else 1
+                self._first = source, again, position(used[0]), held
+            yield Batch.join(drawn)
+
+    def keeps_noise(self, *, constant: bool) -> bool:
+        """Say whether releases have noise that the first one drew.
+
+        The first release is drawn again, from the same seed. If it takes other numbers
+        from its generator than it did, it has noise from then, or from elsewhere. Code
+        that always draws may keep what it drew first nevertheless
+        (``NOISE.setdefault("noise", rng.laplace())``): then releases on one dataset
+        never differ, and what the code holds is no longer what it held before.
+
+        Parameters
+        ----------
+        constant : bool
+            Whether no releases on one dataset differed.
+
+        Raises
+        ------
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own: it refuses the data.
+        """
+        if self._first is None:  # others drew it
+            return False
+        source, unit, taken, held = self._first
+        used: list[np.random.Generator] = []
+        source.unit(*unit, used=used)
+        if position(used[0]) != taken:
+            return True
+        return constant and _held(source.mechanism) != held
+
+
+def _held(mechanism: Any) -> list[list[int]]:
+    """Return the ids of what a mechanism's code holds, and of what is in lists of it.
+
+    These are its attributes, its defaults, and what its names stand for. Functions that
+    it calls are not looked into.
+    """
+    code = written = FunctionMechanism.written(mechanism)
+    if not isinstance(code, FunctionType | MethodType):
+        code = getattr(code, "release", getattr(code, "__call__", None))  # noqa: B004
+    function = getattr(code, "__func__", code)
+    found = [*getattr(written, "__dict__", {}).values()]
+    if isinstance(function, FunctionType):
+        found += function.__dict__.values()
+        found += function.__defaults__ or ()
+        found += map(function.__globals__.get, function.__code__.co_names)
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # it is empty yet
+                found.append(cell.cell_contents)
+    return [[id(each), *_parts(each)] for each in found]
+
+
+def _parts(thing: Any) -> list[int]:
+    """Return how many parts a container has, and the ids of the first ones."""
+    if not isinstance(thing, list | dict | set):
+        return []
+    parts = dict.values(thing) if isinstance(thing, dict) else thing
+    return [len(thing), *map(id, islice(parts, _PARTS))]
 
 
 @telling_interrupts()
@@ -298,20 +378,3 @@ def single_threaded() -> AbstractContextManager[Any]:
 @lru_cache(maxsize=1)
 def _blas(_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let BLAS use one thread while any thread of this process is in such a block."""
-    with _LOCK:
-        if not _INSIDE:
-            _INSIDE.append(single_threaded())
-            _INSIDE[0].__enter__()
-        _INSIDE.append(None)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _INSIDE.pop()
-            if len(_INSIDE) == 1:
-                _INSIDE.pop().__exit__(None, None, None)

@@ -18,7 +18,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
@@ -30,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.audit.keeping.identity import code_version
-from dpaudit.audit.sampling.draws import Piece, Source
+from dpaudit.audit.sampling.draws import Piece, Source, single_threaded
 from dpaudit.batches import Batch
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 
-__all__ = ["Parcel", "Subject"]
+__all__ = ["Parcel", "Subject", "one_thread"]
 
 Versions = tuple[tuple[str, str], ...]
 _GENERATORS = (
@@ -50,6 +51,8 @@ _OTHER = (
     "a worker{} has another {}: {}, and this process {}; give it the same, and start "
     "it anew"
 )
+_LOCK = threading.Lock()
+_INSIDE: list[Any] = []  # BLAS's limit, and who works under it
 _FOLDERS: set[Path] = set()  # of files that this process was sent
 
 
@@ -304,3 +307,20 @@ def _check_modules(modules: tuple[tuple[str, str], ...]) -> None:
         if found != digest:
             what = f"source of {name}", str(found)[:12], digest[:12]
             raise InputError(_OTHER.format(_where(), *what))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread while any thread of this process is in such a block."""
+    with _LOCK:
+        if not _INSIDE:
+            _INSIDE.append(single_threaded())
+            _INSIDE[0].__enter__()
+        _INSIDE.append(None)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            if len(_INSIDE) == 1:
+                _INSIDE.pop().__exit__(None, None, None)

@@ -11,30 +11,32 @@ scored, where they were drawn or here. Whatever comes back is an output
 Signs of dependence
 -------------------
 Every statement of an audit assumes that, given the dataset, each release is drawn anew
-from the same distribution, with the generator that it was handed. Three checks find the
+from the same distribution, with the generator that it was handed. Four checks find the
 usual ways to break this, and no more than these:
 
 - the same seeds are used again after the audit, here and by workers, if any have drawn:
   a release that differs from the first depends on the calls in between, or on
   randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it;
+- a first release that draws more than it does when it is drawn again, from the same
+  seed, has noise that later ones have too (`dpaudit.audit.sampling.draws.Here`);
 - a batched draw whose releases are nearer each other than one of another batch shares
   noise between them.
 
 Where one of them shows that the assumption fails, there is no verdict. Two things are
-no such showing. A mechanism that never uses its generator and always releases the same
+no such showing. A mechanism that never used its generator and always releases the same
 is deterministic: its releases are of one law. And a mechanism may say that it draws
 from the operating system instead, with an attribute `seedable` that is False: its
 author then answers for its releases, which are to be independent all the same.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -43,10 +45,10 @@ from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, ExecutorError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, fresh
-from dpaudit.outputs import arrays_of, raised_by_signal, telling_interrupts
+from dpaudit.outputs import raised_by_signal, telling_interrupts
 from dpaudit.streams import position, stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "Signs", "fingerprint"]
+__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "Signs"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -74,10 +76,17 @@ _UNUSED = (
     "from elsewhere"
 )
 
+_KEPT = (
+    "the mechanism keeps noise that its first call drew (in a cache, an attribute, or "
+    "a name of its module): its releases share it, so they are not independent"
+)
 _SHARED = (
     "releases of one batched draw resemble each other more than those of another one: "
     "they share noise, so that they are fewer independent releases than they seem"
 )
+
+
+_KEEPING: dict[int, Callable[[], Any]] = {}  # of what this process has seen keep noise
 
 
 class Opening(NamedTuple):
@@ -242,6 +251,14 @@ class Sampler:
     def _one(self, data: Any, rng: np.random.Generator) -> Batch:
         return Batch.gather([draw_one(self._mechanism, data, rng, batched=True)])
 
+    def keeps_noise(self) -> bool:
+        """Say whether releases have noise of the first, in this audit or one before."""
+        kept = self._workers.keeps_noise(constant=not self.varies and self.uses_rng())
+        mechanism = self._mechanism
+        with suppress(TypeError):  # it cannot be referred to
+            _KEEPING.update({id(mechanism): ref(mechanism)} if kept else {})
+        return kept or _KEEPING.get(id(mechanism), lambda: None)() is mechanism
+
     def shares_noise(self) -> bool:
         """Say whether two releases of a batch are mostly nearer than one of another.
 
@@ -319,6 +336,7 @@ class Signs:
         repeats: bool,
         uses_rng: bool,
         shares_noise: bool = False,
+        keeps_noise: bool = False,
         varies: bool = False,
     ) -> "Signs":
         """Return what was seen of a mechanism.
@@ -332,15 +350,22 @@ class Signs:
             Whether it ever drew from the generator that it was handed.
         shares_noise : bool
             Whether the releases of a batch resemble each other.
+        keeps_noise : bool
+            Whether noise that was drawn first is in later releases.
         varies : bool
             Whether two releases on one dataset differed.
         """
-        found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
+        found = {
+            _STATE: not repeats,
+            _UNUSED: not (uses_rng or keeps_noise),
+            _KEPT: keeps_noise and repeats,
+            _SHARED: shares_noise,
+        }
         seeded = getattr(mechanism, "seedable", True) is not False
         elsewhere = not repeats or (varies and not uses_rng)
         return cls(
             warnings=tuple(sign for sign, seen in found.items() if seen),
-            refute_it=shares_noise or (seeded and elsewhere),
+            refute_it=shares_noise or (seeded and (elsewhere or keeps_noise)),
         )
 
     @classmethod
@@ -364,6 +389,7 @@ class Signs:
                 repeats=repeats(),
                 uses_rng=sampler.uses_rng(),
                 shares_noise=sampler.shares_noise(),
+                keeps_noise=sampler.keeps_noise(),
                 varies=sampler.varies,
             )
         except ExecutorError:
@@ -371,19 +397,3 @@ class Signs:
         except DPAuditError:
             # It refuses now what it took at the beginning.
             return cls.of(mechanism, repeats=False, uses_rng=True)
-
-
-def fingerprint(*batches: Batch) -> bytes:
-    """Return a digest of outputs: the same if they are equal to the bit, and only then.
-
-    Any NaN is like any other.
-    """
-    digest = hashlib.sha256()
-    for batch in batches:
-        for layout, part in batch.parts.items():
-            arrays = [] if part.numbers is None else arrays_of(part.numbers)
-            shapes = [array.shape for array in arrays]
-            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
-            for array in arrays:
-                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
-    return digest.digest()

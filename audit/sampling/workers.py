@@ -37,14 +37,8 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 from weakref import finalize
 
-from dpaudit.audit.sampling.draws import (
-    Here,
-    Piece,
-    Source,
-    one_thread,
-    ways_to_draw,
-)
-from dpaudit.audit.sampling.parcels import Parcel, Subject
+from dpaudit.audit.sampling.draws import Here, Piece, Source, ways_to_draw
+from dpaudit.audit.sampling.parcels import Parcel, Subject, one_thread
 from dpaudit.batches import Batch
 from dpaudit.errors import DPAuditError, ExecutorError, InputError
 from dpaudit.outputs import raised_by_signal

@@ -18,13 +18,8 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.audit import Run, audit
-from dpaudit.audit.sampling.sampler import (
-    DATA,
-    NEIGHBOUR,
-    Opening,
-    Sampler,
-    fingerprint,
-)
+from dpaudit.audit.sampling.sampler import DATA, NEIGHBOUR, Opening, Sampler
+from dpaudit.batches import fingerprint
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.gram import Gram
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase

@@ -1,5 +1,6 @@
 """Many outputs at once: stacked by layout, each at its place."""
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array, Release
 from dpaudit.outputs import Output, arrays_of, map_arrays, read
 
-__all__ = ["Batch", "LayoutPart", "by_array"]
+__all__ = ["Batch", "LayoutPart", "by_array", "fingerprint"]
 
 
 @dataclass(frozen=True)
@@ -233,3 +234,19 @@ def _joined(parts: Sequence[LayoutPart]) -> LayoutPart:
     return LayoutPart(
         places, _combined([part.numbers for part in parts], np.concatenate)
     )
+
+
+def fingerprint(*batches: Batch) -> bytes:
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
+    digest = hashlib.sha256()
+    for batch in batches:
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.digest()

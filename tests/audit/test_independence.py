@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from audit_cases import PAIR, audited
 
-from dpaudit import GaussianDP, InputError
+from dpaudit import GaussianDP, InputError, PureDP
 from dpaudit.attacks import BITS, PORTFOLIO, Identity
-from dpaudit.audit import Run, Verdict
+from dpaudit.audit import Run, Verdict, audit
 from dpaudit.audit.game.pair_audit import PairAudit
 from dpaudit.audit.judged import UNFOUNDED
 from dpaudit.audit.sampling.sampler import Signs
@@ -252,6 +252,71 @@ def test_other_mechanisms_keep_their_verdict(mechanism):
     assert result.refuted
     assert result.witness is not None
     assert UNFOUNDED not in str(result)
+
+
+def lazily(kept):
+    if not kept:
+        kept.append(np.random.default_rng().laplace())
+    return kept[0]
+
+
+class Lazy:
+    noise = None
+
+    def __call__(self, data, rng):
+        self.noise = rng.laplace() if self.noise is None else self.noise
+        return data.sum() + self.noise
+
+
+class LazyBatches:
+    noise = 0.0
+
+    def draw(self, data, size, *, rng):
+        self.noise = self.noise or rng.laplace()
+        return data.sum() + self.noise + 1e-3 * rng.laplace(size=size)
+
+
+def of_each_size():
+    kept = {}
+    return lambda data, rng: data.sum() + kept.setdefault(len(data), rng.laplace())
+
+
+def beside_fresh_noise():
+    kept = []
+
+    def mechanism(data, rng):
+        kept[1:] = [] if kept else [kept.append(rng.laplace())]
+        return data.sum() + kept[0] + 1e-3 * rng.laplace()
+
+    return mechanism
+
+
+def in_a_default():
+    return lambda data, kept=[]: data.sum() + lazily(kept)
+
+
+@pytest.mark.parametrize(
+    "make", [Lazy, LazyBatches, of_each_size, beside_fresh_noise, in_a_default]
+)
+def test_noise_of_the_first_call_in_all_releases_leaves_no_verdict(make):
+    """Here the claim is true, of one release as of all of them together."""
+    mechanism = make()
+    first = audited(mechanism, claim=PureDP(1.0), budget=60)
+    again = audited(mechanism, claim=PureDP(1.0), budget=60)  # finds what that left
+    assert first.verdict is again.verdict is Verdict.NO_VERDICT
+    assert any("noise that its first call drew" in each for each in again.warnings)
+
+
+def test_a_search_sees_noise_that_was_kept_on_its_first_pair():
+    kept = []
+    result = audit(
+        lambda data, rng: data.sum() + (kept or kept.append(rng.laplace()) or kept)[0],
+        domain="scalar:0,1",
+        relation="add-remove",
+        claim=PureDP(1.0),
+        budget=300,
+    )
+    assert result.verdict is Verdict.NO_VERDICT
 
 
 def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
