@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import coordinates, layout
-from dpaudit.algorithms.shared.bases import Batched, Rng
+from dpaudit.algorithms.shared.bases import Batched, Rng, stand_out
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.gram import gram
@@ -66,6 +66,8 @@ _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("larger-part", Relation.ADD_REMOVE): 1.0,
     ("larger-part", Relation.REPLACE_ONE): 1.0,
 }
+
+_DRAWS, _NUMBERS = 19, 200_000  # at most, of noise alone, to be told from it
 
 
 def second_moment_sensitivity(
@@ -156,6 +158,32 @@ class SecondMomentMechanism(ReleasesMoment):
         releases = self.noise(size, len(moment), rng=rng)
         releases += moment
         return releases
+
+    def found(self, release: Array, n_components: int) -> bool:
+        """Say whether components stand out of the noise, by one release alone.
+
+        Whoever has the release knows it. What noise alone does is seen in draws of its
+        own, from a fixed seed: its mean on the diagonal and its deviation off it, for
+        `stand_out`. In few columns there are 19 draws, and the k-th eigenvalue must lie
+        beyond the largest of them all, with a gap that is wider than their widest at
+        the top: where A = a I and k = 1, with a chance of 1/20 over all 20 draws.
+        """
+        d, k = len(release), n_components
+        if k == d:
+            return True
+        draws = max(1, min(_DRAWS, _NUMBERS // d**2))
+        noise = self.noise(draws, d, rng=np.random.default_rng(0))
+        level = noise.trace(axis1=1, axis2=2).mean() / d
+        off = noise[:, ~np.eye(d, dtype=bool)]
+        values = np.linalg.eigvalsh(release)[::-1] - level
+        if draws > 1:
+            last, after = values[k - 1 : k + 1]
+            alone = np.linalg.eigvalsh(noise)
+            beyond = last > alone[:, -1].max() - level
+            apart = last - after > (alone[:, -1] - alone[:, -2]).max()
+            if not (beyond and apart):
+                return False
+        return bool(stand_out(values, k, off.std()))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the canonical worst pair (noise is additive: the rest is no matter).

@@ -7,9 +7,11 @@ of components is refused.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
@@ -24,6 +26,11 @@ Rng: TypeAlias = np.random.Generator
 
 Values: TypeAlias = Mapping[str, Array]
 """Named values of independent runs, trials leading."""
+
+EDGE = 2.2
+"""Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
+APART = 3.0
+"""How far noise may part two eigenvalues, in deviations."""
 
 Replaced: TypeAlias = Literal["opposite", "orthogonal"]
 """How the terms of a row and of its replacement lie where they are worst."""
@@ -233,6 +240,32 @@ def laplace_noise(shape: int | tuple[int, ...], scale: float, *, rng: Rng) -> Ar
     signs = rng.random(shape)
     signs -= 0.5
     return np.copysign(noise, signs, out=noise)
+
+
+def stand_out(values: Array, n_components: int, noise: float) -> NDArray[np.bool_]:
+    """Say whether components stand out of noise, by eigenvalues of a noisy matrix.
+
+    The k-th eigenvalue must lie beyond those of noise alone, and as far above the next
+    as noise seldom parts two.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., d)
+        All eigenvalues, in descending order.
+    n_components : int
+        k. All of the d directions always stand out.
+    noise : float
+        The standard deviation of an entry off the diagonal.
+
+    Returns
+    -------
+    ndarray of bool, shape (...)
+    """
+    d, k = values.shape[-1], n_components
+    if k == d:
+        return np.ones(values.shape[:-1], dtype=bool)
+    last, after = values[..., k - 1], values[..., k]
+    return np.asarray((last > EDGE * noise * sqrt(d)) & (last - after > APART * noise))
 
 
 def orient(bases: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, gammaln, ndtri
 
-from dpaudit.algorithms.shared.bases import orient
+from dpaudit.algorithms.shared.bases import APART, EDGE, orient, stand_out
 from dpaudit.algorithms.subspace.base import orthonormalise
 from dpaudit.arrays import Array
 
@@ -20,10 +20,7 @@ __all__ = ["Plan", "clipped_sums"]
 
 RESPONSE = 0.3
 """The share of M in a query, against B: eta."""
-EDGE = 2.2
-"""Where noise may have eigenvalues, in deviations times sqrt(d); it ends at 2."""
 _BETTER = 0.9  # what steps promise at most, of the error of one draw
-_APART = 3.0  # deviations, between the eigenvalues k and k + 1
 _LEAST = 0.3  # C, over the geometric mean of the variances inside and outside
 _LONG = 0.5  # how fast C grows where noise matters less than the clip would
 _SHRINKS = 8.0  # C at most so many times, after a step
@@ -108,7 +105,7 @@ class Plan(NamedTuple):
         level = np.maximum(trace - inside - known.sum(axis=1), 0.0) / unseen
         beside = np.where(seen, known, level[:, np.newaxis])
         apart = values[:, np.newaxis] - beside[..., np.newaxis]
-        apart = np.maximum(apart, _APART * noise)
+        apart = np.maximum(apart, APART * noise)
         mean = np.sqrt(inside * outside) / counts
         grown = _LONG * np.sqrt(np.sqrt(counts / (k * left)) / step_noise)
         ratio = np.maximum(_LEAST, grown)
@@ -121,9 +118,7 @@ class Plan(NamedTuple):
         drawn = (near * beside).sum(axis=1) / np.maximum(near.sum(axis=1), 1e-300)
         drawn = np.sqrt(anew * values[:, -1] * drawn / counts)
         stepping = np.hypot(np.hypot(step_noise * clip / kept, drawn) * unit, missed**2)
-        last, after = eigenvalues[:, k - 1], eigenvalues[:, k : k + 1].sum(axis=1)
-        found = (last > EDGE * noise * sqrt(d)) & (last - after > _APART * noise)
-        found |= k == d  # the whole space is no one's guess
+        found = stand_out(eigenvalues, k, noise)
         return cls(
             basis=vectors[..., :k].copy(),
             outer=vectors[..., k:],

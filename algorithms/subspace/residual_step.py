@@ -87,6 +87,7 @@ from numpy.typing import NDArray
 from dpaudit.algorithms.covariance.second_moment import OnClippedRows
 from dpaudit.algorithms.online.noise import pack
 from dpaudit.algorithms.shared.bases import (
+    EDGE,
     GaussianSteps,
     ReleasesBasis,
     Rng,
@@ -100,7 +101,6 @@ from dpaudit.algorithms.shared.bases import (
 from dpaudit.algorithms.shared.constructors import GaussianCalibrated
 from dpaudit.algorithms.subspace.perturbation import turned_pair
 from dpaudit.algorithms.subspace.residual_plan import (
-    EDGE,
     RESPONSE,
     Plan,
     clipped_sums,

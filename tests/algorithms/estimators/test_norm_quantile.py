@@ -282,6 +282,7 @@ test_what_is_refused = refused(
 )
 
 
+@pytest.mark.filterwarnings("ignore:components do not stand out")
 @pytest.mark.parametrize("name", ["coinpress", "two-stage-pca", "goe-gaussian"])
 def test_a_row_far_beyond_a_tiny_norm_is_clipped_and_told_by_no_error(name):
     """Over that norm it is no double; also to a mechanism that reads single rows."""

@@ -26,6 +26,8 @@ from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.gram import gram, row_sum
 from dpaudit.subspace import captured_variance_share, projector_distance, top_components
 
+pytestmark = pytest.mark.filterwarnings("ignore:components do not stand out")
+
 EMPTY = "an error on no rows would tell that there are none, which is private"
 RULED_OUT = {"check_estimators_empty_data_messages": EMPTY}
 
@@ -154,7 +156,6 @@ def test_fits_have_fresh_noise_clipped_rows_and_nothing_exact():
     assert pickle.dumps(one.__dict__) == pickle.dumps(many.__dict__)
 
 
-@pytest.mark.filterwarnings("ignore:components do not stand out")
 @pytest.mark.parametrize("name", [*names_of("covariance"), *names_of("subspace")])
 def test_every_mechanism_for_pca_can_be_named(name):
     entry = CATALOGUE[name]
@@ -296,7 +297,6 @@ def test_other_releases_add_up(name, delta, mean, components):
     assert (plan.spent.epsilon, plan.spent.delta) == (pytest.approx(1.0), delta)
 
 
-@pytest.mark.filterwarnings("ignore:components do not stand out")
 @pytest.mark.parametrize("relation", list(Relation))
 def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation):
     for delta, d, k in ((0.0, 30, 2), (1e-5, 2, 1), (1e-5, 20, 3), (1e-5, 3, 3)):
