@@ -62,10 +62,11 @@ class AuditResult(PrintedResult):
     mu_lower : float or None
         The mechanism is not m-GDP for any m below this (Gaussian claims only).
     attack : str or None
-        Whose event spoke loudest against the claim.
+        Whose event it is.
     event : str or None
-        The event that spoke loudest, in words, and how often past outputs hit it. It
-        was chosen with hindsight: the verdict does not rest on these counts.
+        The event that spoke loudest against the claim, and if that stands, for the
+        bound: in words, and how often past outputs hit it. It was chosen with
+        hindsight: the verdict does not rest on these counts.
     log_evidence : float
         Natural logarithm of the evidence (an e-value) against the claim itself.
     detectable_epsilon : float or None

@@ -197,7 +197,11 @@ def summarise(
 def strongest_event(
     state: AuditState, pair_audit: PairAudit, events: Events
 ) -> StrongestEvent | None:
-    """Return the event with the most evidence against the claim, or nearest to it.
+    """Return the event with the most evidence against the claim, or for the bound.
+
+    Where the claim stands, an event that is against it is one that chance has favoured,
+    mostly a rare one. So it is the one with the most evidence against the last null
+    that fell, which the bound rests on.
 
     Chosen with hindsight: it serves witnesses, which are tested afresh, and the
     description of what the run could see.
@@ -206,8 +210,9 @@ def strongest_event(
     if not len(events):
         return None
     assert family.claimed is not None
-    # The frontier is the smallest null that stands; below it something is found.
-    for null in (family.claimed, state.verdict.frontier, 0):
+    refuted, frontier = state.verdict.refutes_claim, state.verdict.frontier
+    # The frontier is the smallest null that stands.
+    for null in (family.claimed if refuted else max(frontier - 1, 0), 0):
         plan = plan_bets(family, np.array([null]), events, 1, 1, null)
         if plan.growth[0] > 0:
             chosen = plan.events[0]

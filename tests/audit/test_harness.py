@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+import re
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -79,6 +80,22 @@ def test_results_say_what_they_do_not_know_and_bits_are_their_own_audit(true_lap
     assert not true_laplace.bits
     assert not true_laplace.refuted
     assert "over real numbers" in str(true_laplace)
+
+
+def test_the_event_of_a_claim_that_stands_is_one_that_shows_the_bound():
+    """It was the one that chance had favoured: 4 releases of 20,000 against 2."""
+    result = audited(
+        lambda data, rng: data.sum() + rng.normal(scale=4.84),
+        claim=ApproxDP(1.0, 1e-5),
+        budget=20_000,
+    )
+    assert not result.refuted
+    hits, n, others, m = (
+        int(x.replace(",", ""))
+        for x in re.findall(r"([\d,]+)(?: of| on)", result.event)
+    )
+    assert min(hits, others) > 100
+    assert abs(math.log(hits / n) - math.log(others / m)) > result.epsilon_lower > 0.1
 
 
 @pytest.mark.parametrize("budget", [2, 3, 11])
